@@ -1,5 +1,8 @@
 # Builds the service in one stage and runs it in another, which has neither sources nor development tools.
-FROM node:24-bookworm-slim AS build
+# A tag can change what it names; docs/containers.md names the image by its digest.
+ARG NODE_IMAGE=node:24-bookworm-slim
+
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY packages/server/package.json packages/server/
@@ -16,7 +19,7 @@ RUN npm run build && npm prune --omit=dev --omit=optional --ignore-scripts \
   && cd node_modules/@photostructure/sqlite && rm -r src \
   && find prebuilds -type f ! -path "prebuilds/linux-$(node -p process.arch)/*glibc.node" -delete
 
-FROM node:24-bookworm-slim
+FROM ${NODE_IMAGE}
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 OPS_PORT=9090 DATABASE_URL=file:/data/plants.db
 WORKDIR /app
 COPY --from=build /app/package.json /app/openapi.yaml ./

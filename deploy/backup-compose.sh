@@ -15,8 +15,8 @@ mkdir -p "$folder"
 exec 9<"$folder"
 flock --nonblock 9 || { echo "Another backup to $folder is running." >&2; exit 1; }
 
-# Runs a program of PostgreSQL as the owner of the database.
-database() { docker compose exec -T database "$1" --username plants "${@:2}"; }
+# Runs a program of PostgreSQL as its superuser, since the role of the service cannot create the database of the drill.
+database() { docker compose exec -T database "$1" --username postgres "${@:2}"; }
 copy=$folder/plants-$(date -u +%F-%H%M%S).dump
 trap 'rm -f "$copy.partial"' EXIT
 database pg_dump --format custom plants >"$copy.partial"

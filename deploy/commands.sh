@@ -1,11 +1,12 @@
 # For the shell of an operator: ". /opt/plant-store/deploy/commands.sh" defines the commands of docs/runbook.md.
 
-# Runs plant-store as the user of the service, on its store.
+# Runs plant-store as the user of the service, on its store. The URL, which may have a password, is in the environment:
+# every user of the machine can read arguments, and sudo logs them.
 plant_store() {
   local url
   url=$(sudo sed -n 's/^DATABASE_URL=//p' /etc/plant-store.env 2>/dev/null) || :
-  sudo -u plant-store DATABASE_URL="${url:-file:/var/lib/plant-store/plants.db}" \
-    node /opt/plant-store/dist/cli.js "$@"
+  DATABASE_URL=${url:-file:/var/lib/plant-store/plants.db} \
+    sudo -u plant-store --preserve-env=DATABASE_URL node /opt/plant-store/dist/cli.js "$@"
 }
 
 # Shows the service's log since a time, such as 10m or 24h, without the lines that are not JSON.

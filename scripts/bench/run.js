@@ -51,8 +51,8 @@ const plan = quick
   : { short: { rounds: rounds ?? 9, time: 700 }, long: { rounds: rounds ?? 5, time: 2_000 } };
 
 const parts = options.server ?? (against === undefined ? [''] : ['Fastify', 'Plant Store on SQLite']);
-const wanted = allServers(against).filter(
-  ({ name, kind }) => kind === 'before' || parts.some((part) => name.includes(part)),
+const wanted = allServers(against).filter(({ name, kind, comparedWith }) =>
+  parts.some((part) => (kind === 'before' ? comparedWith : name)?.includes(part)),
 );
 const hasCargo = spawnSync('cargo', ['--version']).status === 0;
 const chosen = wanted.filter(({ kind }) => kind !== 'foreign' || hasCargo);

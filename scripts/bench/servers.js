@@ -1,15 +1,14 @@
 // Defines the servers that are compared, and starts each on a store of its own.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
-import { plants as collection, PlantRepository } from '../../dist/plants/repository.js';
 import { service as plantStore } from '../../dist/service.js';
 import { kernelDistributes } from '../../packages/server/dist/process/system-limits.js';
-import { issueToken } from '../../packages/server/dist/storage/access-token.js';
-import { migrateStorage, openStorage } from '../../packages/server/dist/storage/open.js';
+import { createToken, hashSecret } from '../../packages/server/dist/storage/access-token.js';
 import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
-import { startServer } from '../../packages/server/test/support/server-process.js';
+import { run, startServer } from '../../packages/server/test/support/server-process.js';
 import { seed as commonSeed } from './workloads.js';
 
 /**
@@ -40,6 +39,7 @@ import { seed as commonSeed } from './workloads.js';
 
 const rust = 'peers/axum/target/release/';
 const onSqlite = 'Plant Store on SQLite';
+const onPostgres = 'Plant Store on PostgreSQL';
 const onTwo = `${onSqlite}, 2 threads`;
 const two = { WORKERS: '2' };
 
@@ -62,7 +62,13 @@ const all = [
   { name: onTwo, kind: 'ours', engine: 'SQLite', env: two, comparedWith: onSqlite },
   peer('axum + sqlx on PostgreSQL (Rust)', `${rust}sqlx`, 'PostgreSQL'),
   peer('fastify-openapi-glue, plain, on PostgreSQL', 'peers/glue.js', 'PostgreSQL'),
-  { name: 'Plant Store on PostgreSQL', kind: 'ours', engine: 'PostgreSQL', comparedWith: onSqlite },
+  {
+    name: 'Plant Store before, on PostgreSQL',
+    kind: 'before',
+    engine: 'PostgreSQL',
+    comparedWith: onPostgres,
+  },
+  { name: onPostgres, kind: 'ours', engine: 'PostgreSQL', comparedWith: onSqlite },
 ];
 
 const cluster = await systemPostgres().catch(() => undefined);
@@ -93,9 +99,11 @@ export async function prepareSide({ name, kind, engine, program, env, service, s
   const url = database?.url() ?? `file:${join(folder, store)}.db`;
   /** A subject's token is its name, except in our own stores. @type {Map<string, string>} */
   let tokens = new Map();
-  if (kind === 'ours' || kind === 'before') tokens = await fillStore(url, seed, service);
-  else if (kind !== 'floor') await fillPeer(url, seed);
   const path = program && resolve(import.meta.dirname, program);
+  // Each build makes a store with its own schema.
+  const before = kind === 'before' && path !== undefined ? join(dirname(path), 'cli.js') : undefined;
+  if (kind === 'ours' || kind === 'before') tokens = await fillStore(url, seed, service, before);
+  else if (kind !== 'floor') await fillPeer(url, seed);
   return {
     ...{ name, database, created: 0, deleted: 0, deletable: 0, random: 1 },
     tokenOf: (subject) => tokens.get(subject) ?? subject,
@@ -109,53 +117,64 @@ export async function prepareSide({ name, kind, engine, program, env, service, s
   };
 }
 
-/** How many plants are written concurrently; more would exceed the write queue. */
-const groupSize = 10_000;
-
 /**
- * Puts plants and one token per subject into an empty store.
+ * Makes a store, and puts plants and one token per subject into it.
  * @param {string} url
  * @param {Seed} seed
  * @param {import('contract-server').Service} [service]
+ * @param {string} [command] - The command of the build that makes the store, if it is not the service's.
  * @returns {Promise<Map<string, string>>} The tokens by subject.
  */
-async function fillStore(url, seed, service = plantStore) {
-  await migrateStorage(service, url);
-  const storage = await openStorage(service, url);
+async function fillStore(url, seed, service = plantStore, command = fileURLToPath(service.command)) {
+  const { code, stderr } = await run(command, ['migrate'], { DATABASE_URL: url });
+  if (code !== 0) throw new Error(`${command} migrate: ${stderr}`);
   const tokens = new Map();
-  const { scopes, tokenPrefix: prefix } = service;
-  for (const { subject, plants } of seed) {
-    const { secret } = await issueToken(storage.tokens, { prefix, subject, scopes, now: Date.now() });
+  const rows = Array.from(seed, ({ subject }) => {
+    const { scopes, tokenPrefix: prefix } = service;
+    const { token, secret } = createToken({ prefix, subject, scopes, now: Date.now() });
     tokens.set(subject, secret);
-    for (let first = 1; first <= plants; first += groupSize) {
-      const repository = new PlantRepository(storage.collection(collection));
-      const ids = Array.from({ length: Math.min(groupSize, plants - first + 1) }, (_, i) => -first - i);
-      const plant = { name: 'Monstera deliciosa', tag: 'indoor' };
-      await Promise.all(ids.map((id) => repository.create(subject, BigInt(id), plant)));
-    }
-  }
-  await storage.close();
+    const hash = hashSecret(secret).toString('hex');
+    const bytes = isFile(url) ? `x'${hash}'` : `'\\x${hash}'`;
+    return `('${token.id}', ${bytes}, '${subject}', '${scopes.join(' ')}', ${token.createdAt})`;
+  });
+  await runOn(
+    url,
+    `INSERT INTO tokens (id, hash, subject, scopes, created_at) VALUES ${rows.join()};
+     ${insertPlants(seed, '(subject, id, plant)', `'{"name":"Monstera deliciosa","tag":"indoor"}'`)}`,
+  );
   return tokens;
+}
+
+/** The statements that insert plants. @param {Seed} seed @param {string} columns @param {string} values - Those of a plant. */
+function insertPlants(seed, columns, values) {
+  const inserts = Array.from(seed).flatMap(({ subject, plants }) =>
+    plants === 0
+      ? []
+      : `INSERT INTO plants ${columns}
+      WITH RECURSIVE ids(id) AS (VALUES (-1) UNION ALL SELECT id - 1 FROM ids WHERE id > -${plants})
+      SELECT '${subject}', id, ${values} FROM ids;`,
+  );
+  return inserts.join('\n');
+}
+
+/** Whether a URL is that of a store on SQLite. @param {string} url */
+const isFile = (url) => url.startsWith('file:');
+
+/** Runs statements. @param {string} url @param {string} sql */
+async function runOn(url, sql) {
+  if (!isFile(url)) return void (await runSql(url, sql));
+  const database = new DatabaseSync(url);
+  database.exec(`PRAGMA journal_mode = WAL; ${sql}`);
+  database.close();
 }
 
 /** Creates the table of a peer, and fills it. @param {string} url @param {Seed} seed */
 async function fillPeer(url, seed) {
-  const isFile = url.startsWith('file:');
-  const inserts = Array.from(
-    seed,
-    ({ subject, plants }) => `INSERT INTO plants
-      WITH RECURSIVE ids(id) AS (VALUES (-1) UNION ALL SELECT id - 1 FROM ids WHERE id > -${plants})
-      SELECT '${subject}', id, 'Monstera deliciosa', 'indoor' FROM ids;`,
+  await runOn(
+    url,
+    `CREATE TABLE plants (subject text, id bigint, name text NOT NULL, tag text, PRIMARY KEY (subject, id))
+       ${isFile(url) ? 'WITHOUT ROWID' : ''};
+     ${insertPlants(seed, '', "'Monstera deliciosa', 'indoor'")}
+     ANALYZE plants`,
   );
-  const sql = `
-    BEGIN;
-    CREATE TABLE plants (subject text, id bigint, name text NOT NULL, tag text, PRIMARY KEY (subject, id))
-      ${isFile ? 'WITHOUT ROWID' : ''};
-    ${inserts.join('\n')}
-    COMMIT;
-    ANALYZE plants`;
-  if (!isFile) return runSql(url, sql);
-  const database = new DatabaseSync(url);
-  database.exec(`PRAGMA journal_mode = WAL; ${sql}`);
-  database.close();
 }

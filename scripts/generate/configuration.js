@@ -33,7 +33,8 @@ and \`DATABASE_URL\`. At startup all are validated, and all errors reported toge
 variable whose name nearly matches one of these is logged as a likely typo.
 
 To keep the settings in a file, write one \`NAME=value\` per line, without quotes or comments, and start the server with
-\`node --env-file=FILE dist/main.js\` or \`docker run --env-file FILE\`.
+\`node --env-file=FILE dist/main.js\` or \`docker run --env-file FILE\`. A password in a URL belongs there: every user of the machine
+can read the arguments of a command, also that of \`--database\`.
 ${entries.join('\n')}
 `,
 );

@@ -12,11 +12,10 @@ import { fileURLToPath } from 'node:url';
 import { check, writeGenerated } from '../lib/generated.js';
 
 /**
- * What a command has shown. Results from before commits were recorded have a version instead.
+ * What a command has shown.
  * @typedef {object} Result
  * @property {string} date
- * @property {string} [commit] - The last one that changed the code of the claim.
- * @property {string} [version]
+ * @property {string} [commit] - The last one that changed the code of the claim; the oldest results lack it.
  * @property {string} [machine]
  * @property {string} [node]
  * @property {number} [status] - The exit status.
@@ -85,8 +84,8 @@ function git(...args) {
 }
 
 /** What a result is worth for the code of today. @param {Claim} claim @param {Result} last */
-function age({ about }, { commit, version }) {
-  if (commit === undefined) return `${version}, **outdated**`;
+function age({ about }, { commit }) {
+  if (commit === undefined) return '**outdated**';
   const { status } = git('diff', '--quiet', commit, '--', ...about);
   if (status === 0) return commit;
   return `${commit}, ${status === 1 ? '**outdated**' : 'not in this clone'}`;
@@ -135,8 +134,7 @@ function render() {
 
 What was checked, and what it showed when. \`.ci/run\` repeats what is checked "on every change";
 the rest was run by hand on machines with other work, so times and rates are pessimistic. **Outdated**: the code of the
-claim has changed since the commit that the result names, or the version, before commits were recorded; 1.0.0 and
-1.1.0 were never released.
+claim has changed since the commit that the result names; the oldest results are from before commits were recorded.
 \`npm run evidence -- WORD\` repeats the commands that contain the word, in a checkout without changes, and records their
 results; [evidence.json](evidence.json) has them in full.
 

@@ -1,16 +1,14 @@
 // Defines the scenarios of the replayed power failures, and records what the real processes do to the disk in each.
 // cspell:ignore seccomp
-import { DatabaseSync } from '@photostructure/sqlite';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { service } from '../../dist/service.js';
 import { plants, PlantRepository } from '../../dist/plants/repository.js';
 import { openStorage } from '../../packages/server/dist/storage/open.js';
-import { loadSchema } from '../../packages/server/dist/storage/migrations.js';
 import { backUp } from '../../packages/server/dist/storage/sqlite/backup.js';
 import { readTrace, traceOptions } from '../lib/file-trace.js';
 import { ReplayedDisk } from '../lib/replayed-disk.js';
@@ -50,7 +48,6 @@ export async function makeScenarios(folder) {
   const stopped = join(folder, 'stopped.db');
   const killed = join(folder, 'killed.db');
   const copied = join(folder, 'copied.db');
-  const old = join(folder, 'old.db');
 
   const storage = await openStorage(service, `file:${stopped}`);
   const repository = new PlantRepository(storage.collection(plants));
@@ -64,7 +61,7 @@ export async function makeScenarios(folder) {
   backUp(service, `file:${stopped}`, copied);
   await storage.close();
 
-  makeOldStore(old);
+  const later = writeLaterRelease(join(folder, 'later'));
 
   /** @param {ServiceName} service @param {number} workers @returns {Scenario} */
   const killedTwice = (service, workers, migrates = false) => ({
@@ -90,9 +87,9 @@ export async function makeScenarios(folder) {
       ],
     }),
     'older store': ofPlants(
-      { workers: 0, restored: { 'store.db': old } },
-      { workers: 2, killAt: 7 },
-      { workers: 2 },
+      { workers: 0, restored: { 'store.db': stopped } },
+      { workers: 2, killAt: 8, server: later },
+      { workers: 2, server: later },
     ),
     'stopped store': ofPlants({ workers: 1, restored: { 'store.db': stopped } }),
     'killed store': ofPlants({
@@ -103,22 +100,30 @@ export async function makeScenarios(folder) {
   };
 }
 
-/** Makes a store with the first schema. @param {string} file */
-function makeOldStore(file) {
-  const [first] = loadSchema(service, 'sqlite').migrations;
-  if (first === undefined) throw new Error('there are no migrations');
-  const { version, name, oldestApplication, sql } = first;
-  const database = new DatabaseSync(file);
-  database.exec(`PRAGMA journal_mode = WAL; ${sql}
-    CREATE TABLE migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL,
-      oldest_application TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT`);
-  database.prepare('INSERT INTO migrations VALUES (?, ?, ?, 0)').run(version, name, oldestApplication);
-  const insert = database.prepare(`INSERT INTO plants VALUES ('${subject}', ?, ?)`);
-  database.exec('BEGIN');
-  for (let id = 0; id < restoredPlants; id++)
-    insert.run(id, JSON.stringify({ name: longName(`Plant ${id}`) }));
-  database.exec('COMMIT');
-  database.close();
+/**
+ * Writes the program of a later release, which has one more migration.
+ * @param {string} folder - A new folder for it.
+ */
+function writeLaterRelease(folder) {
+  cpSync(fileURLToPath(service.migrations), join(folder, 'migrations'), { recursive: true });
+  writeFileSync(
+    join(folder, 'migrations/sqlite/0002_names.sql'),
+    "-- oldest-application: 1.0.0\nCREATE INDEX names ON plants (plant ->> '$.name');\n",
+  );
+  const main = join(folder, 'main.mjs');
+  const built = (/** @type {string} */ path) =>
+    JSON.stringify(new URL(`../../${path}`, import.meta.url).href);
+  writeFileSync(
+    main,
+    `import { start } from ${built('packages/server/dist/start.js')};
+await start(async () => {
+  const { service } = await import(${built('dist/service.js')});
+  const program = new URL(import.meta.url);
+  return { service: { ...service, program, migrations: new URL('migrations/', program) } };
+});
+`,
+  );
+  return main;
 }
 
 /**

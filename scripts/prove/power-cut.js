@@ -64,7 +64,7 @@ WORKERS=2, whose lists are compared.
   transactions   the same, where each write also changes a copy of its document in one transaction; both must be equal
   deleted log    the library with WORKERS=2: an operator deletes the write-ahead log of the running server, which
                  is killed; the next start must refuse the store, and lose nothing once the log is put back
-  older store    a store with the first schema, upgraded by a start that is killed, and by another one
+  older store    a store of this release, migrated by the start of a later one that is killed, and by another start
   stopped store  an operator copies the file of a stopped server into place and does not sync it; what it holds counts
                  as acknowledged once the server is ready
   killed store   the same with the files of a killed server: store.db and store.db-wal

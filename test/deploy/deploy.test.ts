@@ -25,7 +25,12 @@ import { until } from '../../packages/server/test/support/wait.js';
 import { ApiError, type ErrorKind } from '../../packages/server/dist/errors.js';
 import { allErrors } from '../../dist/plants/errors.js';
 import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
-import { endWithThisProcess, environment, run } from '../../packages/server/test/support/server-process.js';
+import {
+  endWithThisProcess,
+  environment,
+  plantStore,
+  run,
+} from '../../packages/server/test/support/server-process.js';
 
 const projectFile = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -315,6 +320,32 @@ t.test('compose.yaml, the configuration of the balancer and upgrade.sh fit toget
     ends.map((end) => `instance${end}`),
   );
 });
+
+t.test(
+  'the role of compose.yaml owns the database of the service, and is no superuser',
+  skipFor(lacks('psql')),
+  async (t) => {
+    const server = await (await systemPostgres()).createServer('compose');
+    t.teardown(() => server.stop());
+    const script = fileURLToPath(new URL('../../deploy/postgres/role.sql', import.meta.url));
+    const { status, stderr } = spawnSync(
+      'psql',
+      ['--set=ON_ERROR_STOP=1', `--dbname=${server.url()}`, `--file=${script}`],
+      {
+        env: { ...process.env, POSTGRES_PASSWORD: "it's" },
+        encoding: 'utf8',
+      },
+    );
+    t.strictSame({ status, stderr }, { status: 0, stderr: '' });
+    const url = server.url('plants').replace('postgres@', "plants:it's@");
+    await plantStore(url, 'migrate');
+    t.strictSame(await runSql(url, 'SHOW is_superuser'), [{ is_superuser: 'off' }]);
+    for (const statement of ['CREATE ROLE other', 'CREATE DATABASE other', "COPY plants TO '/tmp/plants'"])
+      await t.rejects(runSql(url, statement), /permission denied|must be superuser/);
+    const passwords = 'SELECT usename FROM pg_shadow WHERE passwd IS NOT NULL';
+    t.strictSame(await runSql(server.url(), passwords), [{ usename: 'plants' }], 'the superuser has none');
+  },
+);
 
 interface Dashboard {
   panels: { title: string; targets: { expr: string }[] }[];

@@ -161,7 +161,7 @@ t.test('the commands of the README do what it describes', await needs('curl'), a
     .split('\n$ ');
   for (const request of requests) {
     const [, command = '', response = ''] = /^(curl[^]*?)\n(\{"[^]*\})/.exec(request.trim())!;
-    const code = `TOKEN=${token}\n${command.replace('curl', 'curl -s')}`;
+    const code = `TOKEN=${token}\n${command.replace('curl', 'curl -s').replaceAll('&lt;', '<')}`;
     const shown = await bash(code.replaceAll('http://127.0.0.1:3000', server.origin));
     t.equal(shown, response.replace(/ to\n/, ' to '), 'as the picture shows it');
   }
@@ -279,6 +279,42 @@ t.test('the commands and files that the documents name exist', (t) => {
     [],
   );
   t.ok(scripts.length > 20 && files.length > 20);
+  t.end();
+});
+
+t.test('no command of a document or script has a secret in its arguments', (t) => {
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) =>
+    /^(?!.*node_modules|dist)(.*\.md|deploy\/.*\.sh|compose\.yaml|Dockerfile)$/.test(path),
+  );
+  const commands = files.flatMap((path) => {
+    const text = read(path);
+    const code = path.endsWith('.md')
+      ? [...text.matchAll(/^ *```(?:sh|bash)\n([^]*?)^ *```$|`([^`\n]+)`/gm)].map(
+          ([, block, span]) => block ?? span!,
+        )
+      : [path.endsWith('.sh') ? text : text.replace(/^(?! *(command|test|CMD|RUN|ENTRYPOINT)\b).*$/gm, '')];
+    const lines = code.join('\n').replaceAll('\\\n', ' ').split('\n');
+    return lines.filter((line) => !line.trim().startsWith('#')).map((line) => `${path}: ${line.trim()}`);
+  });
+  t.ok(files.length > 30 && commands.length > 500);
+  const withSecret = commands.filter((command) => {
+    // Neither what a variable is set to nor what goes to the standard input is an argument, nor are those of commands
+    // that the shell itself runs.
+    const args = command
+      .replace(/<<< ?("[^"]*"|\S+)/g, '')
+      .replace(/: (export )?((\w+=("[^"]*"|\$\([^)]*\)|\S*) ?)+)/, ': ')
+      .replace(/\becho "[^"]*"/g, '');
+    return (
+      /\$\{?\w*(_URL|PASSWORD|TOKEN|SECRET)\b(?!\/)/.test(args.replace(/\$(PLANT_STORE|BASE)_URL/g, '')) ||
+      /\b(DATABASE_URL|\w*PASSWORD|\w*TOKEN)=["$]/.test(args) ||
+      /\w+:\/\/[^\s/:@]+:[^\s@]+@/.test(args)
+    );
+  });
+  // The services that these test have nothing but what the testers write.
+  t.strictSame(
+    withSecret.filter((command) => !/^docs\/contract-testers\.md: /.test(command)),
+    [],
+  );
   t.end();
 });
 

@@ -53,7 +53,7 @@ const run = new Set<string>();
 
 /** The commands of systemd and sudo, which the test receives, and a user who may do everything. */
 const stubs = {
-  sudo: '[[ $1 == -u ]] && shift 2; exec env "$@"',
+  sudo: '[[ $1 == -u ]] && shift 2; [[ $1 == --preserve-env=* ]] && shift; exec env "$@"',
   systemctl: 'exec curl -sS --fail --get --data-urlencode "command=systemctl $*" "$CONTROL"',
   journalctl: 'exec curl -sS --fail --get --data-urlencode "command=journalctl $*" "$CONTROL"',
 };
@@ -325,9 +325,15 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     t.equal(await createPlant(machine, token, 1), 200);
     await machine.run(`pg_dump --format=custom --file=plants.dump '${url}'`);
     t.equal((await remove(machine.server, token, 1)).status, 204);
+    const { hostname, port, username, password, pathname } = new URL(url);
+    const lines = { host: hostname, port, dbname: pathname.slice(1), user: username, password };
+    const section = Object.entries(lines).flatMap(([name, value]) =>
+      value === '' ? [] : `${name}=${value}`,
+    );
+    await writeFile(join(machine.folder, '.pg_service.conf'), ['[plants_owner]', ...section, ''].join('\n'));
+    await writeFile(join(machine.folder, 'owner.env'), `DATABASE_URL=${url}\n`);
     const restore = blocksOf(runbook, 'Restore a backup').at(-1);
-    t.match(await machine.run(`OWNER_URL='${url}'\n${restore}`), '"status":"ready"');
-    run.add(restore!);
+    t.match(await machine.run(restore), '"status":"ready"');
     t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"}]');
     await machine.server.end();
     await postgres.stop();
@@ -514,4 +520,35 @@ t.test('no pattern of files is left to a shell that may not read their folder', 
       t.notMatch(unquoted, /\bsudo [^|;&\n]*[*?]/, page);
     }
   }
+});
+
+t.test("the operator's command has the address of the store in its environment only", async (t) => {
+  const folder = await temporaryFolder(t);
+  const url = 'postgres://plants:hidden@127.0.0.1/plants';
+  await writeFile(join(folder, 'plant-store.env'), `PORT=1\nDATABASE_URL=${url}\n`);
+  // As sudo does, it logs its arguments, and passes on only what it is told to.
+  const sudo = `#!/bin/bash
+echo "$*" >>"${folder}/log"
+if [[ $1 != -u ]]; then exec "$@"; fi
+[[ $3 == --preserve-env=DATABASE_URL ]] && url=$DATABASE_URL
+exec env --ignore-environment PATH="$PATH" \${url+DATABASE_URL="$url"} "\${@:4}"
+`;
+  const node = `#!/bin/bash\necho "$* on $DATABASE_URL"\n`;
+  for (const [name, code] of Object.entries({ sudo, node })) {
+    await writeFile(join(folder, name), code);
+    await chmod(join(folder, name), 0o755);
+  }
+  const commands = (await read('deploy/commands.sh')).replace(
+    '/etc/plant-store.env',
+    join(folder, 'plant-store.env'),
+  );
+  const env = { PATH: `${folder}:${process.env['PATH']}` };
+  const { stdout } = spawnSync('bash', ['-c', `${commands}\nplant_store token list`], {
+    env,
+    encoding: 'utf8',
+  });
+  t.equal(stdout, `/opt/plant-store/dist/cli.js token list on ${url}\n`);
+  const log = await readFile(join(folder, 'log'), 'utf8');
+  t.match(log, 'token list');
+  t.notMatch(log, 'hidden');
 });

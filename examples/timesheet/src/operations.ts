@@ -91,7 +91,7 @@ export function createHandlers(context: ServiceContext): Handlers<operations, op
     },
 
     async startTimer({ caller, headers: { 'Idempotency-Key': key }, body: { project } }) {
-      return keys.run(caller.subject, { key, request: ['startTimer', project] }, async (tx) => {
+      return keys.run(caller.subject, { caller, key, request: ['startTimer', project] }, async (tx) => {
         if ((await projects.in(tx).get(project)) === undefined) throw new ApiError(errors.projectNotFound);
         const timer = { project, start: timeOf(Date.now()) };
         const outcome = await timers.in(tx).write('running', { when: 'absent', value: timer });
@@ -101,7 +101,7 @@ export function createHandlers(context: ServiceContext): Handlers<operations, op
     },
 
     async stopTimer({ caller, headers: { 'Idempotency-Key': key } }) {
-      return keys.run(caller.subject, { key, request: ['stopTimer'] }, async (tx) => {
+      return keys.run(caller.subject, { caller, key, request: ['stopTimer'] }, async (tx) => {
         const timer = (await timers.in(tx).get('running')) ?? timerNotRunning();
         await timers.in(tx).delete('running');
         const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(timer.start)) / 1_000));
@@ -110,11 +110,13 @@ export function createHandlers(context: ServiceContext): Handlers<operations, op
     },
 
     async addEntry({ caller, headers: { 'Idempotency-Key': key }, body }) {
-      return keys.run(caller.subject, { key, request: ['addEntry', body] }, (tx) => addEntry(tx, body));
+      return keys.run(caller.subject, { caller, key, request: ['addEntry', body] }, (tx) =>
+        addEntry(tx, body),
+      );
     },
 
     async createInvoice({ caller, headers: { 'Idempotency-Key': key }, body: { project } }) {
-      return keys.run(caller.subject, { key, request: ['createInvoice', project] }, async (tx) => {
+      return keys.run(caller.subject, { caller, key, request: ['createInvoice', project] }, async (tx) => {
         const found = await projects.in(tx).get(project);
         if (found === undefined) throw new ApiError(errors.projectNotFound);
         const taken = await takeUnbilled(tx, caller.subject, project);

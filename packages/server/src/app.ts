@@ -10,6 +10,7 @@ import type { ObserveError } from './errors.js';
 import { defaultLimits, type Limits } from './limits.js';
 import { openService, type OpenedService } from './opened-service.js';
 import type { Storage } from './storage/interface.js';
+import { limitAnonymous, warnOfUnknownProxy } from './http/admission/anonymous-requests.js';
 import { shedLoad } from './http/admission/load-shedding.js';
 import { createMemoryBudget } from './http/admission/memory-budget.js';
 import { countRefused, createRateLimits } from './http/admission/rate-limit.js';
@@ -239,9 +240,11 @@ async function addSteps(
     await allowOrigins(app, contract, corsOrigins, rates.address);
   }
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);
+  warnOfUnknownProxy(app);
   refuseUnknownRoutes(app);
   // Known callers are spared while unknown ones cause the lag.
   if (maxEventLoopDelay > 0) shedLoad(app, maxEventLoopDelay, scheduler.isPreferred, monotonic);
+  limitAnonymous(app);
   finishResponses(app, limits.bodyLimit);
   // The remaining steps belong to the operation: authentication, body, validation and handler (http/routing/routes.ts).
   await app.register(fastifyAuth);

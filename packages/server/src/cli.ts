@@ -3,16 +3,22 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { isMainThread } from 'node:worker_threads';
 import { checkContract, printFindings } from './cli/check.js';
+import { commandLimits, runLimited } from './cli/limited.js';
 import { completeMigrations } from './cli/migrations.js';
 import { checkForNew, writeService } from './cli/new.js';
 import { renderTypes } from './cli/types.js';
 import { ConfigError } from './config.js';
+import { withoutControls } from './contract/control-characters.js';
 import type { Service } from './definition.js';
 import { createCommand } from './process/command-line.js';
 import { version } from './version.js';
 
 const name = 'contract-server';
+const thisScript = new URL(import.meta.url);
+/** openapi-typescript takes longer than a check. */
+const generatorLimits = { ...commandLimits, seconds: 3 * commandLimits.seconds };
 const program = createCommand({ name })
   .description('Makes a service from an OpenAPI contract.')
   .version(version)
@@ -35,7 +41,8 @@ program
     '--server <path>',
     `the tarball or folder of ${name} (default: where this command was installed from)`,
   )
-  .action((folder: string, { contract: file, server }: { contract: string; server?: string }) => {
+  .action(async (folder: string, { contract: file, server }: { contract: string; server?: string }) => {
+    if (isMainThread) return runLimited(thisScript, file);
     const checked = checkForNew(file);
     if ('faults' in checked) {
       printFindings(file, checked);
@@ -61,14 +68,20 @@ program
   )
   .option('--verbose', 'list every warning; by default, those with the same message are one line')
   .option('--json', 'print the result as JSON to standard output, with every warning')
-  .action((file: string, options: Partial<Record<'strict' | 'ownErrors' | 'verbose' | 'json', true>>) => {
-    const { strict, ownErrors, verbose, json } = options;
-    const checked = checkContract(file, ownErrors ?? false);
-    const { faults, warnings } = checked;
-    if (json) console.log(JSON.stringify({ faults, warnings }, undefined, 2));
-    else printFindings(file, checked, verbose);
-    if (faults.length > 0 || (strict && warnings.length > 0)) process.exitCode = 1;
-  });
+  .action(
+    async (file: string, options: Partial<Record<'strict' | 'ownErrors' | 'verbose' | 'json', true>>) => {
+      if (isMainThread) return runLimited(thisScript, file);
+      const { strict, ownErrors, verbose, json } = options;
+      const checked = checkContract(file, ownErrors ?? false);
+      const { faults, warnings } = checked;
+      // What JSON leaves as it is, a terminal may obey.
+      if (json) {
+        const lines = JSON.stringify({ faults, warnings }, undefined, 2).split('\n');
+        console.log(lines.map(withoutControls).join('\n'));
+      } else printFindings(file, checked, verbose);
+      if (faults.length > 0 || (strict && warnings.length > 0)) process.exitCode = 1;
+    },
+  );
 
 program
   .command('types')
@@ -77,6 +90,7 @@ program
   .argument('[file]', 'the module to write', 'src/types.gen.ts')
   .option('--check', 'write nothing; exit with 1 if the file is not up to date')
   .action(async (source: string, file: string, { check }: { check?: true }) => {
+    if (isMainThread) return runLimited(thisScript, source, generatorLimits);
     const checked = checkContract(source, false);
     if (checked.contract === undefined) {
       printFindings(source, checked);

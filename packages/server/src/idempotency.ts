@@ -1,6 +1,7 @@
 // Requests that can be repeated: what a service does with an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header).
 import { createHash } from 'node:crypto';
 import { parseExactJson } from './contract/exact-json.js';
+import type { Caller } from './contract/handlers.js';
 import { exactJson, JsonText } from './contract/json-text.js';
 import type { ServiceContext } from './definition.js';
 import { Documents } from './documents.js';
@@ -34,10 +35,16 @@ interface Kept {
 interface Expiry {
   readonly until: string;
   readonly key: string;
+  /** A hash of its caller, if that is not the subject of the documents. */
+  readonly caller?: string;
 }
 
-const keyId = (key: string) => `key ${key}`;
-const expiryId = ({ until, key }: Expiry) => `until ${until} ${key}`;
+/** A key, and whose it is. */
+type Owned = Omit<Expiry, 'until'>;
+
+const keyId = ({ key, caller }: Owned) => (caller === undefined ? `key ${key}` : `caller ${caller} ${key}`);
+const expiryId = ({ until, key, caller }: Expiry) => ['until', until, caller ?? [], key].flat().join(' ');
+const hashOf = (text: string) => createHash('sha256').update(text).digest('base64url');
 
 /** How many expired keys a request with a new key deletes: more than it adds, so that they become fewer. */
 const expiredAtOnce = 2;
@@ -49,7 +56,7 @@ const expiredAtOnce = 2;
  * const keys = new IdempotencyKeys(context, { name: 'keys', id: 'text', column: 'kept' });
  * // In a handler, whose header is not required:
  * const key = headers['Idempotency-Key'];
- * return keys.run(caller.subject, { key, request: ['createOrder', body] }, async (tx) => {
+ * return keys.run(caller.subject, { caller, key, request: ['createOrder', body] }, async (tx) => {
  *   const order = { id: randomUUID(), ...body };
  *   await orders.in(tx).write(order.id, { when: 'absent', value: order });
  *   return order;
@@ -71,15 +78,17 @@ export class IdempotencyKeys {
     this.#transaction = transaction;
     const documents = collection(definition);
     this.#kept = new Documents<string, Kept>(documents, { until: true, request: true, response: true });
-    this.#expiries = new Documents<string, Expiry>(documents, { until: true, key: true });
+    this.#expiries = new Documents<string, Expiry>(documents, { until: true, key: true, caller: true });
     this.#keepFor = keepFor;
     this.#now = now;
   }
 
   /**
-   * Runs a transaction, in which it keeps the response with the key; or returns the kept response if the subject has sent
+   * Runs a transaction, in which it keeps the response with the key; or returns the kept response if the caller has sent
    * the same request with the same key before. If both run at the same time, one of them waits, or runs again. What
    * `work` throws is not kept: nothing was stored, so the repeated request runs.
+   * @param subject - Whose documents the transaction reads and writes: the caller's, or those that several callers share.
+   * @param caller - Who sent the request. Keys of others are other keys, also where the documents are shared.
    * @param request - What is asked: the operation, and all of its parameters and its body that count. A JSON value.
    * @param work - Returns the response, a JSON value. It may run several times, like that of every transaction.
    * @returns The response. It is sent as it is, without a check against the contract.
@@ -88,7 +97,15 @@ export class IdempotencyKeys {
    */
   async run<Result extends object>(
     subject: string,
-    { key, request }: { readonly key: string | undefined; readonly request: unknown },
+    {
+      caller,
+      key,
+      request,
+    }: {
+      readonly caller: Pick<Caller, 'subject'>;
+      readonly key: string | undefined;
+      readonly request: unknown;
+    },
     work: (transaction: Transaction) => Promise<Result | JsonText<Result>>,
   ): Promise<JsonText<Result>> {
     const respond = async (tx: Transaction) => {
@@ -96,23 +113,22 @@ export class IdempotencyKeys {
       return result instanceof JsonText ? result : new JsonText<Result>(exactJson(result));
     };
     if (key === undefined) return this.#transaction(subject, respond);
-    const hash = createHash('sha256')
-      .update(exactJson([request]))
-      .digest('base64url');
+    const hash = hashOf(exactJson([request]));
+    const owned = caller.subject === subject ? { key } : { key, caller: hashOf(caller.subject) };
     const time = this.#now();
     const now = new Date(time).toISOString();
     const until = new Date(time + this.#keepFor).toISOString();
     await this.#deleteExpired(subject, now);
     return this.#transaction(subject, async (tx) => {
-      const kept = await this.#kept.in(tx).get(keyId(key));
+      const kept = await this.#kept.in(tx).get(keyId(owned));
       if (kept !== undefined && kept.until > now) {
         if (kept.request !== hash) throw new ApiError(idempotencyErrors.keyReused);
         return new JsonText<Result>(kept.response);
       }
       const response = await respond(tx);
       const value = { until, request: hash, response: response.text };
-      await this.#kept.in(tx).write(keyId(key), { when: 'any', value });
-      const expiry = { until, key };
+      await this.#kept.in(tx).write(keyId(owned), { when: 'any', value });
+      const expiry = { until, ...owned };
       await this.#expiries.in(tx).write(expiryId(expiry), { when: 'any', value: expiry });
       return response;
     });
@@ -122,10 +138,10 @@ export class IdempotencyKeys {
   async #deleteExpired(subject: string, now: string): Promise<void> {
     const range = { from: 'until ', before: `until ${now}`, limit: expiredAtOnce };
     for await (const expiry of this.#expiries.values(subject, range)) {
-      const found = await this.#kept.get(subject, keyId(expiry.key));
+      const found = await this.#kept.get(subject, keyId(expiry));
       // A request may have used the key again since.
       if (found !== undefined && (parseExactJson(found.text) as Kept).until === expiry.until)
-        await this.#kept.delete(subject, keyId(expiry.key), { equals: found });
+        await this.#kept.delete(subject, keyId(expiry), { equals: found });
       await this.#expiries.delete(subject, expiryId(expiry));
     }
   }

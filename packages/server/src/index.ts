@@ -55,6 +55,7 @@ export {
   type Transaction,
 } from './storage/interface.js';
 export { prefixRange } from './storage/ids.js';
+export { networkOf } from './client-address.js';
 export { idempotencyErrors, IdempotencyKeys, type IdempotencyOptions } from './idempotency.js';
 
 // JSON with integers of 64 bits.

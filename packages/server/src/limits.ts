@@ -83,7 +83,7 @@ export const limitTable = {
     default: 16 * 1024 * 1024,
     threads: { sum: 1_024 },
     checkedIn: 'http/admission/memory-budget.ts',
-    desc: 'Memory for all request bodies, each counted as three or six times its size; shared fairly between subjects',
+    desc: 'Memory for all request bodies, each counted as three or six times its size; shared fairly between subjects, of which all addresses without a token are one',
   },
   listBudget: {
     variable: 'LIST_BUDGET_BYTES',
@@ -91,7 +91,7 @@ export const limitTable = {
     default: 32 * 1024 * 1024,
     threads: { sum: 1_024 },
     checkedIn: 'http/admission/memory-budget.ts',
-    desc: 'Memory for all data of lists and streams that has been read but not yet sent; shared fairly between subjects',
+    desc: 'Memory for all data of lists and streams that has been read but not yet sent; shared fairly between subjects, of which all addresses without a token are one',
   },
   headerLimit: {
     variable: 'HEADER_LIMIT_BYTES',

@@ -1,8 +1,8 @@
 -- oldest-application: 1.0.0
 
--- `plant` is the Plant of the contract as JSON, exactly as in responses: a list is these texts joined by commas. The
--- type is text because json values cannot be compared; `plant::json ->> 'name'` shows a field. The collation "C" orders
--- subjects by bytes, so that a change of the system's collations cannot corrupt the index.
+-- Documents are JSON, exactly as in responses: a list is these texts joined by commas. They are text because json values
+-- cannot be compared; column::json ->> 'name' shows a field. The collation "C" orders texts by bytes, so that a change of
+-- the system's collations cannot corrupt the index.
 CREATE TABLE plants (
   subject text COLLATE "C" NOT NULL,
   id bigint NOT NULL,
@@ -10,7 +10,8 @@ CREATE TABLE plants (
   PRIMARY KEY (subject, id)
 );
 
--- Times are in milliseconds since the epoch; `hash` is the SHA-256 of the secret; scopes are separated by spaces.
+-- Times are in milliseconds since the epoch; "hash" is the SHA-256 of the secret; scopes are separated by spaces. After
+-- "prune_at", the server may delete a token that a handler issued; those of operators have none.
 CREATE TABLE tokens (
   id text NOT NULL PRIMARY KEY,
   hash bytea NOT NULL UNIQUE,
@@ -18,5 +19,8 @@ CREATE TABLE tokens (
   scopes text NOT NULL,
   created_at bigint NOT NULL,
   expires_at bigint,
-  revoked_at bigint
+  revoked_at bigint,
+  prune_at bigint
 );
+CREATE INDEX tokens_by_subject ON tokens (subject COLLATE "C", expires_at) WHERE revoked_at IS NULL;
+CREATE INDEX tokens_by_end ON tokens (prune_at) WHERE prune_at IS NOT NULL;

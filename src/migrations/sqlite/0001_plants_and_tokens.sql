@@ -1,17 +1,17 @@
 -- oldest-application: 1.0.0
 
--- `plant` is the Plant of the contract as JSON, exactly as in responses: a list is these texts joined by commas. The
--- virtual columns show its fields to people and SQL tools, and take no space.
+-- Documents are JSON, exactly as in responses: a list is these texts joined by commas. column ->> '$.name' shows a field.
+-- The indexes have the long ones, so that only their lengths must be read to limit the bytes of a page.
 CREATE TABLE plants (
   subject TEXT NOT NULL,
   id INTEGER NOT NULL,
   plant TEXT NOT NULL,
-  name TEXT GENERATED ALWAYS AS (plant ->> '$.name') VIRTUAL,
-  tag TEXT GENERATED ALWAYS AS (plant ->> '$.tag') VIRTUAL,
   PRIMARY KEY (subject, id)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX long_plants ON plants (subject, id) WHERE octet_length(plant) > 512;
 
--- Times are in milliseconds since the epoch; `hash` is the SHA-256 of the secret; scopes are separated by spaces.
+-- Times are in milliseconds since the epoch; "hash" is the SHA-256 of the secret; scopes are separated by spaces. After
+-- "prune_at", the server may delete a token that a handler issued; those of operators have none.
 CREATE TABLE tokens (
   id TEXT NOT NULL PRIMARY KEY,
   hash BLOB NOT NULL UNIQUE,
@@ -19,5 +19,8 @@ CREATE TABLE tokens (
   scopes TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   expires_at INTEGER,
-  revoked_at INTEGER
+  revoked_at INTEGER,
+  prune_at INTEGER
 ) STRICT;
+CREATE INDEX tokens_by_subject ON tokens (subject, expires_at) WHERE revoked_at IS NULL;
+CREATE INDEX tokens_by_end ON tokens (prune_at) WHERE prune_at IS NOT NULL;

@@ -1,9 +1,11 @@
 // Finds everything that the server would say about a contract.
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../config.js';
+import { idOf } from '../contract/alternatives.js';
 import type { Contract } from '../contract/contract.js';
 import { ContractError, formatFinding, inOrder } from '../contract/contract-text.js';
 import type { Finding } from '../contract/finding.js';
+import type { Operation } from '../contract/operations.js';
 import { loadChecked } from '../http/checked-contract.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
 import { Compiler, findWrongDefaults, findWrongExamples } from '../http/request/validation.js';
@@ -40,14 +42,24 @@ export function checkContract(file: string, hasOwnErrors: boolean): Checked {
 
 /** Finds the operations whose errors seem to have the form of the server's, but do not allow all of them. */
 function findUnfitErrors(compiler: Compiler, { operations }: Contract): Finding[] {
+  /** What is wrong with errors that are declared alike. */
+  const known = new Map<string, string | undefined>();
   return operations.flatMap((operation) => {
-    try {
-      createErrorRenderer(compiler, [operation], { errors: {} });
-      return [];
-    } catch (error) {
-      return operation.find((error as Error).message, 'Allow it, or render errors with renderError');
-    }
+    const contents = operation.errors.flatMap((one) => one.contents);
+    const key = contents.map(({ name, schema }) => `${idOf(schema)} ${name}`).join();
+    if (!known.has(key)) known.set(key, findUnfitError(compiler, operation));
+    const fault = known.get(key);
+    return fault === undefined ? [] : operation.find(fault, 'Allow it, or render errors with renderError');
   });
+}
+
+function findUnfitError(compiler: Compiler, operation: Operation): string | undefined {
+  try {
+    createErrorRenderer(compiler, [operation], { errors: {} });
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
 
 /**
@@ -64,13 +76,14 @@ export function printFindings(
     console.log(`${file}:${formatFinding(finding).replace(' ', ` ${kind}: `)}${more}`);
   };
   for (const fault of faults) print('error', fault);
-  const messages = isVerbose ? [] : [...new Set(warnings.map(({ message }) => message))];
-  for (const warning of isVerbose ? warnings : []) print('warning', warning);
-  for (const message of messages) {
-    const [first, ...others] = warnings.filter((one) => one.message === message);
-    print('warning', first!, others.length === 0 ? '' : ` (And at ${count(others.length, 'other place')}.)`);
+  const alike = new Map<string, Finding[]>();
+  for (const warning of warnings) {
+    const key = isVerbose ? String(alike.size) : warning.message;
+    if (alike.get(key)?.push(warning) === undefined) alike.set(key, [warning]);
   }
-  const hint = isVerbose || messages.length === warnings.length ? '' : ' "check --verbose" lists all.';
+  for (const [first, ...others] of alike.values())
+    print('warning', first!, others.length === 0 ? '' : ` (And at ${count(others.length, 'other place')}.)`);
+  const hint = alike.size === warnings.length ? '' : ' "check --verbose" lists all.';
   const rest = contract === undefined ? ' What depends on an error is not checked yet: more may follow.' : '';
   console.error(`${count(faults.length, 'error')}, ${count(warnings.length, 'warning')}.${rest}${hint}`);
 }

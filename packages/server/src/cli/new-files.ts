@@ -1,5 +1,6 @@
 // The files of a new service. Their format is that of Prettier without options.
-import type { Contract, OpenApiDocument } from '../contract/contract.js';
+import type { Contract } from '../contract/contract.js';
+import { withoutControls } from '../contract/control-characters.js';
 import type { Operation } from '../contract/operations.js';
 import { isList, type ErrorForm, type Form } from './error-form.js';
 import { schemesOf, scopesOf } from './types.js';
@@ -102,11 +103,11 @@ function packageJson({ name, file, errorForm, dependency, manifest }: NewService
   return `${JSON.stringify(content, undefined, 2)}\n`;
 }
 
-function handlers({ contract: { document, operations } }: NewService): string {
+function handlers({ contract: { operations } }: NewService): string {
   const stubs = operations.map((operation) => {
     const { operationId, method, path } = operation;
-    const summary = summaryOf(document, operation);
-    return `    // ${method} ${path}${summary}\n${property(4, operationId, 'notImplemented')}`;
+    const comment = oneLine(`${method} ${path}${summaryOf(operation)}`);
+    return `    // ${comment}\n${property(4, operationId, 'notImplemented')}`;
   });
   return `// The operations of the contract. Replace each notImplemented with a function that
 // returns the body of the response, or throws an ApiError.
@@ -127,16 +128,14 @@ export function createHandlers(
 }
 
 /** What an operation does, if the contract says so. */
-function summaryOf({ paths }: OpenApiDocument, { method, path }: Operation): string {
-  const operations = (paths as Readonly<Record<string, Record<string, { summary?: unknown } | undefined>>>)[
-    path
-  ];
-  const summary = operations?.[method.toLowerCase()]?.summary;
-  return typeof summary === 'string' ? `: ${oneLine(summary)}` : '';
+function summaryOf({ declared }: Operation): string {
+  const { summary } = declared.operation as { summary?: unknown };
+  return typeof summary === 'string' ? `: ${summary}` : '';
 }
 
+/** A text for a comment, which its line ends. */
 function oneLine(text: string): string {
-  return text.trim().replaceAll(/\s+/g, ' ');
+  return withoutControls(text.trim().replaceAll(/\s+/g, ' '));
 }
 
 function definition(service: NewService): string {
@@ -280,7 +279,9 @@ function readme({ file, contract }: NewService): string {
   const builtIn = builtInOf(contract);
   const stubs = schemesOf(contract).filter((name) => name !== builtIn);
   const code = (name: string) => `\`${name}\``;
-  return `# ${oneLine(String(contract.document.info.title))}
+  // A text, whatever it means in Markdown.
+  const title = oneLine(String(contract.document.info.title)).replaceAll(/[\\`*_{}[\]<>#&|~!]/g, '\\$&');
+  return `# ${title}
 
 A service on contract-server. Its contract is [${file}](${file}).
 
@@ -352,7 +353,7 @@ function assigned(indent: number, left: string, right: string, end = ';'): strin
 
 /** A text as Prettier quotes it. */
 function quote(text: string): string {
-  const json = JSON.stringify(text);
+  const json = withoutControls(JSON.stringify(text));
   if (!text.includes('"') || text.split('"').length <= text.split("'").length) return json;
   return `'${json.slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 }

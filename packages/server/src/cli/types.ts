@@ -3,6 +3,8 @@ import type { SchemaObject } from 'openapi-typescript';
 import type { TypeNode } from 'typescript';
 import { ConfigError } from '../config.js';
 import type { Contract } from '../contract/contract.js';
+import { withoutControls } from '../contract/control-characters.js';
+import { servedDocument } from './served-document.js';
 
 /**
  * Renders the types of a contract: what openapi-typescript generates, with a bigint for every int64, and the types of
@@ -11,7 +13,7 @@ import type { Contract } from '../contract/contract.js';
  */
 export async function renderTypes(contract: Contract): Promise<string> {
   const [{ default: openapiTS, astToString }, { default: ts }] = await loadGenerator();
-  const document = withIds(contract);
+  const document = servedDocument(contract) as Parameters<typeof openapiTS>[0];
   const bigint = ts.factory.createKeywordTypeNode(ts.SyntaxKind.BigIntKeyword);
   const nullType = ts.factory.createLiteralTypeNode(ts.factory.createNull());
   const uploaded = ts.factory.createImportTypeNode(
@@ -28,7 +30,12 @@ export async function renderTypes(contract: Contract): Promise<string> {
     alphabetize: false,
     readWriteMarkers: /"(readOnly|writeOnly)":true/.test(JSON.stringify(document)),
   });
-  return astToString(nodes) + securityTypes(contract);
+  return onOwnLines(astToString(nodes) + securityTypes(contract));
+}
+
+/** Code without characters that end a line or make it look like other code: both printers keep some in texts. */
+function onOwnLines(code: string): string {
+  return code.split('\n').map(withoutControls).join('\n');
 }
 
 /** Neither is needed to run a service, so neither is a dependency. */
@@ -52,74 +59,6 @@ function isBinary(schema: SchemaObject, { document }: Contract): boolean {
 
 function isNullable(schema: SchemaObject): boolean {
   return 'nullable' in schema ? (schema.nullable ?? false) : [schema.type].flat().includes('null');
-}
-
-interface OperationObject {
-  operationId?: string;
-  parameters?: Reference[];
-  responses?: object;
-  requestBody?: unknown;
-}
-
-/** A parameter, or a reference to one. */
-interface Reference {
-  $ref?: string;
-  name?: string;
-  in?: string;
-  required?: boolean;
-}
-
-/**
- * Returns a copy of the document in which exactly the operations that are served have an operationId, so that others
- * need no handlers, each has a success, and discriminators have references, since openapi-typescript does not know names.
- * A parameter with a default is required: a handler always gets a value. Without one that is filled in, it may not.
- */
-function withIds({ document, operations, unfilled }: Contract) {
-  const copy = JSON.parse(JSON.stringify(document), (key, value: unknown) =>
-    key === 'discriminator' ? withReferences(value) : value,
-  ) as Partial<Record<'webhooks' | 'paths', Record<string, Record<string, OperationObject>>>> & {
-    components?: { parameters?: Record<string, Reference> };
-  };
-  const items = [copy.webhooks, copy.paths].flatMap((all) => Object.values(all ?? {}));
-  for (const operation of items.flatMap((item) => Object.values(item))) delete operation.operationId;
-  for (const path of unfilled) {
-    const owner = path
-      .slice(0, -1)
-      .reduce<unknown>((value, step) => (value as Record<string, unknown>)[step], copy);
-    delete (owner as { default?: unknown }).default;
-  }
-  const declared = (given: Reference): Reference => {
-    const name = /^#\/components\/parameters\/([^/]+)$/.exec(given.$ref ?? '')?.[1];
-    const target = name === undefined ? undefined : copy.components?.parameters?.[name];
-    return target === undefined ? given : declared(target);
-  };
-  for (const { path, method, operationId, results, body, parameters } of operations) {
-    const item = copy.paths?.[path];
-    const operation = item?.[method.toLowerCase()];
-    const ofItem = item?.['parameters'] as Reference[] | undefined;
-    for (const given of [...(ofItem ?? []), ...(operation?.parameters ?? [])].map(declared)) {
-      const isFilled = parameters.some(
-        (one) => one.name === given.name && one.in === given.in && one.schema.shape.default !== undefined,
-      );
-      if (isFilled) given.required = true;
-    }
-    // A success need not be declared.
-    const responses: object = Object.fromEntries(results.map(({ key }) => [key, { description: '' }]));
-    Object.assign(operation ?? {}, { operationId, responses: { ...responses, ...operation?.responses } });
-    // OpenAPI 3.0 ignores those of some methods.
-    if (body === undefined) delete operation?.requestBody;
-  }
-  return copy as Parameters<typeof import('openapi-typescript').default>[0];
-}
-
-function withReferences(discriminator: unknown): unknown {
-  const { mapping } = (discriminator ?? {}) as { mapping?: unknown };
-  if (typeof mapping !== 'object' || mapping === null) return discriminator;
-  const targets = Object.entries(mapping).map(([name, target]: [string, unknown]) => {
-    const isName = typeof target === 'string' && !/[#/.]/.test(target);
-    return [name, isName ? `#/components/schemas/${target}` : target];
-  });
-  return { ...(discriminator as object), mapping: Object.fromEntries(targets) as object };
 }
 
 /** The types that openapi-typescript does not generate: the security schemes, those of each operation, and all scopes. */

@@ -62,7 +62,8 @@ export function readBody(
   const content = body.at('content');
   if (content.isObject && all.length === 0) content.fault('has no media type', 'Write application/json');
   const contents = all.flatMap((one) => readFormat(one, schemas, is30) ?? []);
-  const others = all.filter(({ name }) => !contents.some((one) => one.name === name));
+  const served = new Set(contents.map(({ name }) => name));
+  const others = all.filter(({ name }) => !served.has(name));
   const names = others.map(({ name }) => name).join(', ');
   const fix = names.startsWith('multipart/')
     ? 'Write multipart/form-data: clients must then send that'

@@ -31,12 +31,25 @@ const withSchema: Readonly<Partial<Record<Kind, string>>> = {
   headers: 'Write the reference in schema',
 };
 
+/** The longest name that is compared with others, and with how many: comparing takes the product of the lengths. */
+const maxCompared = { length: 64, names: 1000 };
+
 /** Returns the name that an author probably meant. */
 export function nearest(name: string, names: readonly string[]): string | undefined {
-  const distance = (one: string) => leven(one.toLowerCase(), name.toLowerCase());
-  const [near] = [...names].sort((a, b) => distance(a) - distance(b));
-  return near !== undefined && distance(near) < Math.min(3, name.length / 2) ? near : undefined;
+  if (name.length > maxCompared.length || names.length > maxCompared.names) return undefined;
+  const given = name.toLowerCase();
+  let maxDistance = Math.min(3, name.length / 2);
+  let near: string | undefined;
+  for (const one of names) {
+    if (Math.abs(one.length - name.length) >= maxDistance) continue;
+    const distance = leven(one.toLowerCase(), given, { maxDistance });
+    if (distance < maxDistance) [near, maxDistance] = [one, distance];
+  }
+  return near;
 }
+
+/** The names in an object, which would take long to list for each reference to nothing. */
+const namesOf = new WeakMap<object, readonly string[]>();
 
 /** A value of a contract, and where it is. */
 export class ContractNode {
@@ -120,12 +133,11 @@ export class ContractNode {
   #find(seen: Set<unknown>, kind?: Kind): ContractNode {
     const text = this.scalar('$ref');
     if (text === undefined) return this;
-    if (/^[^#]*[./]/.test(text)) {
-      const fix = 'Bundle the contract into one file, as "npx @redocly/cli bundle" does';
-      this.at('$ref').fault(`${text} is outside of this document`, fix);
+    const steps = stepsOf(text);
+    if (isOutside(text)) {
+      this.at('$ref').fault(...describeReference(text));
       return this.#nothing;
     }
-    const steps = stepsOf(text);
     if (seen.has(this.value) || steps === undefined) return this.#lose(kind);
     seen.add(this.value);
     let node = new ContractNode(this.#text, this.#text.value, []);
@@ -147,6 +159,7 @@ export class ContractNode {
   }
 
   #lose(kind: Kind = 'schemas'): ContractNode {
+    if (this.#isQuiet || this.#text.isFull) return this.#nothing;
     const text = this.scalar('$ref')!;
     const name = unescape(text.split(/[/#]/).at(-1)!);
     const near = this.#component(kind, name);
@@ -167,7 +180,10 @@ export class ContractNode {
   /** The name of the component that an author probably meant. */
   #component(kind: Kind, name: string): string | undefined {
     const { value } = new ContractNode(this.#text, this.#text.value, []).at('components').at(kind);
-    return nearest(name, Object.keys(value ?? {}));
+    if (typeof value !== 'object' || value === null) return undefined;
+    const names = namesOf.get(value) ?? Object.keys(value);
+    namesOf.set(value, names);
+    return nearest(name, names);
   }
 
   /** What a reference to nothing refers to. */
@@ -195,7 +211,7 @@ export class ContractNode {
       );
       return;
     }
-    for (const name of unknown) {
+    for (const name of this.#text.isFull ? [] : unknown) {
       const isExtension = name.startsWith('x-');
       const near = nearest(name, isExtension ? [scopeExtension] : known);
       if (isExtension && near === undefined) continue;
@@ -264,12 +280,26 @@ export class ContractNode {
   }
 }
 
+/** Describes what is wrong with a reference that does not begin with `#`: it names another document, or nothing. */
+export function describeReference(reference: string): [message: string, fix: string] {
+  return isOutside(reference)
+    ? [
+        `${reference} is outside of this document`,
+        'Bundle the contract into one file, as "redocly bundle" of @redocly/cli does',
+      ]
+    : [`${reference} refers to nothing`, 'Write a reference to a component, which begins with #'];
+}
+
+function isOutside(reference: string): boolean {
+  return /^[^#]*[./]/.test(reference);
+}
+
 function isKind(name: string): name is Kind {
   return Object.hasOwn(kinds, name);
 }
 
 /** The steps of a reference within the document; undefined if it is none. */
-function stepsOf(reference: string): string[] | undefined {
+export function stepsOf(reference: string): string[] | undefined {
   if (!/^#(\/|$)/.test(reference)) return undefined;
   return reference.slice(1).split('/').slice(1).map(unescape);
 }

@@ -7,19 +7,27 @@ import {
   isScalar,
   LineCounter,
   parseDocument,
-  visit,
+  type Alias,
   type Document,
   type ErrorCode,
+  type Node,
   type Pair,
+  type YAMLMap,
   type YAMLParseError,
 } from 'yaml';
+import { withoutControls } from './control-characters.js';
 import type { Finding } from './finding.js';
+import { checkDepth, checkNodes } from './yaml-nodes.js';
 
 /** The steps from the root of a document to a value. */
 export type Path = readonly (string | number)[];
 
 /** How many steps there are to a component, as in /components/schemas/Bed. */
 const componentDepth = 3;
+/** How many faults, and how many warnings, are kept. */
+const maxFindings = 10_000;
+/** How many characters of a place, a message or a remedy are kept: names may be long, and paths have many. */
+const maxShown = 4000;
 
 /** The contract has faults; the message lists all of them, one per line. */
 export class ContractError extends Error {
@@ -34,9 +42,12 @@ export class ContractError extends Error {
   }
 }
 
-/** Formats a finding as one line: `12:3 /paths: must be an object. Write …`; without a pointer if it is of the text. */
+/**
+ * Formats a finding as one line: `12:3 /paths: must be an object. Write …`; without a pointer if it is of the text. What it
+ * repeats of the contract has no control characters, which a terminal would obey.
+ */
 export function formatFinding({ line, column, pointer, message, fix }: Finding): string {
-  return `${line}:${column} ${pointer === '' ? '' : `${pointer}: `}${message}. ${fix}.`;
+  return withoutControls(`${line}:${column} ${pointer === '' ? '' : `${pointer}: `}${message}. ${fix}.`);
 }
 
 type Mistake = Pick<YAMLParseError, 'message' | 'code' | 'pos'>;
@@ -76,7 +87,6 @@ const mistakes: readonly [ErrorCode, RegExp, message: string, fix: string][] = [
     'Write the whole text in double quotes',
   ],
   ['BAD_SCALAR_START', /^/, 'a text cannot begin with this character', 'Write the text in quotes'],
-  ['DUPLICATE_KEY', /^/, 'the name is there twice', 'Leave one out, or write in one what is in both'],
   ['MULTIPLE_DOCS', /^/, 'another document begins here', 'Write one document in each file'],
 ];
 
@@ -84,8 +94,12 @@ const mistakes: readonly [ErrorCode, RegExp, message: string, fix: string][] = [
 export class ContractText {
   /** The parsed value, with JSON's types only; undefined if the syntax is wrong. */
   readonly value: unknown;
-  readonly #document: Document;
+  readonly #document: Document | undefined;
   readonly #lines = new LineCounter();
+  /** What aliases stand for. */
+  readonly #targets: ReadonlyMap<Alias, Node> = new Map();
+  /** The members of maps, by their names. */
+  readonly #members = new WeakMap<YAMLMap, ReadonlyMap<string, Pair>>();
   /** The components that something refers to, by their paths. */
   readonly #referred = new Set<string>();
   /** By place and message, since several places may refer to one. */
@@ -94,46 +108,21 @@ export class ContractText {
 
   /** @param text - YAML 1.2, of which JSON is a subset. */
   constructor(text: string) {
-    this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false, merge: true });
-    this.#readErrors(text);
+    const report = this.#add.bind(this);
+    checkDepth(text, this.#lines, report);
     if (this.#faults.size > 0) return;
-    try {
-      // Fails if what an anchor names contains itself, which no JSON has.
-      this.value = this.#document.toJS({ onAnchor: (value) => void JSON.stringify(value) });
-    } catch (error) {
-      this.#readAliases(error as Error);
-    }
-  }
-
-  /** Reports what is not YAML. After the first error of syntax, others only follow from it. */
-  #readErrors(text: string): void {
-    const { errors } = this.#document;
-    const isKey = ({ code }: Mistake) => code === 'DUPLICATE_KEY';
-    const first = errors.find((error) => !isKey(error));
-    for (const error of errors.filter((one) => one === first || isKey(one)))
-      this.#add(error.pos[0], ...describe(text, error));
-  }
-
-  /** Reports why the values are not known: an alias has no anchor or is inside of what it stands for, or there are too many. */
-  #readAliases(error: Error): void {
-    visit(this.#document, {
-      Alias: (_, alias, around) => {
-        const place = alias.range?.[0] ?? 0;
-        const target = alias.resolve(this.#document);
-        if (target === undefined) {
-          const fix = `Write &${alias.source} before what it stands for, or a text that begins with * in quotes`;
-          this.#add(place, `*${alias.source} stands for nothing`, fix);
-        } else if (around.includes(target))
-          this.#add(place, `*${alias.source} is inside of what it stands for`, 'Refer to a schema with $ref');
-      },
-    });
-    if (this.#faults.size === 0) this.#add(0, error.message, 'Write the values out instead of using aliases');
+    this.#document = parseDocument(text, { prettyErrors: false, merge: true, uniqueKeys: false });
+    // After the first error of syntax, others only follow from it.
+    const [error] = this.#document.errors;
+    if (error === undefined) this.#targets = checkNodes(this.#document, text, report);
+    else report(error.pos[0], ...describe(text, error));
+    if (this.#faults.size === 0) this.value = this.#document.toJS({ maxAliasCount: -1 });
   }
 
   /** Adds a fault of the text itself. */
   #add(offset: number, message: string, fix: string): void {
     const { line, col: column } = this.#lines.linePos(offset);
-    add(this.#faults, { pointer: '', line, column, message, fix }, `${line}:${column} ${message}`);
+    add(this.#faults, { pointer: '', line, column, message: shortened(message), fix: shortened(fix) });
   }
 
   /** Remembers that something refers to a place in a component. */
@@ -147,11 +136,21 @@ export class ContractText {
   }
 
   fault(path: Path, message: string, fix: string): void {
-    add(this.#faults, this.find(path, message, fix));
+    this.#keep(this.#faults, path, message, fix);
   }
 
   warn(path: Path, message: string, fix: string): void {
-    add(this.#warnings, this.find(path, message, fix));
+    this.#keep(this.#warnings, path, message, fix);
+  }
+
+  #keep(findings: Map<string, Finding>, path: Path, message: string, fix: string): void {
+    if (findings.size < maxFindings) add(findings, this.find(path, message, fix));
+    else add(findings, this.find([], `there are more than ${maxFindings}`, 'Correct the others first'));
+  }
+
+  /** Whether faults are no longer kept, so that nobody need look for their remedies. */
+  get isFull(): boolean {
+    return this.#faults.size >= maxFindings;
   }
 
   /** Those at places without a fault: what is there now must change. */
@@ -175,7 +174,7 @@ export class ContractText {
       .map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`)
       .join('');
     const { line, col: column } = this.#lines.linePos(this.#locate(path).offset);
-    return { pointer, line, column, message, fix };
+    return { pointer: shortened(pointer), line, column, message: shortened(message), fix: shortened(fix) };
   }
 
   /** Whether a field is what follows a comma in a text without quotes, as in `{ description: Red, or green }`. */
@@ -186,16 +185,14 @@ export class ContractText {
 
   /** The position of the key or item at the end of a path, or of the last one that exists. */
   #locate(path: Path): { offset: number; pair: Pair | undefined; isFlow: boolean } {
-    let node: unknown = this.#document.contents;
+    let node: unknown = this.#document?.contents;
     let offset = 0;
     let pair: Pair | undefined;
     let isFlow = false;
     for (const step of path) {
-      if (isAlias(node)) node = node.resolve(this.#document);
+      if (isAlias(node)) node = this.#targets.get(node);
       if (!isCollection(node)) break;
-      const found: unknown = isMap(node)
-        ? node.items.find(({ key }) => String(isScalar(key) ? key.value : key) === String(step))
-        : node.items[Number(step)];
+      const found: unknown = isMap(node) ? this.#membersOf(node).get(String(step)) : node.items[Number(step)];
       isFlow = node.flow === true;
       pair = isPair(found) ? found : undefined;
       const at: unknown = pair?.key ?? found;
@@ -204,6 +201,20 @@ export class ContractText {
     }
     return { offset, pair, isFlow };
   }
+
+  #membersOf(map: YAMLMap): ReadonlyMap<string, Pair> {
+    const known = this.#members.get(map);
+    if (known !== undefined) return known;
+    const members = new Map(
+      map.items.map((pair) => [isScalar(pair.key) ? String(pair.key.value) : '', pair]),
+    );
+    this.#members.set(map, members);
+    return members;
+  }
+}
+
+function shortened(text: string): string {
+  return text.length <= maxShown ? text : `${text.slice(0, maxShown)}…`;
 }
 
 /** Describes an error of syntax, and what to do about it. */
@@ -217,12 +228,9 @@ function describe(text: string, { message, code, pos }: Mistake): [message: stri
   return [message.replace(/\.$/, ''), 'Correct the syntax of YAML or JSON here, or above'];
 }
 
-function add(
-  findings: Map<string, Finding>,
-  finding: Finding,
-  key = `${finding.pointer} ${finding.message}`,
-): void {
-  findings.set(key, finding);
+function add(findings: Map<string, Finding>, finding: Finding): void {
+  const { line, column, pointer, message } = finding;
+  findings.set(`${line}:${column} ${pointer} ${message}`, finding);
 }
 
 /** Findings by their places in the file. */

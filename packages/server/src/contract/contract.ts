@@ -8,6 +8,7 @@ import { jsonTypes, type MediaType } from './media-type.js';
 import { Schemas } from './schema-normalizer.js';
 import type { Sample } from './schema.js';
 import { depthOf } from './shape.js';
+import { checkStructure } from './structure.js';
 import { ContractText, type Path } from './contract-text.js';
 import type { Finding } from './finding.js';
 
@@ -25,6 +26,8 @@ export interface Contract {
   readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
   /** Describes what is wrong with a security scheme, and where it is in the contract. */
   readonly findScheme: (name: string, message: string, fix: string) => Finding;
+  /** Whether an operation refers to a component, or to a place in it, by the steps to the component. */
+  readonly isReferred: (path: Path) => boolean;
   /** The methods of all operations, with HEAD for GET. */
   readonly methods: readonly string[];
   /** The names of all headers that responses declare. */
@@ -64,6 +67,9 @@ export function loadContract(
   const is30 = readVersion(document);
   // Nothing else can be read without the version.
   text.throwFaults();
+  checkStructure(text.value, (...found) => {
+    text.fault(...found);
+  });
   checkDocument(document, is30);
   const components = document.at('components');
   const securitySchemes = readSchemes(components);
@@ -78,6 +84,7 @@ export function loadContract(
     operations,
     securitySchemes,
     findScheme: (name, message, fix) => components.at('securitySchemes').at(name).find(message, fix),
+    isReferred: (path) => text.isReferred(path),
     methods: methods
       .map((method) => method.toUpperCase())
       .filter((method) =>
@@ -134,12 +141,12 @@ function readVersion(document: ContractNode): boolean {
   const needed = 'Write openapi: 3.0.3 or openapi: 3.1.0';
   const fix = 'Give the OpenAPI document of the API; it begins with openapi: 3.0.3 or openapi: 3.1.0';
   if (version !== undefined) {
-    if (!/^3\.[01]\.\d+/.test(version))
+    if (!/^3\.[01]\.\d+(-[\w.]+)?$/.test(version))
       document
         .at('openapi')
         .fault(`the version ${version} is not supported`, `${needed}, with three numbers`);
   } else if (swagger !== undefined) {
-    const convert = 'Convert it to OpenAPI 3.0: npx swagger2openapi --yaml --outfile openapi.yaml FILE';
+    const convert = 'Convert it to OpenAPI 3.0, as swagger2openapi --yaml --outfile openapi.yaml FILE does';
     document.at('swagger').fault(`Swagger ${swagger} is not supported`, convert);
   } else if (document.value === null || document.value === undefined) {
     document.fault('the file is empty', fix);

@@ -140,6 +140,11 @@ type CallerOf<Schemes> = [Schemes] extends [never]
 export type OperationRequest<Operation, Schemes> = CallerOf<Schemes> &
   ParametersUnlessNone<'headers', HeaderParameters<Operation>> &
   ParametersUnlessNone<'cookies', Parameters<Operation, 'cookie'>> & {
+    /**
+     * The IP address of the client, without a port: that of the connection, or the one that a proxy of TRUST_PROXY has
+     * named. networkOf returns what to count by.
+     */
+    readonly address: string;
     readonly params: Parameters<Operation, 'path'>;
     readonly query: Parameters<Operation, 'query'>;
     readonly body: RequestBody<Operation>;

@@ -19,6 +19,8 @@ export interface Operation {
   /** The prefixes of the path, from the servers; usually one, and empty. */
   readonly basePaths: readonly string[];
   readonly route: Route;
+  /** The path item and the operation as the contract declares them. */
+  readonly declared: { readonly item: unknown; readonly operation: unknown };
   /** What callers must satisfy, one of them; empty for a public operation. */
   readonly security: readonly Requirement[];
   /** The scope that the caller needs (`x-required-scope`). */
@@ -167,6 +169,7 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
     path,
     basePaths: readBasePaths(servers),
     route,
+    declared: { item: item.value, operation: node.value },
     security,
     requiredScope,
     parameters: readParameters(item, node, path, schemas).filter(

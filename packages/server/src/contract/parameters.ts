@@ -1,5 +1,5 @@
 // Reads the parameters of an operation, and the template of its path.
-import { checkName, keywordsInSchema } from './schema-keywords.js';
+import { keywordsInSchema } from './schema-keywords.js';
 import { nearest, type ContractNode } from './contract-node.js';
 import { anySchema, type Schema } from './schema.js';
 import type { Schemas } from './schema-normalizer.js';
@@ -106,7 +106,6 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
     return undefined;
   }
   if (name === undefined) return undefined;
-  checkName(node, name);
   const at = where as ParameterPlace;
   const place = at === 'header' ? reservedHeaders.get(name.toLowerCase()) : undefined;
   if (place !== undefined) {

@@ -1,5 +1,5 @@
 // Reads the keywords of a schema, and reports those that the server does not support.
-import { effortOf } from './pattern.js';
+import { PatternError, patternOf } from './pattern.js';
 import type { ContractNode } from './contract-node.js';
 import { countKeywords, schemaKeywords, type Draft, type Schema, type Use } from './schema.js';
 import { absent, typeOf, type TypeName } from './shape.js';
@@ -62,12 +62,6 @@ export function checkKeywords(node: ContractNode, is30: boolean): void {
   node.allow(known, elsewhere);
 }
 
-/** Refuses the one name that JavaScript cannot handle like any other. */
-export function checkName(node: ContractNode, name: string): void {
-  if (name === '__proto__')
-    node.fault('the name __proto__ is not supported', 'Write another name, which clients must then send');
-}
-
 /** What a reader of keywords needs beside the node of the schema. */
 export interface Context {
   readonly use: Use;
@@ -93,7 +87,7 @@ export function readKeywords(node: ContractNode, context: Context): Partial<Draf
 }
 
 /** Reads the schemas inside a schema. */
-function readSchemas(node: ContractNode, { use, normalize }: Context): Partial<Draft> {
+function readSchemas(node: ContractNode, { normalize }: Context): Partial<Draft> {
   const { one, list, named } = schemaKeywords;
   const draft: Partial<Draft> = {};
   for (const keyword of one) {
@@ -114,8 +108,7 @@ function readSchemas(node: ContractNode, { use, normalize }: Context): Partial<D
   }
   for (const keyword of named) {
     const schemas = node.entries(keyword).flatMap(([name, part]) => {
-      checkName(part, name);
-      if (keyword === 'patternProperties' && !checkPattern(part, name, undefined, use)) return [];
+      if (keyword === 'patternProperties' && !checkPattern(part, name, 'request')) return [];
       const schema = normalize(part);
       const isAbsent = keyword === 'properties' && schema.refused;
       return [[name, isAbsent ? { refused: schema.refused, shape: absent } : schema] as const];
@@ -138,9 +131,7 @@ function checkMapping(discriminator: ContractNode): void {
 
 function readTexts(node: ContractNode, { use, types }: Context): Partial<Draft> {
   const pattern = node.text('pattern');
-  const [, maxLength] = readCount(node, 'maxLength')[0] ?? [];
-  const check = use === 'response' ? checkResponsePattern : checkPattern;
-  const isUsable = pattern !== undefined && check(node.at('pattern'), pattern, maxLength, use);
+  const isUsable = pattern !== undefined && checkPattern(node.at('pattern'), pattern, use);
   const format = node.text('format') ?? '';
   const isOfNumbers = types?.some((type) => numberFormats[type]?.includes(format));
   const isChecked = textFormats.includes(format) && (types?.includes('string') ?? true);
@@ -279,54 +270,16 @@ function checkExact(node: ContractNode, value: number, isBound: boolean): void {
   );
 }
 
-/** Warns of a pattern that is not applied to texts in responses; returns whether it is applied. */
-function checkResponsePattern(node: ContractNode, pattern: string, maxLength: number | undefined): boolean {
-  const fault = faultOfPattern(pattern) ?? slownessOfPattern(pattern, maxLength);
-  if (fault === undefined) return true;
-  node.warn(`${pattern} is not checked in responses: ${fault}`, 'Write a simpler one, or leave it out');
-  return false;
-}
-
-function faultOfPattern(pattern: string): string | undefined {
+/** Checks a pattern: texts in responses need not match one that cannot be matched. Returns whether it is applied. */
+function checkPattern(node: ContractNode, pattern: string, use: Use): boolean {
   try {
-    new RegExp(pattern, 'u');
+    patternOf(pattern);
+    return true;
   } catch (error) {
-    return (error as Error).message;
-  }
-  // Only newer versions of Node.js know them.
-  return /\(\?[a-z-]+:/.test(pattern) ? 'flags inside a pattern are not supported' : undefined;
-}
-
-function slownessOfPattern(pattern: string, maxLength: number | undefined): string | undefined {
-  const { steps, slow } = effortOf(pattern, maxLength);
-  if (steps < Infinity) return undefined;
-  if (slow === undefined) return 'it can match in too many ways';
-  const millions = slow.steps < 1e9 ? Math.round(slow.steps / 1e6) : 'more than 1000';
-  return maxLength === undefined
-    ? `it takes too long to match the text ${slow.text}`
-    : `even within maxLength, it takes ${millions} million comparisons to match the text ${slow.text}`;
-}
-
-/** @param isName - Whether names are matched, for which there is no maximum length. */
-function fixOfPattern(pattern: string, maxLength: number | undefined, isName: boolean): string {
-  const start = pattern.startsWith('^') ? 'let' : 'begin it with ^, and let';
-  const length = maxLength === undefined ? 'a maxLength next to it' : 'a smaller maxLength';
-  const other = effortOf(pattern).slow?.isEndless
-    ? 'separate what is repeated by a character that must be there, as in ^\\w+(\\s\\w+)*$, and let no two alternatives match the same text'
-    : `${start} repetitions that follow each other match different characters, as in ^[^@]+@[^@]+$`;
-  return `${isName ? 'Rewrite it:' : `Write ${length}, or`} ${other}; texts that no longer match are then refused`;
-}
-
-/** Checks a pattern of requests, of the server's errors or of names; returns whether it is one. */
-function checkPattern(node: ContractNode, pattern: string, maxLength: number | undefined, use: Use): boolean {
-  const fault = faultOfPattern(pattern);
-  if (fault !== undefined) {
-    node.fault(fault, 'Write a regular expression of ECMAScript, with the flag u');
+    if (!(error instanceof PatternError)) throw error;
+    const { message, fix } = error;
+    if (use === 'response') node.warn(`${pattern} is not checked in responses: ${message}`, fix);
+    else node.fault(`${pattern} is not supported: ${message}`, fix);
     return false;
   }
-  const slowness = use === 'error' ? undefined : slownessOfPattern(pattern, maxLength);
-  if (slowness === undefined) return true;
-  const isName = node.value !== pattern;
-  node.fault(`${pattern} is too slow: ${slowness}`, fixOfPattern(pattern, maxLength, isName));
-  return true;
 }

@@ -69,11 +69,16 @@ function readScheme(node: ContractNode): SecurityScheme | undefined {
   return undefined;
 }
 
+/** How many schemes a remedy names. */
+const maxNamed = 10;
+
 function undefinedFix(name: string, known: readonly string[]): string {
   const near = nearest(name, known);
   if (near !== undefined) return `Write ${near}`;
   const others =
-    known.length === 0 ? 'Add' : `Write ${known.join(' or ')} if callers authenticate so, or add`;
+    known.length === 0 || known.length > maxNamed
+      ? 'Add'
+      : `Write ${known.join(' or ')} if callers authenticate so, or add`;
   return `${others} it to components/securitySchemes, as in ${name}: { type: http, scheme: bearer }`;
 }
 
@@ -89,6 +94,7 @@ export function readRequirements(
   components: ContractNode,
   takesRoles: boolean,
 ): Requirement[] {
+  const known = Object.keys(components.at('securitySchemes').value ?? {});
   return owner.list('security').map((requirement) => {
     if (!requirement.isObject)
       requirement.fault('must be an object', 'Write the name of a scheme, as in name: []');
@@ -100,10 +106,7 @@ export function readRequirements(
       if (!components.at('securitySchemes').has(name)) {
         requirement
           .at(name)
-          .fault(
-            `${name} is not a security scheme of the contract`,
-            undefinedFix(name, Object.keys(components.at('securitySchemes').value ?? {})),
-          );
+          .fault(`${name} is not a security scheme of the contract`, undefinedFix(name, known));
       } else if (scopes.length > 0 && !isOfOauth && !takesRoles) {
         requirement
           .at(name)

@@ -1,11 +1,16 @@
 // What every HTTP server of a process has in common: that of the service, and the admin listener.
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyServerOptions } from 'fastify';
+import Fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerOptions,
+} from 'fastify';
 import { writeError } from '../errors.js';
 import { respondToClientError } from './connection/client-errors.js';
 import { checkHeaders } from './connection/host-and-expect.js';
 import { startInOrder } from './connection/pipelining.js';
 import { reportNothing, type Rejecting } from './connection/rejections.js';
-import { addRequestId, requestId } from './connection/request-id.js';
+import { addCommonHeaders, requestId } from './connection/request-id.js';
 import { createServer, type ServerLimits, type Tls } from './connection/server.js';
 import { settleUnreadBody } from './connection/unread-body.js';
 import { createErrorHandler } from './response/error-handler.js';
@@ -51,7 +56,7 @@ export function createHttpApp(
   });
   app.setErrorHandler(handleError);
   app.decorateRequest('failure', undefined);
-  app.addHook('onRequest', addRequestId);
+  app.addHook('onRequest', addCommonHeaders);
   return app;
 }
 
@@ -73,9 +78,20 @@ export function addPlainSteps(
 export function finishResponses(app: FastifyInstance, bodyLimit?: number): void {
   app.addHook('onSend', (request, reply, payload, done) => {
     declareMediaType(reply);
+    keepFromSharedCaches(request, reply);
     settleUnreadBody(request, reply, reply.statusCode < 400 ? bodyLimit : undefined);
     done(null, payload);
   });
+}
+
+/**
+ * Tells caches what to do with a response that does not say so itself: one to a caller is for nobody else, even if the
+ * credentials are not in Authorization, for which RFC 9111 section 3.5 says so; and nobody needs to keep an error.
+ */
+function keepFromSharedCaches(request: FastifyRequest, reply: FastifyReply): void {
+  if (reply.hasHeader('cache-control')) return;
+  if (reply.statusCode >= 400) reply.header('cache-control', 'no-store');
+  else if (request.routeOptions.config.takesCredentials) reply.header('cache-control', 'private, no-cache');
 }
 
 /**

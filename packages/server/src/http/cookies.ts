@@ -1,12 +1,33 @@
 // Parses cookies.
+import type { IncomingMessage } from 'node:http';
 
-/** Parses a Cookie header (RFC 6265 section 4.2); a repeated name gives an array. */
-export function parseCookies(header: string): Record<string, unknown> {
-  const values = Object.create(null) as Record<string, unknown>;
+/** Cookies by their names; an array where a name is repeated. It has no prototype. */
+type Cookies = Readonly<Record<string, string | readonly string[]>>;
+
+const parsed = new WeakMap<IncomingMessage, Cookies>();
+
+/** Returns the cookies of a request, which are parsed once, however many schemes and parameters read them. */
+export function cookiesOf(request: IncomingMessage): Cookies {
+  let cookies = parsed.get(request);
+  if (cookies === undefined) {
+    cookies = parse(request.headers.cookie ?? '');
+    parsed.set(request, cookies);
+  }
+  return cookies;
+}
+
+/** Parses a Cookie header (RFC 6265 section 4.2). */
+function parse(header: string): Cookies {
+  const values = Object.create(null) as Record<string, string | string[]>;
   for (const pair of header.split(';')) {
-    const [name, value] = pair.split(/=([^]*)/, 2).map((text) => text.trim());
-    if (value === undefined || name === undefined) continue;
-    values[name] = name in values ? [values[name], value].flat() : decode(value);
+    const end = pair.indexOf('=');
+    if (end < 0) continue;
+    const name = pair.slice(0, end).trim();
+    const value = decode(pair.slice(end + 1).trim());
+    const known = values[name];
+    if (known === undefined) values[name] = value;
+    else if (typeof known === 'string') values[name] = [known, value];
+    else known.push(value);
   }
   return values;
 }

@@ -1,6 +1,7 @@
 // Logs one line per request, without secrets: no credentials, no query strings, no bodies.
 import { LogController, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { ServerResponse } from 'node:http';
+import { addressOf } from '../client-address.js';
 import { FailureLog } from './failure-log.js';
 
 /** The format of W3C Trace Context, section 3.2. */
@@ -21,7 +22,7 @@ export class RequestLog extends LogController {
 
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
     // Read it now: a closed connection has no address. The connection may be closed already.
-    const address: string | undefined = request.ip;
+    const address = addressOf(request);
     // Fastify does not call requestCompleted when the client disconnects.
     reply.raw.on('close', () => {
       const { failure } = request;
@@ -57,7 +58,7 @@ export function isSent(response: ServerResponse): boolean {
   return response.writableFinished && !response.req.socket.destroyed;
 }
 
-function logRequest(reply: FastifyReply, address: string | undefined): void {
+function logRequest(reply: FastifyReply, address: string): void {
   const { request, raw } = reply;
   const { method, originalUrl, headers, failure, caller } = request;
   const completed = isSent(raw);
@@ -71,7 +72,7 @@ function logRequest(reply: FastifyReply, address: string | undefined): void {
       error: failure?.code,
       aborted: completed ? undefined : true,
       ms: Number(reply.elapsedTime.toFixed(3)),
-      address,
+      address: address === '' ? undefined : address,
       subject: caller?.subject,
       tokenId: caller?.tokenId,
       traceparent: typeof trace === 'string' && traceparent.test(trace) ? trace : undefined,

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { StorageError, type StoreDefinition } from './interface.js';
+import { tokenIndexes } from './token-row.js';
 import { nodeCommand } from '../node-command.js';
 import { isOlder, version as thisVersion } from '../version.js';
 
@@ -35,19 +36,42 @@ export function migrateCommand({ name, command }: Pick<StoreDefinition, 'name' |
 }
 
 /**
+ * Why a store is refused without the mark that every release records in its schema.
+ * @param reader - What reads its documents.
+ */
+export function madeBeforeReleases(reader: string): string {
+  return (
+    'the store was made before 1.0.0, the first release, which does not open it: to take its documents along, read them ' +
+    `with ${reader}, and create them in a new store`
+  );
+}
+
+/**
  * Loads the schema of a service for an engine.
- * @throws StorageError if there are no migrations: a schema has at least the table of tokens.
+ * @throws StorageError if the migrations do not create the table of tokens, and one for each collection.
  * @throws Error as loadMigrations does.
  */
 export function loadSchema(
-  { name, command, collections, migrations }: StoreDefinition,
+  { name, command, collections, migrations: folders }: StoreDefinition,
   engine: 'sqlite' | 'postgres',
 ): StoreSchema {
-  const folder = new URL(`./${engine}/`, migrations);
-  const schema = { name, command, collections, migrations: loadMigrations(folder) };
-  if (schema.migrations.length > 0) return schema;
-  const help = 'write them with "contract-server migrations"';
-  throw new StorageError('unavailable', `there are no migrations in ${fileURLToPath(folder)}: ${help}`);
+  const folder = new URL(`./${engine}/`, folders);
+  const migrations = loadMigrations(folder);
+  const help = 'with "contract-server migrations"';
+  if (migrations.length === 0)
+    throw new StorageError(
+      'unavailable',
+      `there are no migrations in ${fileURLToPath(folder)}: write them ${help}`,
+    );
+  const needed = [...collections.map((collection) => collection.name), 'tokens', ...tokenIndexes];
+  const texts = migrations.map(({ sql }) => sql);
+  const missing = needed.filter((object) => creationOf(texts, object) === undefined);
+  if (missing.length > 0)
+    throw new StorageError(
+      'unavailable',
+      `no migration of ${name} creates ${missing.join(', ')}: write it ${help}`,
+    );
+  return { name, command, collections, migrations };
 }
 
 /**
@@ -99,34 +123,17 @@ export function pendingMigrations(
 
 /** The one of several migrations that creates an object; undefined if none does. */
 export function creationOf(migrations: readonly string[], name: string): string | undefined {
-  const creation = new RegExp(`^CREATE (TABLE|INDEX|FUNCTION) ${name}\\b`, 'm');
+  const creation = new RegExp(`^CREATE (TABLE|INDEX) ${name}\\b`, 'm');
   return migrations.find((text) => creation.test(text));
 }
-
-/**
- * @param names - The objects that this release of the server needs.
- * @throws StorageError when the migrations of the service were written for another release.
- */
-export function requireCreations({ name: service, migrations }: StoreSchema, names: readonly string[]): void {
-  const texts = migrations.map(({ sql }) => sql);
-  const missing = names.filter((name) => creationOf(texts, name) === undefined);
-  if (missing.length > 0)
-    throw new StorageError(
-      'unavailable',
-      `no migration of ${service} creates ${missing.join(', ')}: write it with "contract-server migrations"`,
-    );
-}
-
-/** The query for the applied migrations, which works in both engines. */
-export const selectApplied =
-  'SELECT version, name, oldest_application AS "oldestApplication" FROM migrations';
 
 /** A migration transaction of an engine, which excludes other processes from migrating. */
 interface MigrationTransaction {
   /** The statement that creates the table of applied migrations if it does not exist. */
   readonly createTable: string;
   execute(sql: string): unknown;
-  read(sql: string): readonly AppliedMigration[] | Promise<readonly AppliedMigration[]>;
+  /** Reads the applied migrations. */
+  read(): readonly AppliedMigration[] | Promise<readonly AppliedMigration[]>;
 }
 
 /**
@@ -139,7 +146,7 @@ export async function applyMigrations(
   transaction: MigrationTransaction,
 ): Promise<Migration[]> {
   await transaction.execute(transaction.createTable);
-  const pending = pendingMigrations(schema, await transaction.read(selectApplied));
+  const pending = pendingMigrations(schema, await transaction.read());
   for (const { version, name, oldestApplication, sql } of pending) {
     await transaction.execute(sql);
     await transaction.execute(

@@ -3,6 +3,7 @@ import { strict as assert } from 'node:assert';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { Contract } from '../contract/contract.js';
+import { patternOf } from '../contract/pattern.js';
 import type { Service } from '../definition.js';
 import {
   ApiError,
@@ -53,7 +54,8 @@ export function responseCheck(
     .flatMap((error) => [error, ...operations.map(({ statusOf }) => withStatus(error, statusOf(error)))]);
   const errors: ErrorEntry[] = [...new Set(ofServer), notImplementedEntry, ...Object.values(ownErrors)];
   // The server has checked the contract.
-  const ajv = new Ajv2020({ ownProperties: true, allErrors: true, strict: false, logger: false });
+  const code = { regExp: Object.assign((pattern: string) => patternOf(pattern), { code: 'patternOf' }) };
+  const ajv = new Ajv2020({ ownProperties: true, allErrors: true, strict: false, logger: false, code });
   addFormats.default(ajv);
   const validators = new Map<object, ReturnType<typeof ajv.compile>>();
 
@@ -238,7 +240,7 @@ function closed(document: object, node: unknown, isPart = false, outer: readonly
 
 function isPattern(text: string): boolean {
   try {
-    new RegExp(text, 'u');
+    patternOf(text);
     return true;
   } catch {
     return false;

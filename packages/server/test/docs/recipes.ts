@@ -293,7 +293,7 @@ export function createPayments(context: ServiceContext) {
   return {
     /** @param key - `headers['Idempotency-Key']`. */
     create: (subject: string, key: string | undefined, body: { cents: number }) =>
-      keys.run(subject, { key, request: ['createPayment', body] }, async (tx) => {
+      keys.run(subject, { caller: { subject }, key, request: ['createPayment', body] }, async (tx) => {
         const payment = { id: randomUUID(), ...body };
         await all.in(tx).write(payment.id, { when: 'absent', value: payment });
         return payment;

@@ -7,6 +7,7 @@ import { checkResponse, contract, type HttpResponse } from '../support/contract-
 import { engines } from '../support/engines.js';
 import { listRequest } from '../support/raw-connection.js';
 import { injectFaults, startListening, startService } from '../support/service.js';
+import { loadContract } from '../../dist/contract/contract.js';
 import type { Page } from '../../dist/storage/interface.js';
 
 const engine = engines[0]!;
@@ -230,4 +231,86 @@ t.test('every response has security headers, and the page keeps its own policy',
   const page = await app.inject('/docs/');
   t.match(page.headers['content-security-policy'], /script-src 'self'/);
   t.equal(page.headers['x-frame-options'], 'SAMEORIGIN');
+});
+
+t.test('no shared cache keeps a response to a caller, and none keeps an error', async (t) => {
+  const { call, token, app } = await startService(t, engine);
+  const cached = async (method: string, url: string, options: object = { token }) => {
+    const { status, headers } = await call(method, url, options);
+    t.equal(headers['x-content-type-options'], 'nosniff', `${method} ${url}`);
+    return `${status} ${String(headers['cache-control'])}`;
+  };
+  const mine = 'private, no-cache';
+  t.equal(await cached('POST', '/plants', { token, body: { id: 1, name: 'a' } }), `200 ${mine}`);
+  t.equal(await cached('GET', '/plants'), `200 ${mine}`);
+  t.equal(await cached('HEAD', '/plants'), `200 ${mine}`);
+  const { headers } = await call('GET', '/plants', { token });
+  const known = { token, headers: { 'if-none-match': headers['etag'] } };
+  t.equal(await cached('GET', '/plants', known), `304 ${mine}`);
+  t.equal(await cached('DELETE', '/plants/1'), `204 ${mine}`);
+  t.equal(await cached('DELETE', '/plants/1'), '404 no-store');
+  t.equal(await cached('GET', '/plants?a'), '400 no-store');
+  t.equal(await cached('GET', '/plants', {}), '401 no-store');
+  t.equal(await cached('GET', '/nothing'), '404 no-store');
+  t.equal(await cached('PATCH', '/plants'), '405 no-store');
+  t.match((await app.inject('/docs/')).headers, {
+    'cache-control': 'no-cache',
+    'x-content-type-options': 'nosniff',
+  });
+  t.equal((await app.inject('/')).headers['cache-control'], undefined);
+
+  const schema = { type: 'object', properties: { a: { type: 'string' } } };
+  const ok = { description: '', content: { 'application/json': { schema } } };
+  const declared = { ...ok, headers: { 'Cache-Control': { schema: { type: 'string' } } } };
+  const operation = (operationId: string, security: object[], response: object) => ({
+    get: { operationId, security, responses: { 200: response, default: { description: '' } } },
+  });
+  const key = [{ key: [] }];
+  const document = {
+    openapi: '3.1.0',
+    info: { title: 'a', version: '1' },
+    paths: {
+      '/key': operation('withKey', key, ok),
+      '/optional': operation('optional', [{}, ...key], ok),
+      '/public': operation('public', [], ok),
+      '/own': operation('own', key, declared),
+      '/wrong': operation('wrong', key, declared),
+    },
+    components: { securitySchemes: { key: { type: 'apiKey', in: 'query', name: 'key' } } },
+  };
+  const plain = () => Promise.resolve({ a: 'b' });
+  const own = (body: object) => () =>
+    Promise.resolve({ body, headers: { 'Cache-Control': 'public, max-age=60' } });
+  const other = await startService(t, engine, {
+    contract: loadContract(Buffer.from(JSON.stringify(document))),
+    handlers: { withKey: plain, optional: plain, public: plain, own: own({ a: 'b' }), wrong: own({ a: 1 }) },
+    verifiers: { key: () => Promise.resolve({ subject: 'a' }) },
+  });
+  for (const [url, status, expected] of [
+    ['/key?key=a', 200, mine],
+    ['/key', 401, 'no-store'],
+    ['/optional?key=a', 200, mine],
+    ['/optional', 200, mine],
+    ['/public', 200, undefined],
+    ['/own?key=a', 200, 'public, max-age=60'],
+    ['/wrong?key=a', 500, 'no-store'],
+  ] as const) {
+    const response = await other.app.inject(url);
+    t.match(
+      { status: response.statusCode, cached: response.headers['cache-control'] },
+      { status, cached: expected },
+      url,
+    );
+  }
+});
+
+t.test('a request id tells nothing about other requests', async (t) => {
+  const { call } = await startService(t, engine);
+  const ids = new Set<string>();
+  for (let i = 0; i < 8; i++) {
+    const id = String((await call('GET', '/nothing')).headers['x-request-id']);
+    t.match(id, /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);
+    for (const part of id.split('-')) ids.add(part);
+  }
+  t.ok(ids.size > 35, 'they have nothing in common');
 });

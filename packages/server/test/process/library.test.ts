@@ -3,7 +3,7 @@
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { emptyDatabase, engines, noPostgres, temporaryFolder } from '../support/engines.js';
+import { emptyDatabase, noPostgres, temporaryFolder } from '../support/engines.js';
 import { startOther, testForeignParts } from '../support/other-service.js';
 import { run, startServer, type ServerProcess } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
@@ -78,33 +78,6 @@ t.test('two instances on PostgreSQL', skipFor(noPostgres), async (t) => {
   await t.test('serve books and loans', (t) => useLibrary(t, [server, other], token));
   for (const one of [server, other]) t.equal(await one.end(), 0);
 });
-
-for (const engine of engines.slice(0, 2)) {
-  t.test(
-    `a store of 3a9d40b on ${engine.name} opens with its books, loans and tokens`,
-    engine.options,
-    async (t) => {
-      const DATABASE_URL = await engine.restore(t, '3a9d40b-library', service);
-      const server = await startServer(t, { script: main, env: { DATABASE_URL } });
-      const [alice, bob, ...invalid] = ['a', 'b', 'c', 'd'].map(
-        (letter) => new Client(t, server, `lib_${letter.repeat(43)}`),
-      );
-      const long = `{"isbn":"0141439602","title":"${'x'.repeat(600)}","author":"Dickens"}`;
-      const book = String.raw`{"isbn":"9780141439600","title":"A Tale of \"Two\" \\ Cities 😀","author":"Charles Dickens","shelf":"D 4"}`;
-      t.match(await alice?.send('GET', '/books'), { status: 200, text: `[${long},${book}]` });
-      const loan =
-        '{"copy":9007199254740993,"isbn":"9780141439600","borrower":"Ada","due":"2031-12-24","renewals":0}';
-      const renewed = String.raw`{"copy":9223372036854775807,"isbn":"0141439602","borrower":"Ada \"A\", jr.","due":"2032-01-07","renewals":1}`;
-      t.match(await alice?.send('GET', '/loans'), { status: 200, text: `[${loan},${renewed}]` });
-      t.match(await alice?.send('DELETE', '/loans/9007199254740993'), { status: 204 });
-      t.match(await bob?.send('GET', '/books'), { status: 200, text: /^\[{"isbn":"0141439602".*}\]$/ });
-      t.match(await bob?.send('DELETE', '/books/0141439602'), { status: 403 }, 'its token may only read');
-      for (const one of invalid)
-        t.match(await one.send('GET', '/books'), { status: 401 }, 'expired or revoked');
-      t.equal(await server.end(), 0);
-    },
-  );
-}
 
 /** A parsed JSON text of a response. */
 const read = ({ text }: { text: string }) => JSON.parse(text) as Record<string, unknown>;

@@ -24,8 +24,8 @@ function counting(t: Test, storage: Storage, options?: IdempotencyOptions) {
   const keys = new IdempotencyKeys(context, labels, options);
   const counters = new Documents<bigint, { count: bigint }>(storage.collection(beds), { count: true });
   return {
-    count: async (key: string | undefined, request: unknown = 'count') => {
-      const { text } = await keys.run('alice', { key, request }, async (tx) => {
+    count: async (key: string | undefined, request: unknown = 'count', caller = 'alice') => {
+      const { text } = await keys.run('alice', { caller: { subject: caller }, key, request }, async (tx) => {
         const count = BigInt((await counters.in(tx).get(1n))?.count ?? 0) + 1n;
         await counters.in(tx).write(1n, { when: 'any', value: { count } });
         return { count };
@@ -34,7 +34,7 @@ function counting(t: Test, storage: Storage, options?: IdempotencyOptions) {
     },
     refuse: (key: string) =>
       t.rejects(
-        keys.run('alice', { key, request: 'refuse' }, () => {
+        keys.run('alice', { caller: { subject: 'alice' }, key, request: 'refuse' }, () => {
           throw new Error('refused');
         }),
         { message: 'refused' },
@@ -74,6 +74,26 @@ for (const engine of enginesToTest) {
     t.strictSame(new Set(together), new Set(['{"count":5}']));
   });
 
+  t.test(
+    `${engine.name}: a key belongs to its caller, also over shared documents`,
+    engine.options,
+    async (t) => {
+      let time = Date.parse('2030-01-31T09:00:00Z');
+      const storage = await engine.openOther(t, garden);
+      const { count, stored } = counting(t, storage, { keepFor: 1_000, now: () => time });
+      t.equal(await count('a', 'count', 'bob'), '{"count":1}');
+      t.equal(await count('a', 'count', 'carol'), '{"count":2}', 'nobody gets the response of another');
+      t.equal(await count('a', 'count more', 'alice'), '{"count":3}');
+      t.equal(await count('a', 'count', 'bob'), '{"count":1}');
+      await t.rejects(count('a', 'count', 'alice'), new ApiError(idempotencyErrors.keyReused));
+      t.match(await stored(), { responses: 3 });
+      time += 1_001;
+      await count('b', 'count', 'bob');
+      await count('c', 'count', 'bob');
+      t.strictSame(await stored(), { keys: 'b c', responses: 2 }, 'all of them expire');
+    },
+  );
+
   t.test(`${engine.name}: expired keys are deleted, a few at a time`, engine.options, async (t) => {
     let time = Date.parse('2030-01-31T09:00:00Z');
     const storage = await engine.openOther(t, garden);
@@ -99,8 +119,10 @@ for (const engine of enginesToTest) {
     const keys = new IdempotencyKeys(storage, labels);
     const text = String.raw`{"id":9007199254740993,"name":"\"a\"\u0001😀"}`;
     const run = () =>
-      keys.run('alice', { key: '"a"', request: { id: 9007199254740993n } }, () =>
-        Promise.resolve(new JsonText<{ id: bigint }>(text)),
+      keys.run(
+        'alice',
+        { caller: { subject: 'alice' }, key: '"a"', request: { id: 9007199254740993n } },
+        () => Promise.resolve(new JsonText<{ id: bigint }>(text)),
       );
     t.equal((await run()).text, text);
     t.equal((await run()).text, text);

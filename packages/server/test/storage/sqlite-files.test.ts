@@ -21,7 +21,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import t, { type Test } from 'tap';
 import { readTrace, traceOptions } from '../../../../scripts/lib/file-trace.js';
 import { readImage, ReplayedDisk, writeImage } from '../../../../scripts/lib/replayed-disk.js';
-import { temporaryFolder } from '../support/engines.js';
+import { commitsBefore, temporaryFolder } from '../support/engines.js';
 import { adminOf, list, run, startServer } from '../support/processes.js';
 import { lacks, skipFor } from '../support/skip.js';
 import { openExistingStorage, openStorage, type Storage } from '../support/store.js';
@@ -29,7 +29,8 @@ import { clientsOf, needsThreads, startThreads } from '../support/threads.js';
 import { startWriter } from '../support/writer-process.js';
 import { service } from '../../../../dist/service.js';
 import { backUp } from '../../dist/storage/sqlite/backup.js';
-import { openStorage as openStorageOf } from '../../dist/storage/open.js';
+import { migrateStorage, openStorage as openStorageOf } from '../../dist/storage/open.js';
+import { runSql } from '../../dist/storage/sqlite/sql-command.js';
 import { openWhole } from '../../dist/storage/sqlite/store-check.js';
 
 const names = ['plants.db', 'plants.db-wal', 'plants.db-shm'];
@@ -247,6 +248,47 @@ t.test('a start that fails leaves what prevents no other start', async (t) => {
   await t.rejects(openStorageOf(newer, store.url));
   await opensWith(t, store, 1);
 });
+
+for (const commit of commitsBefore) {
+  for (const state of ['stopped', 'killed'] as const) {
+    t.test(
+      `a store of a ${state} server of ${commit}, before 1.0.0, is refused and not touched`,
+      async (t) => {
+        const { folder, away, file, url } = await twoFolders(t);
+        await copyFile(new URL(`../support/stores/${commit}.db`, import.meta.url), file);
+        if (state === 'killed') {
+          const database = new DatabaseSync(file);
+          database.exec("INSERT INTO plants (subject, id, plant) VALUES ('s', 1, '{}')");
+          for (const name of names) await copyFile(join(folder, name), join(away, name));
+          database.close();
+          await move(away, folder);
+        }
+        const contents = async () => {
+          const found = (await readdir(folder)).filter((name) => !/-(lock|shm)$/.test(name)).sort();
+          const all = await Promise.all(found.map((name) => readFile(join(folder, name), 'base64')));
+          return all.map((content, i) => [found[i], content]).filter(([, content]) => content !== '');
+        };
+        const before = await contents();
+        const reason =
+          'the store was made before 1.0.0, the first release, which does not open it: to take its documents along, ' +
+          'read them with "sql" of the server that made it, and create them in a new store';
+        const refused = {
+          name: 'StorageError',
+          failure: 'unavailable',
+          message: `SQLite, ${file}: ${reason}`,
+        };
+        await t.rejects(openStorage(url), refused);
+        await t.rejects(openExistingStorage(url), refused);
+        await t.rejects(migrateStorage(service, url), refused);
+        t.throws(() => backUp(service, url, join(away, 'copy')), { message: `the copy failed: ${reason}` });
+        t.throws(() => runSql(url, 'DELETE FROM plants'), { message: new RegExp(reason) });
+        const { code, stderr } = await run('main.js', [], { DATABASE_URL: url });
+        t.strictSame({ code, stderr }, { code: 1, stderr: `plant-store: SQLite, ${file}: ${reason}\n` });
+        t.strictSame(await contents(), before);
+      },
+    );
+  }
+}
 
 t.test('a store whose log was deleted is not opened without it', async (t) => {
   const store = await killedStore(t);

@@ -71,14 +71,15 @@ t.test('a path and a file URL open the same store, and other URLs are rejected',
   });
 });
 
-t.test('SQL tools see the fields of a plant as columns', async (t) => {
+t.test('SQL tools see the fields of a plant', async (t) => {
   const file = await newFile(t);
   const storage = await openStorage(`file:${file}`);
   await storage.plants.create('s', 1n, { name: 'a "b"', tag: 'ä' });
   await storage.plants.create('s', 2n, { name: '' });
   await storage.close();
   const database = new DatabaseSync(file);
-  const rows = database.prepare('SELECT subject, id, name, tag FROM plants').all() as object[];
+  const fields = "plant ->> '$.name' AS name, plant ->> '$.tag' AS tag";
+  const rows = database.prepare(`SELECT subject, id, ${fields} FROM plants`).all() as object[];
   t.strictSame(
     rows.map((row) => ({ ...row })),
     [
@@ -246,7 +247,10 @@ t.test('missing migrations are applied once, in order', async (t) => {
   const folder = join(root, 'sqlite');
   await mkdir(folder);
   await writeFile(join(folder, '0002_second.sql'), '-- oldest-application: 1.1.0\nSELECT 2;');
-  await writeFile(join(folder, '0001_first.sql'), '-- oldest-application: 1.0.0\nSELECT 1;');
+  await copyFile(
+    new URL('sqlite/0001_plants_and_tokens.sql', service.migrations),
+    join(folder, '0001_first.sql'),
+  );
   await writeFile(join(folder, '0010_tenth.sql'), '-- oldest-application: 1.10.0\nSELECT 10;');
   await mkdir(join(folder, 'other'));
   const load = () => loadSchema({ ...service, migrations: pathToFileURL(`${root}/`) }, 'sqlite');
@@ -255,6 +259,11 @@ t.test('missing migrations are applied once, in order', async (t) => {
   t.throws(
     () => loadSchema({ ...service, migrations: new URL('none/', service.migrations) }, 'sqlite'),
     /^there are no migrations in .*none\/sqlite\/: write them with "contract-server migrations"/,
+  );
+  const later = { ...service, collections: [plants, { ...plants, name: 'beds' }] };
+  t.throws(
+    () => loadSchema(later, 'sqlite'),
+    /^no migration of plant-store creates beds: write it with "contract-server migrations"$/,
   );
   t.strictSame(
     migrations.map(({ version, name }) => `${version} ${name}`),

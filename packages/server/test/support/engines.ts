@@ -1,9 +1,8 @@
 // The storage engines under test: every suite that uses storage runs once for each.
-import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { Client } from 'pg';
 import tap, { type Test } from 'tap';
 import { embeddedBinaries } from './postgres-cluster.js';
 import { sharedServer, type PostgresServer } from './postgres-server.js';
@@ -15,7 +14,6 @@ import {
   type PlantRepository,
   type Storage,
 } from './store.js';
-import { service } from '../../../../dist/service.js';
 import type {
   Page,
   Storage as AnyStorage,
@@ -30,8 +28,8 @@ import {
   openStorage as openAny,
 } from '../../dist/storage/open.js';
 
-/** The stores in test/support/stores: the commits that made them, and whose they are if not the Plant Store's. */
-export type OldStore = '712d0b0' | '733eb12' | '3a9d40b' | '3a9d40b-library';
+/** The commits that made the stores in test/support/stores, before the first release. */
+export const commitsBefore = ['712d0b0', '733eb12', '3a9d40b', '9fddea5'] as const;
 
 /** A storage engine, and how a test gets its own store. */
 export interface Engine {
@@ -40,11 +38,6 @@ export interface Engine {
   readonly options: { skip: string | false };
   /** The URL of an empty store, which is removed when the test ends. */
   createUrl(t: Test): Promise<string>;
-  /**
-   * The URL of a store that was made by a commit of this project, which is removed when the test ends.
-   * @param definition - The store's, if it is not the Plant Store's.
-   */
-  restore(t: Test, name: OldStore, definition?: StoreDefinition): Promise<string>;
   /** Opens the store at such a URL. It closes with the test. */
   open(t: Test, url: string, limits?: Partial<WriteLimits>): Promise<Storage>;
   /** Opens a store at such a URL twice, as two processes that use it at the same time do. */
@@ -84,11 +77,6 @@ export const engines: readonly Engine[] = [
       const folder = await temporaryFolder(t);
       return `file:${join(folder, 'plants.db')}`;
     },
-    async restore(t, name) {
-      const file = join(await temporaryFolder(t), 'plants.db');
-      await copyFile(new URL(`./stores/${name}.db`, import.meta.url), file);
-      return `file:${file}`;
-    },
     open: async (t, url, limits) => closing(t, await openStorage(url, limits)),
     // A server, and a command.
     openTwice: async (t, url) => [
@@ -108,15 +96,6 @@ export const engines: readonly Engine[] = [
       return skipFor(noPostgres);
     },
     createUrl: async (t) => (await postgresServer()).createDatabase(t),
-    async restore(t, name, definition = service) {
-      const url = await emptyDatabase(t);
-      const client = new Client({ connectionString: url });
-      await client.connect();
-      await client.query(await readFile(new URL(`./stores/${name}.sql`, import.meta.url), 'utf8'));
-      await client.end();
-      await migrateStorage(definition, url);
-      return url;
-    },
     open: async (t, url, limits) => closing(t, await openStorage(url, limits, { timeout })),
     openTwice: async (t, url) => [await engines[1]!.open(t, url), await engines[1]!.open(t, url)],
     async openOther(t, definition) {
@@ -137,7 +116,6 @@ export const engines: readonly Engine[] = [
       return skipFor(undefined);
     },
     createUrl: (t) => engines[0]!.createUrl(t),
-    restore: (t, name) => engines[0]!.restore(t, name),
     open: openAsThread,
     async openTwice(t, url) {
       const main = closing(t, await openStorage(url));

@@ -36,6 +36,8 @@ export interface PlanNode {
   'Total Cost': number;
   'Actual Rows': number;
   'Actual Loops': number;
+  'Shared Hit Blocks': number;
+  'Shared Read Blocks': number;
   'Relation Name'?: string;
   'Rows Removed by Filter'?: number;
   'Rows Removed by Index Recheck'?: number;

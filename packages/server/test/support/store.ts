@@ -1,5 +1,14 @@
 // The storage of the Plant Store as tests open it: with its definition, and with the repository of its plants.
-import { StorageError, type Storage as AnyStorage } from '../../dist/storage/interface.js';
+import { cp, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { Test } from 'tap';
+import {
+  StorageError,
+  type Storage as AnyStorage,
+  type StoreDefinition,
+} from '../../dist/storage/interface.js';
 import * as accessToken from '../../dist/storage/access-token.js';
 import { PlantRepository as Repository, plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
@@ -66,6 +75,29 @@ export async function migratePostgres(
 ): Promise<readonly Migration[]> {
   const { migratePostgres } = await postgres();
   return (await migratePostgres({ ...service, migrations }, url)).applied;
+}
+
+/**
+ * The Plant Store as a later release has it: with one more migration, the same for each engine.
+ * @param oldest - The oldest release that may use the schema then.
+ */
+export async function laterRelease(
+  t: Test,
+  sql: string,
+  oldest = '1.0.0',
+  earlier: StoreDefinition = service,
+): Promise<StoreDefinition> {
+  const folder = await mkdtemp(join(tmpdir(), 'plant-store-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  await cp(fileURLToPath(earlier.migrations), folder, { recursive: true });
+  for (const engine of ['sqlite', 'postgres']) {
+    const number = String((await readdir(join(folder, engine))).length + 1).padStart(4, '0');
+    await writeFile(
+      join(folder, engine, `${number}_later.sql`),
+      `-- oldest-application: ${oldest}\n${sql};\n`,
+    );
+  }
+  return { ...earlier, migrations: pathToFileURL(`${folder}/`) };
 }
 
 /** Creates a token of the Plant Store. */

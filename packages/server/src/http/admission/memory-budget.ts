@@ -1,6 +1,7 @@
-// Limits the memory that all requests hold together, and shares it fairly between subjects. A budget and its reservations
+// Limits the memory that all requests hold together, and shares it fairly between callers. A budget and its reservations
 // change each other in every step, so they are in one file.
 import { ApiError } from '../../errors.js';
+import { isAnonymous } from './account.js';
 
 /** What requests see of a budget, and of what one of them holds of it. The classes see more of each other. */
 export type MemoryBudget = Pick<Budget, 'reserve' | 'admits'>;
@@ -11,16 +12,24 @@ export type Reservation = Readonly<
 /**
  * Creates a budget.
  * @param capacity - In bytes.
- * @param patience - How long a reservation may wait, in ms. After that, the subject that holds most loses a reservation
+ * @param patience - How long a reservation may wait, in ms. After that, the account that holds most loses a reservation
  *   that has made no progress in that time; if none exists or that does not help, the waiting one is evicted.
  */
 export function createMemoryBudget(capacity: number, patience: number): MemoryBudget {
   return new Budget(capacity, patience);
 }
 
-/** The reservations of one subject. */
+/** Those who share the capacity: each subject; and all networks together, however many an attacker has. */
+interface Party {
+  /** What its accounts hold together, in bytes, without the oldest reservation of all. */
+  held: number;
+  accounts: number;
+}
+
+/** The reservations of one subject, or of one network that sends requests without credentials. */
 interface Account {
-  readonly subject: string;
+  readonly name: string;
+  readonly party: Party;
   /** What they hold together, in bytes, without the oldest reservation of all. */
   held: number;
   reservations: number;
@@ -29,14 +38,14 @@ interface Account {
 }
 
 /**
- * The number of bytes that requests may hold together. Each subject is entitled to the capacity divided by the number
- * of subjects plus one. A subject may exceed this share as long as it leaves free at least what it holds: a single
- * subject can use half of the capacity, and the next one finds room at once. Beyond that, its reservations wait in
- * order.
+ * The number of bytes that requests may hold together. Each party is entitled to the capacity divided by the number of
+ * parties plus one, and each of its accounts to an equal part of that. An account may exceed its share as long as its
+ * party leaves free at least what it holds: a single subject or network can use half of the capacity, and the next one
+ * finds room at once. Beyond that, its reservations wait in order.
  *
- * If a reservation within its subject's share does not fit, the subject that holds most loses the reservation that has
- * made no progress for longest. The oldest reservation of all may always proceed and does not count, so there is no
- * deadlock. A budget contains only the reservations that have not ended.
+ * If a reservation within its account's share does not fit, the party that holds most, and there the account that holds
+ * most, loses the reservation that has made no progress for longest. The oldest reservation of all may always proceed and
+ * does not count, so there is no deadlock. A budget contains only the reservations that have not ended.
  */
 class Budget {
   readonly patience: number;
@@ -46,6 +55,8 @@ class Budget {
   readonly waiting = new Set<Account>();
   readonly #capacity: number;
   readonly #accounts = new Map<string, Account>();
+  /** The party of all networks. */
+  readonly #anonymous: Party = { held: 0, accounts: 0 };
   #oldest: Entry | undefined;
   #newest: Entry | undefined;
   /** What all reservations but the oldest hold, in bytes. */
@@ -56,12 +67,13 @@ class Budget {
     this.patience = patience;
   }
 
-  /** Adds a reservation for a request of a subject. The caller must release it when the request ends. */
-  reserve(subject: string): Reservation {
-    let account = this.#accounts.get(subject);
+  /** Adds a reservation for a request of an account (see accountOf). The caller must release it when the request ends. */
+  reserve(name: string): Reservation {
+    let account = this.#accounts.get(name);
     if (account === undefined) {
-      account = { subject, held: 0, reservations: 0, waiting: new Set() };
-      this.#accounts.set(subject, account);
+      account = this.#open(name);
+      account.party.accounts++;
+      this.#accounts.set(name, account);
     }
     account.reservations++;
     const older = this.#newest;
@@ -72,19 +84,34 @@ class Budget {
     return entry;
   }
 
-  /** Whether a new request of a subject could hold this many bytes at once, and so need not reserve them beforehand. */
-  admits(subject: string, bytes: number): boolean {
+  /** Whether a new request of an account could hold this many bytes at once, and so need not reserve them beforehand. */
+  admits(name: string, bytes: number): boolean {
     if (this.#oldest === undefined) return true;
-    const account = this.#accounts.get(subject);
-    const share = this.#capacity / (this.#accounts.size + (account === undefined ? 2 : 1));
-    return (account?.held ?? 0) + bytes <= Math.max(share, this.#capacity - this.#held - bytes);
+    const known = this.#accounts.get(name);
+    return this.#hasRoom(known ?? this.#open(name), bytes, known === undefined ? 1 : 0);
   }
 
   fits(entry: Entry, bytes: number): boolean {
-    if (entry === this.#oldest) return true;
-    const more = bytes - entry.held;
+    return entry === this.#oldest || this.#hasRoom(entry.account, bytes - entry.held);
+  }
+
+  /** @param added - 1 for an account that the budget does not have yet. */
+  #hasRoom(account: Account, more: number, added = 0): boolean {
     const free = this.#capacity - this.#held - more;
-    return entry.account.held + more <= Math.max(this.#share(), free);
+    return account.party.held + more <= free || account.held + more <= this.#shareOf(account, added);
+  }
+
+  /** What an account is entitled to, in bytes. */
+  #shareOf({ party }: Account, added = 0): number {
+    const isNetwork = party === this.#anonymous;
+    const networks = this.#anonymous.accounts + (isNetwork ? added : 0);
+    const subjects = this.#accounts.size - this.#anonymous.accounts + (isNetwork ? 0 : added);
+    return this.#capacity / (subjects + Math.min(networks, 1) + 1) / (party.accounts + added);
+  }
+
+  #open(name: string): Account {
+    const party = isAnonymous(name) ? this.#anonymous : { held: 0, accounts: 0 };
+    return { name, party, held: 0, reservations: 0, waiting: new Set() };
   }
 
   /**
@@ -98,11 +125,10 @@ class Budget {
     this.progress++;
     if (entry.state !== 'waiting') entry.progress = this.progress;
     if (entry === this.#oldest) return true;
-    account.held += more;
-    this.#held += more;
+    this.#add(account, more);
     while (this.#held > this.#capacity) {
-      const victim = account.held > this.#share() ? undefined : this.stalest();
-      if (victim === undefined || victim.account.held <= this.#share()) {
+      const victim = account.held > this.#shareOf(account) ? undefined : this.stalest();
+      if (victim === undefined || !this.#mustYield(victim.account, account)) {
         entry.end('evicted');
         return false;
       }
@@ -111,13 +137,20 @@ class Budget {
     return true;
   }
 
-  /** Of the subject that holds most, the reservation without progress for longest; the newest if all of them wait. */
+  /** Whether an account, or its party, holds so much that another one within its share may take from it. */
+  #mustYield(account: Account, other: Account): boolean {
+    const { held, party } = account;
+    const share = this.#shareOf(account);
+    return party === other.party ? held > share : party.held > share * party.accounts;
+  }
+
+  /** Of the account that holds most, in the party that holds most, the reservation without progress for longest; the newest if all of them wait. */
   stalest(): Entry | undefined {
     let stalest: Entry | undefined;
     for (let entry = this.#oldest?.newer; entry !== undefined; entry = entry.newer) {
       if (entry.onEvicted === undefined || entry.held === 0) continue;
       const { account } = entry;
-      const ahead = stalest === undefined ? 1 : account.held - stalest.account.held;
+      const ahead = stalest === undefined ? 1 : compare(account, stalest.account);
       if (ahead > 0 || (account === stalest?.account && entry.progress <= stalest.progress)) {
         stalest = entry;
       }
@@ -151,17 +184,25 @@ class Budget {
       if (newer !== undefined) this.#subtract(newer);
     }
     entry.held = 0;
-    if (--account.reservations === 0) this.#accounts.delete(account.subject);
+    if (--account.reservations > 0) return;
+    account.party.accounts--;
+    this.#accounts.delete(account.name);
   }
 
   #subtract({ account, held }: Entry): void {
-    account.held -= held;
-    this.#held -= held;
+    this.#add(account, -held);
   }
 
-  #share(): number {
-    return this.#capacity / (this.#accounts.size + 1);
+  #add(account: Account, bytes: number): void {
+    account.held += bytes;
+    account.party.held += bytes;
+    this.#held += bytes;
   }
+}
+
+/** Which of two accounts must yield first: the greater one of the greater party. */
+function compare(one: Account, other: Account): number {
+  return one.party.held - other.party.held || one.held - other.held;
 }
 
 /**
@@ -195,7 +236,7 @@ class Entry {
   }
 
   /**
-   * Lets the budget evict the reservation when another subject needs its memory; at first it must not.
+   * Lets the budget evict the reservation when another account needs its memory; at first it must not.
    * @param onEvicted - Ends the request. It is called only if no method of the reservation reports the eviction.
    */
   allowEviction(onEvicted: () => void): void {

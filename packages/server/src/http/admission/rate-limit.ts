@@ -2,6 +2,7 @@
 import { isIPv6 } from 'node:net';
 import type { FastifyInstance, FastifyRequest, FastifyReply, onRequestHookHandler } from 'fastify';
 import type { FastifyRateLimitStore, FastifyRateLimitStoreCtor } from '@fastify/rate-limit';
+import { addressOf, networkOf } from '../../client-address.js';
 import { ApiError } from '../../errors.js';
 import type { Limits } from '../../limits.js';
 import { WindowCounts } from './rate-limit-counts.js';
@@ -34,18 +35,18 @@ export async function createRateLimits(
   monotonic: () => number,
 ): Promise<{ address?: RateLimitHook; subject?: RateLimitHook }> {
   if (perSubject === 0 && perAddress === 0) return {};
-  const { default: rateLimit, normalizeIP } = await import('@fastify/rate-limit');
+  const { default: rateLimit } = await import('@fastify/rate-limit');
   await app.register(rateLimit, { global: false, store: createStore(window, monotonic) });
   const counter = (max: number, keyGenerator: (request: FastifyRequest) => string): Counter =>
     app.createRateLimit({ max, timeWindow: window, keyGenerator });
   const hooks: { address?: RateLimitHook; subject?: RateLimitHook } = {};
   if (perAddress > 0) {
-    const ofAddress = counter(perAddress, ({ ip }) => normalizeIP(withoutPort(ip)));
-    const ofSite = counter(perAddress * addressesPerSite, ({ ip }) => normalizeIP(withoutPort(ip), 48));
+    const ofAddress = counter(perAddress, (request) => networkOf(addressOf(request)));
+    const ofSite = counter(perAddress * addressesPerSite, (request) => networkOf(addressOf(request), 48));
     hooks.address = async (request, reply) => {
       const address = await ofAddress(request);
       apply(reply, address);
-      if (!isIPv6(address.key)) return;
+      if (!isIPv6(addressOf(request))) return;
       // Only what its address allows counts for a site, so that one address cannot use up the limit of the others.
       const site = await ofSite(request);
       if (isCloser(site, address)) apply(reply, site);
@@ -101,12 +102,6 @@ function createStore(window: number, monotonic: () => number): FastifyRateLimitS
       return new Store();
     }
   };
-}
-
-/** Removes the port and the brackets that a proxy may add to an address. */
-function withoutPort(address: string): string {
-  const [, ipv6, ipv4] = /^(?:\[(.*)\]|([\d.]+))(?::\d+)?$/.exec(address) ?? [];
-  return ipv6 ?? ipv4 ?? address;
 }
 
 /**

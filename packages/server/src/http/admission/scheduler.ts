@@ -1,11 +1,13 @@
 // Schedules requests in each iteration of the event loop: known callers first, then at most as many others.
 import { AsyncResource } from 'node:async_hooks';
 import type { FastifyRequest, onRequestHookHandler } from 'fastify';
+import { addressOf, networkOf } from '../../client-address.js';
 import { oncePerIteration } from '../../once-per-iteration.js';
+import { SubjectQueue } from '../../subject-queue.js';
 
 /** How many requests of unknown callers start per iteration while none of known callers is expected. */
 const maxUnknown = 64;
-/** How many start at least: a new caller waits behind all others, for a turn that must come soon. */
+/** How many start at least: a new caller waits behind those of other networks, for a turn that must come soon. */
 const minUnknown = 4;
 /** In how many iterations after the last request of a known caller the next one is expected. */
 const expectedWithin = 64;
@@ -25,30 +27,35 @@ export interface Scheduler {
  * Starts requests after all input has been read, those of known callers first. If they started while input is read, the
  * clients of a flood would receive responses and keep sending, the read phase would not end, and nothing else would run.
  * Each response makes a flood send its next request, so while known callers send requests, an iteration starts no more
- * of the others.
+ * of the others, and those take turns by network.
  * @param isKnown - Whether a request's caller was authenticated before. It must be cheap.
  */
 export function createScheduler(isKnown: (request: FastifyRequest) => boolean): Scheduler {
   const known: (() => void)[] = [];
-  const unknown: (() => void)[] = [];
+  /** By their networks, which take turns. */
+  const unknown = new SubjectQueue<{ subject: string; start: () => void }>();
   /** The iterations since the last one with a known caller. */
   let since = expectedWithin;
   const startSoon = oncePerIteration(() => {
     since = known.length > 0 ? 0 : since + 1;
     const share = since < expectedWithin ? Math.max(minUnknown, known.length) : maxUnknown;
-    const starting = [...known.splice(0), ...unknown.splice(0, Math.min(share, maxUnknown))];
-    if (unknown.length > 0) startSoon();
+    const starting = known.splice(0);
+    for (let i = 0; i < Math.min(share, maxUnknown) && unknown.size > 0; i++)
+      starting.push(unknown.take()!.start);
+    if (unknown.size > 0) startSoon();
     for (const start of starting) start();
   });
   return {
     schedule: (request, _reply, done) => {
       // Otherwise all requests would start in the async context of the first.
       const context = new AsyncResource('Request', contextOptions);
-      (isKnown(request) ? known : unknown).push(() => {
+      const start = () => {
         if (!request.raw.socket.destroyed) context.runInAsyncScope(done);
-      });
+      };
+      if (isKnown(request)) known.push(start);
+      else unknown.add({ subject: networkOf(addressOf(request)), start });
       startSoon();
     },
-    isPreferred: (request) => unknown.length > 0 && isKnown(request),
+    isPreferred: (request) => unknown.size > 0 && isKnown(request),
   };
 }

@@ -53,6 +53,8 @@ export function endWithError(socket: Socket, error: ApiError, write: ErrorRender
     `HTTP/1.1 ${error.statusCode} ${http.STATUS_CODES[error.statusCode]}`,
     `Content-Type: ${mediaType}`,
     `Content-Length: ${Buffer.byteLength(text)}`,
+    'Cache-Control: no-store',
+    'X-Content-Type-Options: nosniff',
     `X-Request-Id: ${requestId}`,
     `Date: ${new Date().toUTCString()}`,
     'Connection: close',

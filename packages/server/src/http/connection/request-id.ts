@@ -1,11 +1,9 @@
 // Makes the ids of requests, by which their responses and the log name them.
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { onRequestHookHandler } from 'fastify';
 
 const clientRequestId = /^[\w.-]{1,64}$/;
-const processId = randomBytes(4).toString('hex');
-let requests = 0;
 
 /** The id of a request: the client's X-Request-Id if it matches the pattern in the contract, otherwise a new one. */
 export function requestId(request: Pick<IncomingMessage, 'headers'>): string {
@@ -13,13 +11,16 @@ export function requestId(request: Pick<IncomingMessage, 'headers'>): string {
   return typeof given === 'string' && clientRequestId.test(given) ? given : newRequestId();
 }
 
-/** A new id: of a request that has none, or of input that is not a complete, valid request. */
+/**
+ * A new id: of a request that has none, or of input that is not a complete, valid request. It is random, so that it does not
+ * tell how many requests others send.
+ */
 export function newRequestId(): string {
-  return `${processId}-${++requests}`;
+  return randomUUID();
 }
 
-/** An onRequest hook that adds the request's id to its response. */
-export const addRequestId: onRequestHookHandler = (request, reply, done) => {
-  reply.header('x-request-id', request.id);
+/** An onRequest hook that adds to a response what all have: the request's id, and that its media type is to be believed. */
+export const addCommonHeaders: onRequestHookHandler = (request, reply, done) => {
+  reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
   done();
 };

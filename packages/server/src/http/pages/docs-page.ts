@@ -24,7 +24,6 @@ const contentSecurityPolicy = [
 /** The headers of the page and its parts. */
 const pageHeaders = {
   'content-security-policy': contentSecurityPolicy,
-  'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
 };
 

@@ -10,10 +10,9 @@ import {
   type Schema,
 } from '../../contract/schema.js';
 import { idOf } from '../../contract/alternatives.js';
-import { effortOf } from '../../contract/pattern.js';
 import { allSchemas } from '../../contract/schema-walk.js';
 import type { TypeName } from '../../contract/shape.js';
-import { weigh, type Weight } from './validation-effort.js';
+import { weigh } from './validation-effort.js';
 import type { ValueSource } from './fault-messages.js';
 import type { NumericRule } from './numeric-keyword.js';
 
@@ -143,7 +142,7 @@ export class Rewriter {
     const takes = (name: TypeName) => type?.includes(name) ?? true;
     const isContainer = takes('object') || takes('array');
     const weight = weigh(schema, counted === 'all faults');
-    const all: AnySchemaObject = {
+    const written: AnySchemaObject = {
       ...pick(schema, plainKeywords),
       ...(schema.uniqueItems && { distinct: { isCounted: counted !== undefined } }),
       ...(type !== undefined && { type: type.length === 1 ? type[0] : type }),
@@ -151,9 +150,6 @@ export class Rewriter {
       ...this.#writeParts(place),
       ...(counted && (isContainer || weight.own + weight.text > 0) && { counted: weight }),
     };
-    const isWithin =
-      schema.pattern !== undefined && effortOf(schema.pattern, schema.maxLength).isWithin === true;
-    const written = isWithin ? matchWithin(all) : all;
     if (!isNumeric) return written;
     delete written['type'];
     if (type !== undefined && values !== undefined) delete written['enum'];
@@ -264,13 +260,6 @@ export class Rewriter {
     this.#refused.set(schema, names);
     return names;
   }
-}
-
-/** Lets Ajv match and count only texts within the maximum length: it goes on after a fault, and the pattern needs that. */
-function matchWithin({ pattern, counted, ...written }: AnySchemaObject): AnySchemaObject {
-  const { maxLength, allOf = [] } = written as { maxLength?: number; allOf?: AnySchemaObject[] };
-  const match = { pattern: pattern as string, ...(counted !== undefined && { counted: counted as Weight }) };
-  return { ...written, allOf: [...allOf, { if: { maxLength }, then: match }] };
 }
 
 /** Writes a condition so that Ajv knows what it has evaluated: without `then`, and whether the condition holds or not. */

@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../../errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
+import { accountOf } from '../admission/account.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 import type { BodyFormat } from '../../contract/body.js';
 import { parseExactJson } from '../../contract/exact-json.js';
@@ -50,7 +51,7 @@ export function admitBody({ limit, budget }: Omit<BodyBounds, 'maxDepth'>) {
       // The client disconnected during authentication: the response is closed and will not emit 'close' again.
       done(new ApiError('malformedRequest'));
     } else {
-      request.bodyReservation = budget.reserve(request.caller?.subject ?? '');
+      request.bodyReservation = budget.reserve(accountOf(request));
       reply.raw.on('close', () => {
         release(request);
       });

@@ -5,8 +5,9 @@ import type { Operation } from '../../contract/operations.js';
 import type { ParameterPlace } from '../../contract/parameters.js';
 import { nothing, type Schema } from '../../contract/schema.js';
 import { anything } from '../../contract/shape.js';
+import { addressOf } from '../../client-address.js';
 import { ApiError, type ErrorKind } from '../../errors.js';
-import { parseCookies } from '../cookies.js';
+import { cookiesOf } from '../cookies.js';
 import { acceptedTypes, type BodyContent } from '../../contract/body.js';
 import { parseJson } from './body.js';
 import { createConverter } from './conversion.js';
@@ -19,6 +20,7 @@ import { createValidator, type Compiler } from './validation.js';
 /** What a handler receives. */
 export interface Input {
   readonly caller: unknown;
+  readonly address: string;
   readonly params: unknown;
   readonly query: unknown;
   readonly headers?: unknown;
@@ -50,12 +52,13 @@ export function createRequestReader(operation: Operation, options: ReaderOptions
     // In the order in which their faults are reported.
     const input: { -readonly [Name in keyof Input]: Input[Name] } = {
       caller: request.caller,
+      address: addressOf(request),
       params: path === undefined ? request.params : path(params(request.params as Values)),
       body: body(request),
       query: query?.(request.query as Values),
     };
     if (header !== undefined) input.headers = header(pick(request.headers, operation));
-    if (cookie !== undefined) input.cookies = cookie(parseCookies(request.headers.cookie ?? ''));
+    if (cookie !== undefined) input.cookies = cookie({ ...cookiesOf(request.raw) });
     return input;
   };
 }

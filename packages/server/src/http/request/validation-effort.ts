@@ -1,5 +1,4 @@
 // Bounds the time that validation takes, where one value can cause many checks or many faults.
-import { effortOf, maxChecks, stepsPerCheck } from '../../contract/pattern.js';
 import {
   combiningKeywords,
   isNothing,
@@ -12,6 +11,8 @@ import { isRecursive } from '../../contract/schema-walk.js';
 import { unknownDepth } from '../../contract/shape.js';
 import { ApiError } from '../../errors.js';
 
+/** The maximum number of checks in one body, of about a microsecond each before V8 has optimized them. */
+const maxChecks = 30_000;
 /** A text of this length counts as another value, since it takes time to match. */
 const textLength = 64;
 /** The keywords whose schemas apply to each item or name. */
@@ -23,7 +24,7 @@ const cheap = 2;
 export interface Weight {
   /** The schemas that apply to the value, and its alternatives, properties and defaults. */
   readonly own: number;
-  /** For each `textLength` of a text: the schemas that apply to it, and the steps of its pattern. */
+  /** For each `textLength` of a text: the schemas that apply to it. */
   readonly text: number;
   /** For each item or name, and for each `textLength` of a name: the schemas that apply beside its own. */
   readonly each: number;
@@ -45,19 +46,14 @@ export function weigh(schema: Schema, allErrors: boolean): Weight {
       sum((schema.enum ?? []).map((value) => (typeof value === 'object' ? 1 / 4 : 1 / 64))) +
       sum(Object.values(dependentRequired).map((names) => 2 * names.length)) +
       sum(Object.values(schema.shape.properties).map((shape) => weighDefault(shape.default))),
-    text: schemas + (schema.pattern === undefined ? 0 : weighPattern(schema.pattern, schema.maxLength)),
+    text: schemas,
     each:
       partsOf(schema, ofEach).length +
       // Items that are texts are compared quickly.
       (schema.uniqueItems && schema.items?.type?.join() !== 'string' ? 1 : 0) +
-      sum(Object.keys(patternProperties).map((pattern) => 1 + weighPattern(pattern))),
+      Object.keys(patternProperties).length,
     required: (allErrors && schema.required) || [],
   };
-}
-
-/** The weight of the steps that a pattern takes for each `textLength`. That of most patterns is in a check. */
-function weighPattern(pattern: string, maxLength?: number): number {
-  return Math.floor((effortOf(pattern, maxLength).steps * textLength) / stepsPerCheck);
 }
 
 function weighDefault(value: unknown): number {
@@ -88,27 +84,37 @@ export function isCostly(root: Schema): boolean {
   return false;
 }
 
-/** The checks of the validation that is running: it runs to its end before another one starts. */
-let checks = 0;
+/** The checks of the validation that is running, which runs to its end before another one starts, if they are counted. */
+let checks = -Infinity;
+const tooCostly = new Error('it takes too long to check: send fewer values at a time');
 
-/** Begins to count the checks of a validation. */
-export function startCounting(): void {
+/** Runs a validation whose checks are counted. @returns A description of the fault that there are too many. */
+export function counting(validate: (data: unknown) => unknown, data: unknown): boolean | string {
   checks = 0;
+  try {
+    return validate(data) === true;
+  } catch (error) {
+    if (error === tooCostly) return tooCostly.message;
+    throw error;
+  } finally {
+    checks = -Infinity;
+  }
 }
 
-/**
- * Counts a value and what is directly in it, by the weight of the schema.
- * @throws ApiError when there are too many checks.
- */
+function add(more: number): void {
+  checks += more;
+  if (checks > maxChecks) throw tooCostly;
+}
+
+/** Counts a value and what is directly in it, by the weight of the schema. */
 export function count(weight: Weight, data: unknown): true {
-  checks += weight.own + (typeof data === 'string' ? weight.text * sizeOfText(data) : sizeOf(data, weight));
-  if (checks <= maxChecks) return true;
-  throw new ApiError('invalidBody', { detail: 'it takes too long to check: send fewer values at a time' });
+  add(weight.own + (typeof data === 'string' ? weight.text * sizeOfText(data) : sizeOf(data, weight)));
+  return true;
 }
 
-/** Counts a text that is read once more. @throws ApiError when there are too many checks. */
-export function countText(text: string): void {
-  count({ own: 0, text: 1, each: 0, required: [] }, text);
+/** Counts a text that is read once more, whose characters are looked at so many times. */
+export function countText(text: string, times = 1): void {
+  add(times * sizeOfText(text));
 }
 
 function sizeOf(data: unknown, { each, required }: Weight): number {

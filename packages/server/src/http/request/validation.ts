@@ -6,9 +6,10 @@ import { exactJson } from '../../contract/json-text.js';
 import type { Finding } from '../../contract/finding.js';
 import type { Sample, Schema } from '../../contract/schema.js';
 import { allSchemas, isRecursive } from '../../contract/schema-walk.js';
+import { LinearPattern, patternOf } from '../../contract/pattern.js';
 import { UploadedFile } from '../../contract/raw-body.js';
 import { Rewriter, type BytesRule, type RewriteOptions } from './ajv-schema.js';
-import { count, countText, isCostly, limitDepth, startCounting } from './validation-effort.js';
+import { count, countText, counting, isCostly, limitDepth } from './validation-effort.js';
 import { describe, innermost, pointers, type ValueSource } from './fault-messages.js';
 import { addTextFormats } from './formats.js';
 import { numericFaults, numericKeyword, type CompiledKeyword } from './numeric-keyword.js';
@@ -82,6 +83,19 @@ function referTo(name: string, ajv: Ajv | Ajv2020): CompiledKeyword {
   return validate;
 }
 
+/** What matches a pattern; Ajv shares those that have the same text. */
+function matcherOf(source: string): Pick<LinearPattern, 'test' | 'toString'> {
+  const pattern = patternOf(source);
+  if (!(pattern instanceof LinearPattern)) return pattern;
+  return {
+    test: (text) => {
+      countText(text, pattern.size);
+      return pattern.test(text);
+    },
+    toString: () => pattern.toString(),
+  };
+}
+
 /** Creates an Ajv instance that coerces and removes nothing, and refuses unknown keywords. */
 function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
   const ajv = new (newerKeywords.test(text) ? Ajv2020 : Ajv)({
@@ -100,7 +114,7 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
     strictTuples: false,
     allowMatchingProperties: true,
     // Takes a time that grows with the square of the number of alternatives.
-    code: { optimize: allErrors },
+    code: { optimize: allErrors, regExp: Object.assign(matcherOf, { code: 'matcherOf' }) },
     // Slower, and needed only for properties with names that objects inherit, such as "constructor".
     ownProperties: inheritedNames.some((name) => text.includes(`"${name}"`)),
   });
@@ -173,29 +187,16 @@ export function createValidator(compiler: Compiler, schema: Schema, source: Valu
   const isCounted = isCostly(schema);
   const counted = isCounted ? (isChoosing(schema) ? 'first fault' : 'all faults') : undefined;
   const validate = compiler.compile(schema, { source, counted });
-  compileEagerly(validate);
-  const check: Validator = (data) =>
-    validate(data) ? undefined : describe(validate.errors ?? [], source, numericFaults);
-  if (!isCounted) return check;
   const hasLimit = isRecursive(schema);
-  return (data) => {
+  const check: Validator = (data) => {
     if (hasLimit) limitDepth(data);
-    startCounting();
-    return check(data);
+    const isValid = counting(validate, data);
+    if (typeof isValid === 'string') return isValid;
+    return isValid ? undefined : describe(validate.errors ?? [], source, numericFaults);
   };
-}
-
-/**
- * Runs a validator once: V8 compiles a function when it is called first, and the first body of a schema with very many
- * properties would wait for that.
- */
-function compileEagerly(validate: (data: unknown) => unknown): void {
-  startCounting();
-  try {
-    validate({});
-  } catch {
-    // A schema can be too costly even for this value; then all its bodies are refused.
-  }
+  // V8 compiles a function when it is called first, and the first body of a schema with very many properties would wait.
+  check({});
+  return check;
 }
 
 /** Finds the defaults that their schemas do not allow: they would be filled in without a check. */

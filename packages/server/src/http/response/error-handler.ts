@@ -56,7 +56,9 @@ export function createErrorHandler(errors: ServiceErrors = {}, write = writeErro
     request.failure = error;
     observe?.(error, request.raw);
     const { mediaType, text } = write(error);
-    reply.code(error.statusCode).headers(error.headers).header('content-type', mediaType).send(text);
+    // What the handler has said of its result does not hold for the error.
+    reply.removeHeader('cache-control').code(error.statusCode).headers(error.headers);
+    reply.header('content-type', mediaType).send(text);
   };
 }
 

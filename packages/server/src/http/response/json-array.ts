@@ -3,6 +3,7 @@ import { hash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import type { JsonArray } from '../../contract/handlers.js';
 import { ApiError } from '../../errors.js';
+import { accountOf } from '../admission/account.js';
 import type { Reservation } from '../admission/memory-budget.js';
 import { isKnown } from './if-none-match.js';
 import { cutOff, expectedChunk, pacedStream, reserveFor, type StreamBounds } from './paced-stream.js';
@@ -42,9 +43,9 @@ export async function sendJsonArray(
   const { request } = reply;
   // RFC 9110 section 9.3.2 lets HEAD omit headers that depend on the content, so nothing is read.
   if (request.method === 'HEAD') return reply.send();
-  const subject = request.caller?.subject ?? '';
+  const account = accountOf(request);
   let reservation: Reservation | undefined;
-  if (!budget.admits(subject, expectedChunk)) {
+  if (!budget.admits(account, expectedChunk)) {
     reservation = reserveFor(reply, budget);
     await reservation.wait(expectedChunk);
   }
@@ -52,7 +53,7 @@ export async function sendJsonArray(
   const { json, more } = await array.nextPage();
   const length = Buffer.byteLength(json);
   // Most lists are sent at once; only those that may wait for the client need a reservation.
-  if (reservation !== undefined || more || !budget.admits(subject, length)) {
+  if (reservation !== undefined || more || !budget.admits(account, length)) {
     reservation ??= reserveFor(reply, budget);
     if (!reservation.hold(length)) throw new ApiError('overloaded');
   }

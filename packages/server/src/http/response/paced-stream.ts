@@ -2,6 +2,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { ApiError } from '../../errors.js';
+import { accountOf } from '../admission/account.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 
 /** The expected length of a page or chunk before it is read, in bytes. */
@@ -21,12 +22,12 @@ export const cutOff = (reply: FastifyReply) => {
 };
 
 /**
- * Reserves memory for a response until it closes. The budget may close its connection to make room for other subjects.
+ * Reserves memory for a response until it closes. The budget may close its connection to make room for others.
  * @throws ApiError `malformedRequest` when the client has disconnected: the response will not emit 'close' again.
  */
 export function reserveFor(reply: FastifyReply, budget: MemoryBudget): Reservation {
   if (reply.request.raw.socket.destroyed) throw new ApiError('malformedRequest');
-  const reservation = budget.reserve(reply.request.caller?.subject ?? '');
+  const reservation = budget.reserve(accountOf(reply.request));
   reservation.allowEviction(() => {
     cutOff(reply);
   });

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { UndeclaredResponseError } from '../../errors.js';
 import { pacedStream, reserveFor, type ChunkSource, type StreamBounds } from './paced-stream.js';
+import { accountOf } from '../admission/account.js';
 import type { StreamTurns } from '../admission/stream-turns.js';
 
 /** Limits on streams. */
@@ -32,13 +33,14 @@ export function sendRawBody(reply: FastifyReply, body: unknown, options: RawBody
   }
   const source = sourceOf(body);
   reply.header('content-type', mediaType);
-  const { method, caller, raw } = reply.request;
+  const { method, raw } = reply.request;
   if (method === 'HEAD' || raw.socket.destroyed) {
     source.close();
     return reply.send();
   }
   const reservation = reserveFor(reply, budget);
-  const next = () => turns.take(caller?.subject ?? '', source.next);
+  const account = accountOf(reply.request);
+  const next = () => turns.take(account, source.next);
   return reply.send(pacedStream(reply, { ...source, next }, { reservation, stallTime }));
 }
 

@@ -39,6 +39,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The operation of the contract that a route serves. */
     operationId?: string;
+    /** Whether its responses may be those to a caller. */
+    takesCredentials?: boolean;
     /** Whether its requests must have a body. */
     requiresBody?: boolean;
     /** What its requests' bodies are, by their Content-Type. */
@@ -141,6 +143,7 @@ function createRoute(
     method: method === 'GET' ? ['GET', 'HEAD'] : method,
     config: {
       operationId,
+      takesCredentials: admitCaller !== undefined,
       requiresBody: body?.required ?? false,
       statusOf,
       formatOf: formatsOf(body),

@@ -1,5 +1,6 @@
 // Verifies credentials through a cache, so that known callers wait for nothing, and invented credentials delay no one.
 import type { SecurityScheme } from '../../contract/security.js';
+import { addressOf, networkOf } from '../../client-address.js';
 import { ApiError } from '../../errors.js';
 import { challengeOf, credentialReader, refusalsOf } from './credentials.js';
 import { GrantCache } from './grant-cache.js';
@@ -54,7 +55,7 @@ export function createCachedVerifier(options: CachedVerifierOptions): KnowingVer
       return check(known);
     }
     if (!canBeValid(credential) || cache.isNotFound(credential)) return invalid;
-    return lookup.find(credential).then(check);
+    return lookup.find(credential, () => networkOf(addressOf(request))).then(check);
   };
   return {
     verify,

@@ -4,7 +4,7 @@ import type { SecurityScheme } from '../../contract/security.js';
 import type { BasicCredential } from '../../contract/verifiers.js';
 import { catalogue } from '../../errors.js';
 import type { Refusals } from './verifier.js';
-import { parseCookies } from '../cookies.js';
+import { cookiesOf } from '../cookies.js';
 
 /** Returns the credential of a request as a text; null if it is malformed, and undefined if there is none. */
 type ReadCredential = (request: FastifyRequest) => string | null | undefined;
@@ -25,7 +25,7 @@ export function credentialReader(scheme: SecurityScheme): ReadCredential {
 /** The form of the credentials of another scheme: any text after its name. */
 function formOf(scheme: string): typeof credentialForms.bearer {
   const name = scheme.replaceAll(/[^\w]/g, '\\$&');
-  return { complete: new RegExp(`^${name} +(.*[^ ]) *$`, 'i'), scheme: new RegExp(`^${name}(?: |$)`, 'i') };
+  return { complete: new RegExp(`^${name} +([^ ].*)$`, 'i'), scheme: new RegExp(`^${name}(?: |$)`, 'i') };
 }
 
 function authorizationReader({ complete, scheme }: typeof credentialForms.bearer): ReadCredential {
@@ -38,8 +38,8 @@ function authorizationReader({ complete, scheme }: typeof credentialForms.bearer
 
 function keyReader({ name, in: place }: SecurityScheme & { kind: 'apiKey' }): ReadCredential {
   const header = name.toLowerCase();
-  const valuesOf = ({ headers, query }: FastifyRequest): object =>
-    place === 'header' ? headers : place === 'query' ? (query as object) : parseCookies(headers.cookie ?? '');
+  const valuesOf = ({ headers, query, raw }: FastifyRequest): object =>
+    place === 'header' ? headers : place === 'query' ? (query as object) : cookiesOf(raw);
   const key = place === 'header' ? header : name;
   return (request) => {
     const values = valuesOf(request);

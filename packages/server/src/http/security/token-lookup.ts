@@ -1,9 +1,9 @@
 // Looks up tokens in the repository, and others at the identity provider or a verifier of the service, so that invented
 // ones delay no known caller.
-import fastq from 'fastq';
 import { ApiError } from '../../errors.js';
 import { hashSecret } from '../../storage/access-token.js';
 import type { Token, TokenRepository } from '../../storage/interface.js';
+import { SubjectQueue } from '../../subject-queue.js';
 import type { GrantCache } from './grant-cache.js';
 import type { Grant } from './verifier.js';
 
@@ -12,7 +12,7 @@ const refreshPause = 100;
 const maxRefreshed = 500;
 /** How many unknown tokens of each kind are looked up concurrently, so that invented tokens cannot occupy the store. */
 const maxLookups = 4;
-/** How many more may wait, and for how long, in ms. */
+/** How many more may wait, half of them of one network, and for how long, in ms. */
 const maxWaiting = 10_000;
 const maxWait = 5_000;
 
@@ -21,6 +21,8 @@ const overloaded = new ApiError('overloaded');
 
 /** Returns what a token grants; undefined when it is invalid. */
 type Find = (token: string) => Promise<Grant | undefined>;
+/** The same for a token that came from a network, which may have to wait for its turn. */
+type FindLater = (token: string, network: string) => Promise<Grant | undefined>;
 
 /** Where tokens, and the credentials of other schemes, are looked up. */
 export interface TokenSources {
@@ -43,8 +45,8 @@ export class TokenLookup {
   /** The cache's own `fetch` measurably slows short lists. */
   readonly #inFlight = new Map<string, Promise<Grant | undefined>>();
   /** Separate queues: a slow identity provider does not delay the repository's tokens. */
-  readonly #findOwnLater: Find;
-  readonly #findForeignLater: Find;
+  readonly #findOwnLater: FindLater;
+  readonly #findForeignLater: FindLater;
   readonly #aging = new Set<string>();
   #nextRefresh = -Infinity;
 
@@ -58,13 +60,14 @@ export class TokenLookup {
 
   /**
    * Returns what a token grants; undefined if it is invalid.
+   * @param networkOfCaller - Returns where it came from. It is called only if the token may have to wait.
    * @throws ApiError `overloaded` when too many unknown tokens wait, or this one has waited too long; StorageError or
    *   another ApiError when the lookup fails.
    */
-  find(token: string): Promise<Grant | undefined> {
+  find(token: string, networkOfCaller: () => string): Promise<Grant | undefined> {
     let found = this.#inFlight.get(token);
     if (found === undefined) {
-      found = this.#findSoon(token).finally(() => this.#inFlight.delete(token));
+      found = this.#findSoon(token, networkOfCaller).finally(() => this.#inFlight.delete(token));
       this.#inFlight.set(token, found);
     }
     return found;
@@ -90,9 +93,10 @@ export class TokenLookup {
       });
   }
 
-  #findSoon(token: string): Promise<Grant | undefined> {
+  #findSoon(token: string, networkOfCaller: () => string): Promise<Grant | undefined> {
     if (this.#cache.isRecognized(token)) return this.#findNow(token);
-    return this.#sources.isSecret(token) ? this.#findOwnLater(token) : this.#findForeignLater(token);
+    const findLater = this.#sources.isSecret(token) ? this.#findOwnLater : this.#findForeignLater;
+    return findLater(token, networkOfCaller());
   }
 
   async #findNow(token: string): Promise<Grant | undefined> {
@@ -123,20 +127,34 @@ function grantOf({ id: tokenId, subject, scopes, expiresAt, revokedAt }: Token):
 }
 
 /**
- * Returns the function that looks up a token when its turn comes, a few at a time. It counts those that wait, since the
- * queue itself would walk over all of them. It rejects with ApiError `overloaded` when too many wait, or one for too long.
+ * Returns the function that looks up a token when its turn comes, a few at a time: networks take turns, so that the
+ * invented tokens of one do not delay the others. It rejects with ApiError `overloaded` when too many wait, or one for too
+ * long.
  * @param find - Looks up a token.
  * @param monotonic - Returns a monotonic time in milliseconds.
  */
-function createQueue(find: Find, monotonic: () => number): Find {
-  let waiting = 0;
-  const queue = fastq.promise(({ token, deadline }: { token: string; deadline: number }) => {
-    waiting--;
-    return monotonic() > deadline ? Promise.reject(overloaded) : find(token);
-  }, maxLookups);
-  return (token) => {
-    if (waiting >= maxWaiting) return Promise.reject(overloaded);
-    waiting++;
-    return queue.push({ token, deadline: monotonic() + maxWait });
+function createQueue(find: Find, monotonic: () => number): FindLater {
+  const waiting = new SubjectQueue<{ subject: string; start: () => void }>();
+  let running = 0;
+  const startNext = () => {
+    const next = running < maxLookups ? waiting.take() : undefined;
+    if (next === undefined) return;
+    running++;
+    next.start();
+  };
+  return async (token, network) => {
+    if (waiting.size >= maxWaiting || waiting.sizeOf(network) >= maxWaiting / 2) throw overloaded;
+    const deadline = monotonic() + maxWait;
+    await new Promise<void>((start) => {
+      waiting.add({ subject: network, start });
+      startNext();
+    });
+    try {
+      if (monotonic() > deadline) throw overloaded;
+      return await find(token);
+    } finally {
+      running--;
+      startNext();
+    }
   };
 }

@@ -1,38 +1,9 @@
-// How Citus distributes our tables, and where it stores the documents of a subject.
+// How Citus distributes the tables of a store.
 import { StorageError, type StoreDefinition } from '../interface.js';
 import { migrateCommand } from '../migrations.js';
-import type { StatementRunner } from './statement-runner.js';
 import type { Query } from './query.js';
 
-/** The maximum number of subjects whose placements are cached. */
-const maxSubjects = 100_000;
-
-/** The tables of a store. */
 type Tables = Pick<StoreDefinition, 'name' | 'collections' | 'command'>;
-
-/**
- * How tables are distributed: by the hash of a column, all of them in the same way so that one node has everything of a
- * subject, or as copies on every node (reference tables).
- */
-function distributionOf({ collections }: Tables): Map<string, string> {
-  return new Map([
-    ...collections.map(({ name }) => [name, 'by subject'] as const),
-    ['tokens', 'as copies'],
-    ['migrations', 'as copies'],
-  ]);
-}
-
-/** Reads the actual distribution, for the tables that Citus manages: in order, those apart from the first one marked. */
-async function readDistribution(query: Query, tables: Iterable<string>): Promise<Map<string, string>> {
-  const rows = await query(
-    `SELECT name, CASE WHEN partmethod = 'h' THEN 'by ' || column_to_column_name(logicalrelid, partkey) ||
-                         CASE WHEN colocationid = first_value(colocationid) OVER (ORDER BY place) THEN '' ELSE ', apart' END
-                       WHEN partmethod = 'n' AND repmodel = 't' THEN 'as copies' END
-     FROM unnest('{${[...tables].join()}}'::text[]) WITH ORDINALITY AS given (name, place)
-     JOIN pg_dist_partition ON logicalrelid = to_regclass(name) ORDER BY place`,
-  );
-  return new Map(rows as [string, string][]);
-}
 
 /** Whether the database has the extension. */
 export async function hasCitus(query: Query): Promise<boolean> {
@@ -40,22 +11,35 @@ export async function hasCitus(query: Query): Promise<boolean> {
 }
 
 /**
+ * How tables are to be distributed, and how those that Citus manages are: by the hash of a column, all of them in the same
+ * way so that one node has everything of a subject, or as copies on every node (reference tables).
+ */
+async function readDistribution(query: Query, { collections }: Tables) {
+  const byHash = collections.map(({ name }) => [name, 'by subject'] as const);
+  const wanted = new Map<string, string>([...byHash, ['tokens', 'as copies'], ['migrations', 'as copies']]);
+  if (!(await hasCitus(query))) return { wanted, found: new Map<string, string>() };
+  // In order, those apart from the first one marked.
+  const rows = await query(
+    `SELECT name, CASE WHEN partmethod = 'h' THEN 'by ' || column_to_column_name(logicalrelid, partkey) ||
+                         CASE WHEN colocationid = first_value(colocationid) OVER (ORDER BY place) THEN '' ELSE ', apart' END
+                       WHEN partmethod = 'n' AND repmodel = 't' THEN 'as copies' END
+     FROM unnest('{${[...wanted.keys()].join()}}'::text[]) WITH ORDINALITY AS given (name, place)
+     JOIN pg_dist_partition ON logicalrelid = to_regclass(name) ORDER BY place`,
+  );
+  return { wanted, found: new Map(rows as [string, string][]) };
+}
+
+/**
  * Whether the tables of a store are distributed.
  * @throws StorageError when only some tables are distributed, or in another way.
  */
 export async function isDistributed(query: Query, store: Tables): Promise<boolean> {
-  const distribution = distributionOf(store);
-  const found = (await hasCitus(query)) ? await readDistribution(query, distribution.keys()) : new Map();
-  if (found.size === 0) return false;
-  const wrong = [...distribution].filter(([table, how]) => found.get(table) !== how);
-  if (wrong.length > 0) {
-    const tables = wrong.map(([table]) => table).join(', ');
-    throw new StorageError(
-      'unavailable',
-      `the database is only partly distributed (${tables}): run ${migrateCommand(store)}`,
-    );
-  }
-  return true;
+  const { wanted, found } = await readDistribution(query, store);
+  const wrong = [...wanted].filter(([table, how]) => found.get(table) !== how);
+  if (found.size === 0 || wrong.length === 0) return found.size > 0;
+  const tables = wrong.map(([table]) => table).join(', ');
+  const message = `the database is only partly distributed (${tables}): run ${migrateCommand(store)}`;
+  throw new StorageError('unavailable', message);
 }
 
 /**
@@ -64,10 +48,9 @@ export async function isDistributed(query: Query, store: Tables): Promise<boolea
  */
 export async function distribute(query: Query, store: Tables): Promise<void> {
   if (!(await hasCitus(query))) return;
-  const distribution = distributionOf(store);
-  const found = await readDistribution(query, distribution.keys());
+  const { wanted, found } = await readDistribution(query, store);
   let first = [...found].find(([, how]) => how === 'by subject')?.[0];
-  for (const [table, how] of distribution) {
+  for (const [table, how] of wanted) {
     const actual = found.get(table);
     const together = `colocate_with => '${first ?? 'none'}'`;
     if (actual === 'by subject, apart')
@@ -79,58 +62,5 @@ export async function distribute(query: Query, store: Tables): Promise<void> {
         : `SELECT create_distributed_table('${table}', 'subject', ${together})`,
     );
     if (how === 'by subject') first ??= table;
-  }
-}
-
-/** Where the documents of a subject are stored. One statement can read several pages of the same shard. */
-interface Placement {
-  readonly shard: string;
-  /** The group of the node. */
-  readonly node: number;
-}
-
-/** A cache of the placements of subjects in all tables. */
-export class Placements {
-  readonly #runner: StatementRunner;
-  readonly #known = new Map<string, Placement>();
-
-  constructor(runner: StatementRunner) {
-    this.#runner = runner;
-  }
-
-  /**
-   * The placements of subjects in a table.
-   * @throws StorageError
-   */
-  async of(table: string, subjects: Iterable<string>): Promise<ReadonlyMap<string, Placement>> {
-    const placements = new Map<string, Placement>();
-    const unknown: string[] = [];
-    for (const subject of subjects) {
-      const known = this.#known.get(`${table} ${subject}`);
-      if (known === undefined) unknown.push(subject);
-      else placements.set(subject, known);
-    }
-    if (unknown.length === 0) return placements;
-    const rows = await this.#runner.read(
-      `SELECT subject, shardid, groupid FROM unnest($1::text[]) AS subject
-       JOIN pg_dist_placement ON shardid = get_shard_id_for_distribution_column($2::regclass, subject)`,
-      [unknown, table],
-    );
-    if (this.#known.size + rows.length > maxSubjects) this.#known.clear();
-    for (const [subject, shard, node] of rows as [string, string, number][]) {
-      const placement = { shard, node };
-      this.#known.set(`${table} ${subject}`, placement);
-      placements.set(subject, placement);
-    }
-    return placements;
-  }
-
-  /** Call it when a statement has failed: the shard may have been moved or split. */
-  forget(table: string, subject: string): void {
-    this.#known.delete(`${table} ${subject}`);
-  }
-
-  forgetAll(): void {
-    this.#known.clear();
   }
 }

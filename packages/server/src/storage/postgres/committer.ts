@@ -1,25 +1,22 @@
 // Commits batches of writes to PostgreSQL.
-import { type CollectionDefinition, type Id, type Outcome, StorageError } from '../interface.js';
+import { type Id, type Outcome, StorageError } from '../interface.js';
 import type { WriteObserver } from '../group-commit.js';
 import { tokenDocuments } from '../token-writes.js';
 import type { Committer, WriteResult, Write } from '../writes.js';
 import { bisect, isolateFailures, type Split } from './failures.js';
-import { issueTokens } from './issued-tokens.js';
+import type { Tables } from './documents.js';
 import type { StatementRunner } from './statement-runner.js';
 import { withPrivileges } from './privileges.js';
 import type { Row } from './query.js';
-import type { DocumentStatements } from './statements.js';
-
-/** The statements for each collection. */
-export type Statements = ReadonlyMap<CollectionDefinition, DocumentStatements>;
+import { issueTokens } from './tokens.js';
 
 /**
  * Creates the committer of one process, which uses the connection for writes.
- * @param statements - Returns the statements for the next batch.
+ * @param tables - Returns what writes the next batch.
  */
 export function createPostgresCommitter(
   runner: StatementRunner,
-  statements: () => Statements,
+  tables: () => Tables,
   observer: WriteObserver | undefined,
 ): Committer {
   return {
@@ -30,7 +27,7 @@ export function createPostgresCommitter(
     async commit(writes) {
       const start = performance.now();
       try {
-        return await new Batch(runner, statements()).commit(writes);
+        return await commitBatch(runner, tables(), writes);
       } finally {
         observer?.committed?.(writes.length, (performance.now() - start) / 1000);
       }
@@ -44,110 +41,98 @@ export function createPostgresCommitter(
   };
 }
 
-/** Commits the writes of one batch. */
-class Batch {
-  readonly #runner: StatementRunner;
-  readonly #statements: Statements;
-  /** The deadline, on the clock of performance.now(). */
-  readonly #deadline: number;
+/** Commits the writes of one batch. If some of them cannot be committed, only those fail. */
+async function commitBatch(
+  runner: StatementRunner,
+  tables: Tables,
+  writes: readonly Write[],
+): Promise<WriteResult[]> {
+  const deadline = runner.deadline();
   /** The outcomes and errors that are known so far. */
-  readonly #decisions = new Map<Write, Outcome | StorageError>();
-
-  constructor(runner: StatementRunner, statements: Statements) {
-    this.#runner = runner;
-    this.#statements = statements;
-    this.#deadline = runner.deadline();
-  }
-
-  async commit(writes: readonly Write[]): Promise<WriteResult[]> {
-    // All processes lock rows in the same order, which prevents deadlocks.
-    const sorted = [...writes].sort(byKey);
-    for (const [collection, statements] of this.#statements) {
-      const own = sorted.filter((write) => write.collection === collection);
-      const split: Split<Write> = (some, error) => statements.split(some, error);
-      const isDeletion = ({ when, text }: Write) => text === null && when !== 'equals';
-      const inserts = own.filter(({ when }) => when === 'absent');
-      const deletions = own.filter(isDeletion);
-      await this.#commit(split, inserts, (some) => this.#insert(statements, some));
-      await this.#commit(split, deletions, async (some) => {
-        this.#miss(this.#decide(some, await statements.delete(some, this.#deadline)));
-      });
-      if (inserts.length + deletions.length === own.length) continue;
-      const changes = own.filter((write) => write.when !== 'absent' && !isDeletion(write));
-      // A service that only creates and deletes does not need this privilege.
-      const needed = () => [[collection.name, 'UPDATE'] as const];
-      await this.#commit(split, changes, (some) =>
-        withPrivileges(this.#runner, needed, () => this.#change(statements, some)),
-      );
-    }
-    const tokens = sorted.filter(({ collection }) => collection === tokenDocuments);
-    await this.#commit(bisect, tokens, async (some) => {
-      const taken = this.#decide(some, await issueTokens(this.#runner, some, this.#deadline));
-      for (const write of taken) this.#decisions.set(write, 'other');
-    });
-    return writes.map((write) => this.#decisions.get(write));
-  }
-
-  /**
-   * Commits writes of one kind. If some of them cannot be committed, only those fail.
-   * @param split - Splits writes that failed together.
-   * @param attempt - Decides writes, except those whose documents another transaction has inserted, changed or deleted
-   *   meanwhile. They are attempted again until the deadline.
-   */
-  async #commit(
-    split: Split<Write>,
-    writes: readonly Write[],
-    attempt: (writes: readonly Write[]) => Promise<void>,
-  ): Promise<void> {
-    if (writes.length === 0) return;
-    await isolateFailures(
-      writes,
-      async (some) => {
-        for (let left = some; left.length > 0; left = this.#undecided(left)) await attempt(left);
-      },
-      (write, error) => {
-        if (!(error instanceof StorageError)) throw error;
-        if (!this.#decisions.has(write)) this.#decisions.set(write, error);
-      },
-      (parts, error) => split(this.#undecided(parts), error),
-    );
-  }
-
-  async #insert(statements: DocumentStatements, writes: readonly Write[]): Promise<void> {
-    const conflicting = this.#decide(writes, await statements.insert(writes, this.#deadline));
-    if (conflicting.length > 0)
-      this.#decide(conflicting, await statements.compare(conflicting, this.#deadline));
-  }
-
-  async #change(statements: DocumentStatements, writes: readonly Write[]): Promise<void> {
-    const absent = this.#decide(writes, await statements.change(writes, this.#deadline));
-    this.#miss(absent.filter(({ when }) => when !== 'any'));
-    const puts = absent.filter(({ when }) => when === 'any');
-    if (puts.length > 0) this.#decide(puts, await statements.insert(puts, this.#deadline));
-  }
-
+  const decisions = new Map<Write, Outcome | StorageError>();
+  const undecided = (some: readonly Write[]) => some.filter((write) => !decisions.has(write));
+  const decideAll = (some: readonly Write[], outcome: Outcome) => {
+    for (const write of some) decisions.set(write, outcome);
+  };
   /** Records the outcomes in the rows of a statement. Returns the writes without a row. */
-  #decide(writes: readonly Write[], rows: readonly Row[]): Write[] {
+  const decide = (some: readonly Write[], rows: readonly Row[]) => {
     const outcomes = new Map(
       (rows as readonly [string, string, (Outcome | null)?][]).map(([subject, id, outcome = 'inserted']) => [
         keyOf(subject, id),
         outcome,
       ]),
     );
-    return writes.filter((write) => {
+    return some.filter((write) => {
       const outcome = outcomes.get(keyOf(write.subject, write.id));
-      if (typeof outcome === 'string') this.#decisions.set(write, outcome);
+      if (typeof outcome === 'string') decisions.set(write, outcome);
       return outcome === undefined;
     });
-  }
+  };
+  /**
+   * Commits writes of one kind.
+   * @param attempt - Decides writes, except those whose documents another transaction has inserted, changed or deleted
+   *   meanwhile. They are attempted again until the deadline.
+   * @param split - Splits writes that failed together.
+   */
+  const commit = async (
+    all: readonly Write[],
+    attempt: (some: readonly Write[]) => Promise<void>,
+    split: Split<Write> = bisect,
+  ) => {
+    await isolateFailures(
+      all,
+      async (some) => {
+        for (let left = some; left.length > 0; left = undecided(left)) await attempt(left);
+      },
+      (write, error) => {
+        if (!(error instanceof StorageError)) throw error;
+        if (!decisions.has(write)) decisions.set(write, error);
+      },
+      (parts, error) => split(undecided(parts), error),
+    );
+  };
 
-  #miss(writes: readonly Write[]): void {
-    for (const write of writes) this.#decisions.set(write, 'missing');
+  // All processes lock rows in the same order, which prevents deadlocks.
+  const sorted = [...writes].sort(byKey);
+  for (const [collection, documents] of tables.documents) {
+    const own = sorted.filter((write) => write.collection === collection);
+    const isDeletion = ({ when, text }: Write) => text === null && when !== 'equals';
+    const split: Split<Write> = (some, error) => documents.split(some, error);
+    const insert = async (some: readonly Write[]) => {
+      const conflicting = decide(some, await documents.insert(some, deadline));
+      if (conflicting.length > 0) decide(conflicting, await documents.compare(conflicting, deadline));
+    };
+    const remove = async (some: readonly Write[]) => {
+      decideAll(decide(some, await documents.delete(some, deadline)), 'missing');
+    };
+    const change = async (some: readonly Write[]) => {
+      const absent = decide(some, await documents.change(some, deadline));
+      const isPut = ({ when }: Write) => when === 'any';
+      decideAll(
+        absent.filter((write) => !isPut(write)),
+        'missing',
+      );
+      const puts = absent.filter(isPut);
+      if (puts.length > 0) decide(puts, await documents.insert(puts, deadline));
+    };
+    await commit(
+      own.filter(({ when }) => when === 'absent'),
+      insert,
+      split,
+    );
+    await commit(own.filter(isDeletion), remove, split);
+    // A service that only creates and deletes does not need this privilege.
+    const needed = () => [[collection.name, 'UPDATE'] as const];
+    await commit(undecided(own), (some) => withPrivileges(runner, needed, () => change(some)), split);
   }
-
-  #undecided(writes: readonly Write[]): Write[] {
-    return writes.filter((write) => !this.#decisions.has(write));
-  }
+  const issue = async (some: readonly Write[]) => {
+    decideAll(decide(some, await issueTokens(runner, some, deadline)), 'other');
+  };
+  await commit(
+    sorted.filter(({ collection }) => collection === tokenDocuments),
+    issue,
+  );
+  return writes.map((write) => decisions.get(write));
 }
 
 function byKey(a: Write, b: Write): number {

@@ -4,6 +4,7 @@ import { messageOf, StorageError, type StorageFailure } from '../interface.js';
 
 const DIVISION_BY_ZERO = '22012';
 const UNDEFINED_TABLE = '42P01';
+const UNDEFINED_COLUMN = '42703';
 
 /** The server could not be reached, or refused the connection. */
 export class NotConnected extends StorageError {}
@@ -25,6 +26,11 @@ export function storageError(failure: StorageFailure, cause: unknown, Kind = Sto
 /** Whether a driver error means that a table does not exist. */
 export function isMissingTable(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === UNDEFINED_TABLE;
+}
+
+/** Whether a driver error means that a column does not exist. */
+export function isMissingColumn(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === UNDEFINED_COLUMN;
 }
 
 /**

@@ -1,46 +1,32 @@
 // Combines the pages that are requested at the same time, so that one statement reads several.
 import { AsyncResource } from 'node:async_hooks';
-import { type Id, type Page, StorageError } from '../interface.js';
+import { type CollectionDefinition, type Id, type Page, StorageError } from '../interface.js';
 import type { BoundedPage, Bounds } from '../collections.js';
-import type { IdRules } from '../ids.js';
-import { countTime } from '../page-size.js';
+import { idRules, type IdRules } from '../ids.js';
+import { bytesTogether, countTime } from '../page-size.js';
 import { SubjectQueue } from '../../subject-queue.js';
 import { isolateFailures } from './failures.js';
 import type { StatementRunner } from './statement-runner.js';
+import type { DocumentTexts } from './statements.js';
 
 /** The maximum number of pages that wait in a reader. */
 const maxWaiting = 10_000;
-/** The maximum number of first pages in a statement. Each of them waits for all the others. */
-const maxFirstPages = 64;
-/** The number of waiting first pages from which another statement starts while others are in flight. */
-const minConcurrentFirstPages = 8;
-/** The maximum number of next pages in a statement. They are mostly full, so that combining more saves little. */
-const maxNextPages = 4;
+/** How many first pages a statement reads at most, each of which waits for all the others. */
+const firstPages = { maxBatch: 64, minConcurrentBatch: 8 };
+/** Likewise for next pages. They are mostly full, so that combining more saves little. */
+const nextPages = { maxBatch: 4, minConcurrentBatch: 1 };
 /** The number of documents that are counted at once. */
 const countedTogether = 5_000;
 
 /** A page of a subject to be read. */
 export interface SubjectPage extends BoundedPage {
   readonly subject: string;
+  /** Where its documents are, if not all are in one place: only pages of one shard are read together. */
+  readonly shard?: string;
 }
 
 /** The text of a page, the number of its documents, and the last id if more may follow. */
-export type PageRow = readonly [json: string | null, count: number, last: string | null];
-
-/**
- * The columns of pages, as the parameters of a statement: subjects, least and greatest ids (pageOrder says whether they
- * are included), and maximum numbers of documents. NULL is for the greatest of all ids, which is long if it is a text.
- */
-export function columnsOf(pages: readonly SubjectPage[], { last, following }: IdRules): unknown[][] {
-  const stopOf = ({ to, descending }: SubjectPage) =>
-    to === last ? null : `${descending && typeof to === 'string' ? following(to) : to}`;
-  return [
-    pages.map(({ subject }) => subject),
-    pages.map(({ from }) => `${from}`),
-    pages.map(stopOf),
-    pages.map(({ limit }) => limit),
-  ];
-}
+type PageRow = readonly [json: string | null, count: number, last: string | null];
 
 /** A page that a caller waits for. */
 interface PageRequest extends SubjectPage {
@@ -50,75 +36,74 @@ interface PageRequest extends SubjectPage {
   readonly reject: (error: unknown) => void;
 }
 
-/** How a reader reads and combines pages. */
+/** How a reader combines pages. */
 interface PageReaderOptions {
-  /**
-   * Reads pages. Returns the rows of at least the first page; the reader requests the others again.
-   * @throws StorageError
-   */
-  read: (pages: readonly SubjectPage[]) => Promise<readonly PageRow[]>;
-  ids: IdRules;
-  /** How long a page may wait until it is read, in ms. */
-  maxAge: number;
   /** The maximum number of pages in a statement. */
-  maxBatch: number;
+  readonly maxBatch: number;
   /** The number of waiting pages from which another statement starts while others are in flight. */
-  minConcurrentBatch: number;
-  /** The maximum number of concurrent statements. */
-  maxInFlight: number;
-  /** Runs work when it may use a connection. */
-  run: (work: () => Promise<void>) => Promise<void>;
+  readonly minConcurrentBatch: number;
 }
 
+/**
+ * Reads pages of one direction and shard. Returns the rows of at least the first page; the reader requests the others
+ * again.
+ */
+type ReadPages = (pages: readonly SubjectPage[]) => Promise<readonly PageRow[]>;
+
 /** Reads several pages in one statement. Pages requested while statements are in flight go into the next one. */
-export class PostgresPageReader {
+class PageReader {
   readonly #options: PageReaderOptions;
+  readonly #runner: StatementRunner;
+  readonly #ids: IdRules;
+  readonly #readPages: ReadPages;
   readonly #waiting = new SubjectQueue<PageRequest>();
   readonly #inFlight = new Set<Promise<void>>();
-  /** The number of pages that waited in the previous iteration of the event loop, since `#startLater`. */
+  /** The number of pages that waited in the previous iteration of the event loop, until a statement starts. */
   #waitedBefore = 0;
   /** Without this, all subsequent statements would belong to the trace of the request that caused the first one. */
   readonly #ownContext = new AsyncResource('PageReader');
 
-  constructor(options: PageReaderOptions) {
+  constructor(options: PageReaderOptions, runner: StatementRunner, ids: IdRules, readPages: ReadPages) {
     this.#options = options;
+    this.#runner = runner;
+    this.#ids = ids;
+    this.#readPages = readPages;
   }
 
   /** @throws StorageError */
   read(page: SubjectPage): Promise<Page<Id>> {
-    if (this.#waiting.size >= maxWaiting) {
+    if (this.#waiting.size >= maxWaiting)
       return Promise.reject(new StorageError('overloaded', 'PostgreSQL: too many pages wait to be read'));
-    }
     return new Promise((resolve, reject) => {
       this.#waiting.add({ ...page, since: performance.now(), resolve, reject });
       const { size } = this.#waiting;
-      if (size === 1 || size === this.#options.minConcurrentBatch) this.#startLater();
+      if (size !== 1 && size !== this.#options.minConcurrentBatch) return;
+      this.#waitedBefore = 0;
+      setImmediate(this.#startWhenComplete);
     });
-  }
-
-  #startLater(): void {
-    this.#waitedBefore = 0;
-    setImmediate(this.#startWhenComplete);
   }
 
   /** Delays a statement while each iteration of the event loop adds pages, since every statement has a fixed cost. */
   readonly #startWhenComplete = (): void => {
     const { size } = this.#waiting;
-    if (size > this.#waitedBefore && size < this.#options.maxBatch && this.#inFlight.size === 0) {
-      this.#waitedBefore = size;
-      setImmediate(this.#startWhenComplete);
-    } else {
+    if (size <= this.#waitedBefore || size >= this.#options.maxBatch || this.#inFlight.size > 0) {
       this.#start();
+      return;
     }
+    this.#waitedBefore = size;
+    setImmediate(this.#startWhenComplete);
   };
 
   #start(): void {
-    const { minConcurrentBatch, maxInFlight, run } = this.#options;
+    // With more at a time, each would have fewer pages; and tokens and other readers need connections too.
+    const maxInFlight = Math.ceil(this.#runner.size / 5);
     while (
-      this.#waiting.size >= (this.#inFlight.size > 0 ? minConcurrentBatch : 1) &&
+      this.#waiting.size >= (this.#inFlight.size > 0 ? this.#options.minConcurrentBatch : 1) &&
       this.#inFlight.size < maxInFlight
     ) {
-      const reading = run(() => this.#readBatch(this.#takeBatch())).finally(() => {
+      const reading = isolateFailures(this.#takeBatch(), this.#read, ({ reject }, error) => {
+        reject(error);
+      }).finally(() => {
         this.#inFlight.delete(reading);
         // Without delay, so that PostgreSQL reads while this process writes the responses with the previous pages.
         this.#ownContext.runInAsyncScope(() => {
@@ -138,36 +123,31 @@ export class PostgresPageReader {
     }
   }
 
+  /** Takes pages that one statement can read together with the first one. */
   #takeBatch(): PageRequest[] {
+    const oldest = performance.now() - this.#runner.limits.all;
     const batch: PageRequest[] = [];
-    while (batch.length < this.#options.maxBatch) {
+    const others: PageRequest[] = [];
+    while (batch.length + others.length < this.#options.maxBatch) {
       const request = this.#waiting.take();
       if (request === undefined) break;
-      batch.push(request);
+      const { descending, shard } = batch[0] ?? request;
+      if (request.since < oldest)
+        request.reject(new StorageError('overloaded', 'PostgreSQL: the page waited too long to be read'));
+      else (request.descending === descending && request.shard === shard ? batch : others).push(request);
     }
+    this.#waiting.putBack(others);
     return batch;
-  }
-
-  async #readBatch(requests: readonly PageRequest[]): Promise<void> {
-    const oldest = performance.now() - this.#options.maxAge;
-    const late = requests.filter(({ since }) => since < oldest);
-    for (const { reject } of late) {
-      reject(new StorageError('overloaded', 'PostgreSQL: the page waited too long to be read'));
-    }
-    const inTime = requests.filter(({ since }) => since >= oldest);
-    if (inTime.length > 0)
-      await isolateFailures(inTime, this.#read, ({ reject }, error) => {
-        reject(error);
-      });
   }
 
   /** Reads pages, and puts those that were not read back into the queue. */
   readonly #read = async (requests: readonly PageRequest[]): Promise<void> => {
-    const { read, ids } = this.#options;
-    const rows = await read(requests);
+    if (requests.length === 0) return;
+    const rows = await this.#readPages(requests);
     this.#waiting.putBack(requests.slice(rows.length));
     for (const [i, [json, count, last]] of rows.entries()) {
-      requests[i]?.resolve({ json: json ?? '', count, next: last === null ? undefined : ids.parse(last) });
+      const next = last === null ? undefined : this.#ids.parse(last);
+      requests[i]?.resolve({ json: json ?? '', count, next });
     }
   };
 }
@@ -175,34 +155,28 @@ export class PostgresPageReader {
 /** Separate readers for the first and the next pages of lists, and for counting, so that none delays the others. */
 export class PageReaders {
   readonly #ids: IdRules;
-  readonly #first: PostgresPageReader;
-  readonly #next: PostgresPageReader;
-  readonly #count: PostgresPageReader;
+  readonly #runner: StatementRunner;
+  readonly #texts: DocumentTexts;
+  readonly #first: PageReader;
+  readonly #next: PageReader;
+  readonly #count: PageReader;
 
-  /** @param options.count - Like `read`, for pages of which only the number of documents is wanted, and the last id. */
+  /** @param ready - Throws a StorageError if pages cannot be read. */
   constructor(
     runner: StatementRunner,
-    {
-      count,
-      ...options
-    }: Pick<PageReaderOptions, 'read' | 'ids'> &
-      Partial<PageReaderOptions> & { count: PageReaderOptions['read'] },
+    { id }: CollectionDefinition,
+    texts: DocumentTexts,
+    ready: (pages: readonly SubjectPage[]) => Promise<void> = () => Promise.resolve(),
   ) {
-    this.#ids = options.ids;
-    const common = {
-      maxAge: runner.limits.all,
-      maxInFlight: maxInFlightIn(runner),
-      run: (work: () => Promise<void>) => work(),
-      ...options,
-    };
-    this.#first = new PostgresPageReader({
-      ...common,
-      maxBatch: maxFirstPages,
-      minConcurrentBatch: minConcurrentFirstPages,
-    });
-    const later = { ...common, maxBatch: maxNextPages, minConcurrentBatch: 1 };
-    this.#next = new PostgresPageReader(later);
-    this.#count = new PostgresPageReader({ ...later, read: count });
+    this.#ids = idRules[id];
+    this.#runner = runner;
+    this.#texts = texts;
+    const reader = (options: PageReaderOptions, read: ReadPages) =>
+      new PageReader(options, runner, this.#ids, (pages) => ready(pages).then(() => read(pages)));
+    const read = (pages: readonly SubjectPage[]) => this.#readPages(pages);
+    this.#first = reader(firstPages, read);
+    this.#next = reader(nextPages, read);
+    this.#count = reader(nextPages, (pages) => this.#rows<PageRow>(texts.ascending.count, pages));
   }
 
   /**
@@ -217,14 +191,14 @@ export class PageReaders {
    * Counts documents, in parts between which other reads get the connections.
    * @throws StorageError
    */
-  async count(subject: string, { from, to }: Bounds): Promise<number> {
+  async count({ from, to, ...of }: Pick<SubjectPage, 'subject' | 'shard'> & Bounds): Promise<number> {
     const deadline = performance.now() + countTime;
     let total = 0;
     let start: Id | undefined = from;
     while (start !== undefined) {
       if (performance.now() > deadline)
         throw new StorageError('overloaded', 'PostgreSQL: counting the documents takes too long');
-      const part = { subject, from: start, to, descending: false, limit: countedTogether, isFirst: false };
+      const part = { ...of, from: start, to, descending: false, limit: countedTogether, isFirst: false };
       const { count, next } = await this.#count.read(part);
       total += count;
       start = next === undefined ? undefined : this.#ids.following(next);
@@ -236,12 +210,42 @@ export class PageReaders {
   async drain(): Promise<void> {
     await Promise.all([this.#first, this.#next, this.#count].map((reader) => reader.drain()));
   }
-}
 
-/**
- * The maximum number of concurrent statements of a reader. With more, each would have fewer pages; and tokens and other
- * readers need connections too.
- */
-export function maxInFlightIn({ size }: StatementRunner): number {
-  return Math.ceil(size / 5);
+  /** Reads pages together; those that have long documents then one after the other. */
+  async #readPages(pages: readonly SubjectPage[]): Promise<PageRow[]> {
+    const texts = pages[0]?.descending === true ? this.#texts.descending : this.#texts.ascending;
+    const read: PageRow[] = [];
+    const long: number[] = [];
+    type StepRow = readonly [page: number, ...row: PageRow, hasLong: boolean];
+    for (const [page, json, count, last, hasLong] of await this.#rows<StepRow>(texts.pages, pages)) {
+      const before = read[page - 1];
+      if (before === undefined && hasLong) long.push(page - 1);
+      const parts = [before?.[0], json].filter((part) => typeof part === 'string');
+      read[page - 1] = [parts.join(), count, last];
+    }
+    let bytes = 0;
+    for (const index of long) {
+      if (bytes >= bytesTogether) return read.slice(0, index);
+      const [row] = await this.#rows<PageRow>(texts.longPage, pages.slice(index, index + 1));
+      read[index] = row as PageRow;
+      bytes += row?.[0]?.length ?? 0;
+    }
+    return read;
+  }
+
+  async #rows<T extends readonly unknown[]>(
+    text: string,
+    pages: readonly SubjectPage[],
+  ): Promise<readonly T[]> {
+    const { last, following } = this.#ids;
+    const stopOf = ({ to, descending }: SubjectPage) =>
+      to === last ? null : `${descending && typeof to === 'string' ? following(to) : to}`;
+    const rows = await this.#runner.read(text, [
+      pages.map(({ subject }) => subject),
+      pages.map(({ from }) => `${from}`),
+      pages.map(stopOf),
+      pages.map(({ limit }) => limit),
+    ]);
+    return rows as readonly unknown[] as readonly T[];
+  }
 }

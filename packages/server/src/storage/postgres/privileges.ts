@@ -1,9 +1,8 @@
-// The privileges that the service's role needs, and the GRANT statements for those that it lacks.
+// The privileges that the service's role needs: what "migrate" prints, and which one is missing.
 import { Client, DatabaseError, escapeIdentifier } from 'pg';
 import { StorageError, type StoreDefinition } from '../interface.js';
 import { NotConnected } from './failures.js';
 import type { StatementRunner } from './statement-runner.js';
-import { functionsOf } from './statements.js';
 
 /** A privilege on a whole table. docs/postgres.md grants the same ones. */
 type TablePrivilege = readonly [table: string, privilege: 'SELECT' | 'INSERT' | 'UPDATE' | 'DELETE'];
@@ -13,111 +12,78 @@ const ofCollections = ['SELECT', 'INSERT', 'DELETE'] as const;
 /** Other tables, which every service reads. */
 const readOnly = ['tokens', 'migrations'];
 
-/** The tables and functions that a service needs. */
-type Objects = Pick<StoreDefinition, 'collections'>;
-
-function tablePrivileges({ collections }: Objects): TablePrivilege[] {
-  return [
-    ...collections.flatMap(({ name }) => ofCollections.map((privilege) => [name, privilege] as const)),
-    ...readOnly.map((name) => [name, 'SELECT'] as const),
-  ];
-}
-
-/** The functions that the service calls. */
-export function allFunctions({ collections }: Objects): string[] {
-  return collections.flatMap((collection) => Object.values(functionsOf(collection)));
-}
-
 /** The GRANT statements for a role of the service that does not own the tables, and has the name of the service. */
 export function grantsOf(
-  store: Pick<StoreDefinition, 'name' | 'collections'>,
+  { name, collections }: Pick<StoreDefinition, 'name' | 'collections'>,
   database: string,
   schema: string,
 ): string[] {
-  const to = ` TO ${escapeIdentifier(store.name.replaceAll('-', '_'))}`;
-  const names = store.collections.map(({ name }) => name);
-  return [
-    `GRANT CONNECT ON DATABASE ${escapeIdentifier(database)}${to}`,
-    `GRANT USAGE ON SCHEMA ${escapeIdentifier(schema)}${to}`,
-    `GRANT ${ofCollections.join(', ')} ON ${names.join(', ')}${to}`,
-    // Only operations that replace a document need it.
-    `GRANT UPDATE ON ${names.join(', ')}${to}`,
-    `GRANT SELECT ON ${readOnly.join(', ')}${to}`,
+  const tables = collections.map((collection) => collection.name).join(', ');
+  const grants = [
+    `CONNECT ON DATABASE ${escapeIdentifier(database)}`,
+    `USAGE ON SCHEMA ${escapeIdentifier(schema)}`,
+    // Only operations that replace a document need UPDATE.
+    ...(tables === '' ? [] : [`${ofCollections.join(', ')} ON ${tables}`, `UPDATE ON ${tables}`]),
+    `SELECT ON ${readOnly.join(', ')}`,
     // Only services whose handlers issue tokens need it.
-    `GRANT INSERT, UPDATE, DELETE ON tokens${to}`,
-    `GRANT EXECUTE ON FUNCTION ${allFunctions(store).join(', ')}${to}`,
+    'INSERT, UPDATE, DELETE ON tokens',
   ];
+  return grants.map((grant) => `GRANT ${grant} TO ${escapeIdentifier(name.replaceAll('-', '_'))}`);
 }
 
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
- * Reads what the role lacks, each as what to grant, with the name if it is a function. An object that does not exist
- * lacks nothing: the version of the schema shows that it is missing. The tables of a schema without USAGE are invisible
- * to the role, so that schema is looked up by its name in the search path.
+ * Reads a privilege that the role lacks. A table that does not exist lacks nothing: the version of the schema shows that
+ * it is missing. The tables of a schema without USAGE are invisible to the role, so that schema is looked up by its name
+ * in the search path.
  */
 const readMissing = `
-  SELECT NULL AS function, format('CONNECT ON DATABASE %I', current_database()), current_user::text
-  WHERE NOT has_database_privilege(current_database(), 'CONNECT')
-  UNION ALL
-  SELECT NULL, format('USAGE ON SCHEMA %I', nspname), current_user::text
-  FROM pg_namespace AS schema
-  WHERE to_regclass(($1::text[])[1]) IS NULL AND NOT has_schema_privilege(oid, 'USAGE')
-    AND quote_ident(nspname) = ANY (regexp_split_to_array(current_setting('search_path'), ',\\s*'))
-    AND EXISTS (SELECT FROM pg_class WHERE relnamespace = schema.oid AND relname = ($1::text[])[1])
-  UNION ALL
-  SELECT NULL, format('%s ON %I', string_agg(privilege, ', '), name), current_user::text
-  FROM unnest($1::text[], $2::text[]) AS needed (name, privilege)
-  WHERE NOT has_table_privilege(to_regclass(name), privilege) GROUP BY name
-  UNION ALL
-  SELECT name, format('EXECUTE ON FUNCTION %I', name), current_user::text
-  FROM unnest($3::text[]) AS name WHERE NOT has_function_privilege(to_regproc(name), 'EXECUTE')`;
+  SELECT what, current_user::text FROM (
+    SELECT format('CONNECT ON DATABASE %I', current_database()), has_database_privilege(current_database(), 'CONNECT')
+    UNION ALL
+    SELECT format('USAGE ON SCHEMA %I', nspname), has_schema_privilege(oid, 'USAGE') FROM pg_namespace AS schema
+    WHERE to_regclass(($1::text[])[1]) IS NULL
+      AND quote_ident(nspname) = ANY (regexp_split_to_array(current_setting('search_path'), ',\\s*'))
+      AND EXISTS (SELECT FROM pg_class WHERE relnamespace = schema.oid AND relname = ($1::text[])[1])
+    UNION ALL
+    SELECT format('%s ON %I', privilege, name), has_table_privilege(to_regclass(name), privilege)
+    FROM unnest($1::text[], $2::text[]) AS needed (name, privilege)
+  ) AS needed (what, has) WHERE NOT has LIMIT 1`;
 
 /**
- * Checks that the role has the privileges that the service needs.
- * @param store - The tables and functions of the service.
+ * Checks that the role has the privileges that every service needs.
  * @param url - The URL of the database, to name it when the role may not connect to it.
- * @param called - Returns the functions that the service calls. It is known when there is a connection.
- * @throws StorageError with the GRANT statements for those that it lacks.
+ * @throws StorageError that names one that it lacks.
  */
 export async function checkPrivileges(
   runner: StatementRunner,
-  store: Objects,
+  { collections }: Pick<StoreDefinition, 'collections'>,
   url: string,
-  called: () => readonly string[],
 ): Promise<void> {
   try {
-    await requirePrivileges(runner, tablePrivileges(store), allFunctions(store), called);
+    await requirePrivileges(runner, [
+      ...collections.flatMap(({ name }) => ofCollections.map((privilege) => [name, privilege] as const)),
+      ...readOnly.map((name) => [name, 'SELECT'] as const),
+    ]);
   } catch (error) {
     if (!isDenied(error) || !(error instanceof NotConnected)) throw error;
     const { database = '', user = '' } = new Client({ connectionString: url });
-    throw lacks([[`CONNECT ON DATABASE ${escapeIdentifier(database)}`, user]], error);
+    throw lacks(`CONNECT ON DATABASE ${escapeIdentifier(database)}`, user, error);
   }
 }
 
-/**
- * Checks privileges on tables and functions.
- * @throws StorageError with the GRANT statements for those that the role lacks.
- */
-async function requirePrivileges(
-  runner: StatementRunner,
-  tables: readonly TablePrivilege[],
-  functions: readonly string[],
-  called: () => readonly string[],
-): Promise<void> {
-  const names = tables.map(([table]) => table);
-  const privileges = tables.map(([, privilege]) => privilege);
-  const rows = await runner.read(readMissing, [names, privileges, functions]);
-  const missing = (rows as [string | null, string, string][]).filter(
-    ([name]) => name === null || called().includes(name),
-  );
-  if (missing.length > 0) throw lacks(missing.map(([, ...grant]) => grant));
+/** @throws StorageError that names a privilege that the role lacks. */
+async function requirePrivileges(runner: StatementRunner, tables: readonly TablePrivilege[]): Promise<void> {
+  const columns = [tables.map(([table]) => table), tables.map(([, privilege]) => privilege)];
+  const [missing] = (await runner.read(readMissing, columns)) as [what: string, role: string][];
+  if (missing !== undefined) throw lacks(...missing);
 }
 
 /**
  * Does what needs privileges that not every service needs.
  * @param needed - Returns them; called if one may be missing.
- * @throws StorageError as the statement does, or with the GRANT statement if the role lacks one of them.
+ * @throws StorageError as the statement does, or that names one that the role lacks.
  */
 export async function withPrivileges<T>(
   runner: StatementRunner,
@@ -127,18 +93,14 @@ export async function withPrivileges<T>(
   try {
     return await statement();
   } catch (error) {
-    if (isDenied(error)) await requirePrivileges(runner, needed(), [], () => []);
+    if (isDenied(error)) await requirePrivileges(runner, needed());
     throw error;
   }
 }
 
-function lacks(grants: readonly (readonly [what: string, role: string])[], cause?: unknown): StorageError {
-  const statements = grants.map(([what, role]) => `GRANT ${what} TO ${escapeIdentifier(role)}`);
-  return new StorageError(
-    'unavailable',
-    `PostgreSQL: the role lacks privileges; as the owner of the tables, run: ${statements.join('; ')}`,
-    { cause },
-  );
+function lacks(what: string, role: string, cause?: unknown): StorageError {
+  const message = `PostgreSQL: the role ${role} lacks the privilege ${what}; "migrate" prints all that it needs`;
+  return new StorageError('unavailable', message, { cause });
 }
 
 function isDenied(error: unknown): error is StorageError & { cause: DatabaseError } {

@@ -87,7 +87,7 @@ export class StatementRunner {
   /**
    * Runs one statement that writes, as a separate transaction. Retries it if PostgreSQL rolled it back because of
    * concurrent transactions. Never retries a statement that may have taken effect, since it would find its own rows.
-   * @param text - Must contain `begunInTime` (statements.ts), whose parameter is $1; `values` start at $2.
+   * @param text - Fails if it begins later than its last parameter says (statements.ts), which is added to `values`.
    * @throws StorageError
    */
   async write(text: string, values: readonly unknown[], deadline = this.deadline()): Promise<Row[]> {
@@ -95,13 +95,13 @@ export class StatementRunner {
       throw new StorageError('overloaded', 'PostgreSQL: too many writes wait for a connection');
     }
     return this.#run(this.#writing, 'unknown-outcome', deadline, ({ client, clock }) => {
-      const all = [clock + this.limits.lastStart(deadline), ...values];
+      const all = [...values, clock + this.limits.lastStart(deadline)];
       return runQuery(client, text, all, deadline, this.#preparation.nameOf(text));
     });
   }
 
   /**
-   * Runs statements that write in one transaction. It needs no `begunInTime`, since nothing takes effect before COMMIT.
+   * Runs statements that write in one transaction. It needs no time for its beginning, since nothing takes effect before COMMIT.
    * Retries the transaction if PostgreSQL rolled it back because of concurrent transactions, and once if the connection
    * is lost before COMMIT.
    * @param settings - Statements at its beginning, such as SET LOCAL.

@@ -12,34 +12,32 @@ import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../group-comm
 import {
   applyMigrations,
   loadSchema,
+  madeBeforeReleases,
   migrateCommand,
   pendingMigrations,
-  requireCreations,
-  selectApplied,
   type AppliedMigration,
   type Migrated,
   type StoreSchema,
 } from '../migrations.js';
 import { pageRows } from '../page-size.js';
-import { tokenIndexes } from '../token-row.js';
 import type { TransactionCommitter } from '../transactions.js';
-import { CitusStatements } from './citus-statements.js';
-import { CitusNodes } from './citus-nodes.js';
-import { createCitusTransactions } from './citus-transactions.js';
-import { distribute, hasCitus, isDistributed, Placements } from './citus-tables.js';
-import { isMissingTable } from './failures.js';
+import { CitusNodes, citusTables } from './citus.js';
+import { distribute, hasCitus, isDistributed } from './citus-tables.js';
+import { type Documents, serverTables } from './documents.js';
+import { isMissingColumn, isMissingTable } from './failures.js';
 import { StatementRunner, type PostgresOptions } from './statement-runner.js';
-import { allFunctions, checkPrivileges, grantsOf } from './privileges.js';
+import { checkPrivileges, grantsOf } from './privileges.js';
 import { checkEncoding } from './server-check.js';
-import { serverStatements, type DocumentStatements } from './statements.js';
 import { openPostgresTokens } from './tokens.js';
-import { PostgresTransactions, serverTransactions } from './transactions.js';
-import { createPostgresCommitter, type Statements } from './committer.js';
+import { createPostgresCommitter } from './committer.js';
 
 /** The key of the advisory lock that serializes migrations; all releases use the same one. */
 const migrationLock = '123623169254515';
 /** The maximum number of documents in a next page. A first page has fewer, so that many can be read together. */
 const nextPageRows = 5 * pageRows;
+/** Every release records this number in the stores that it begins; earlier ones lack the column. */
+const format = 1;
+const selectApplied = 'SELECT version, name, oldest_application, format FROM migrations';
 /** How long a migration waits for a table lock. Other statements queue behind it, so this must be short. */
 const migrationLockTime = '5s';
 
@@ -102,7 +100,6 @@ async function migrate(schema: StoreSchema, client: Client): Promise<Migrated> {
   await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
   await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
-  requireCreations(schema, [...tokenIndexes, ...allFunctions(schema)]);
   // Citus sends the whole query to its nodes, which take one statement.
   const takesOne = await hasCitus(query);
   const applied = await applyMigrations(schema, {
@@ -110,16 +107,30 @@ async function migrate(schema: StoreSchema, client: Client): Promise<Migrated> {
       version int NOT NULL PRIMARY KEY,
       name text NOT NULL,
       oldest_application text NOT NULL,
-      applied_at bigint NOT NULL
+      applied_at bigint NOT NULL,
+      format int NOT NULL DEFAULT ${format}
     )`,
     execute: async (sql) => {
       for (const statement of takesOne ? statementsOf(sql) : [sql]) await client.query(statement);
     },
-    read: async (sql) => (await client.query<AppliedMigration>(sql)).rows,
+    read: async () => toApplied(await query(selectApplied).catch(explain)),
   });
   await distribute(query, schema);
   await client.query('COMMIT');
   return { applied, grants: grantsOf(schema, database, namespace) };
+}
+
+function toApplied(rows: readonly (readonly unknown[])[]): AppliedMigration[] {
+  return (rows as readonly (readonly [number, string, string])[]).map(
+    ([version, name, oldestApplication]) => ({ version, name, oldestApplication }),
+  );
+}
+
+/** @throws StorageError that says why a store that no release has begun is refused, or the error itself. */
+function explain(error: unknown): never {
+  const cause = error instanceof StorageError ? error.cause : error;
+  if (!isMissingColumn(cause)) throw error;
+  throw new StorageError('unavailable', `PostgreSQL: ${madeBeforeReleases('psql')}`, { cause });
 }
 
 /** The statements of a migration. A semicolon in a comment, a quoted text or the body of a function ends none. */
@@ -138,38 +149,31 @@ function createStorage(store: StoreDefinition, options: PostgresOptions, limits:
   const { collections } = store;
   // Loaded once: a release that is installed over this one has other migrations.
   const schema = loadSchema(store, 'postgres');
-  requireCreations(schema, [...tokenIndexes, ...allFunctions(store)]);
   const runner = new StatementRunner(store.name, options, async (query) => {
     const distributed = await isDistributed(query, store);
     if (distributed) await nodes.connected(query);
-    statements = distributed ? citus : server;
+    tables = distributed ? citus : server;
   });
-  const placements = new Placements(runner);
-  const nodes = new CitusNodes(runner, placements);
-  const server: Statements = new Map(collections.map((one) => [one, serverStatements(runner, one)]));
-  const citus: Statements = new Map(
-    collections.map((one) => [one, new CitusStatements(runner, nodes, placements, one)]),
-  );
-  /** Those of the two that suit the tables, as the newest connection has found them. */
-  let statements = server;
-  // Both have statements for all collections.
-  const statementsOf = (one: CollectionDefinition) => statements.get(one) as DocumentStatements;
+  const nodes = new CitusNodes(runner, collections[0]?.name ?? '');
+  const server = serverTables(runner, collections);
+  const citus = citusTables(runner, nodes, collections);
+  /** Those of the two that suit the database, as the newest connection has found it. */
+  let tables = server;
+  // Both have all collections.
+  const documentsOf = (one: CollectionDefinition) => tables.documents.get(one) as Documents;
   limits.observer?.connections?.(() => runner.open);
-  const committer = createPostgresCommitter(runner, () => statements, limits.observer);
+  const committer = createPostgresCommitter(runner, () => tables, limits.observer);
   const groupCommit = new GroupCommit(committer, { ...limits, maxAge: runner.limits.all });
   const readerOf = (one: CollectionDefinition): CollectionReader => ({
     page: (subject, page) => {
       const limit = Math.min(page.limit, page.isFirst ? pageRows : nextPageRows);
-      return statementsOf(one).page({ ...page, subject, limit });
+      return documentsOf(one).page({ ...page, subject, limit });
     },
-    count: (subject, bounds) => statementsOf(one).count(subject, bounds),
+    count: (subject, bounds) => documentsOf(one).count(subject, bounds),
   });
-  const ofServer = new PostgresTransactions(runner, serverTransactions(collections));
-  const ofCitus = createCitusTransactions(runner, nodes, collections);
-  const transactionsNow = () => (statements === citus ? ofCitus : ofServer);
-  const transactions: TransactionCommitter = {
-    commitTransaction: (subject, steps) => transactionsNow().commitTransaction(subject, steps),
-    commitAlone: (subject, run) => transactionsNow().commitAlone(subject, run),
+  const transactions: Required<TransactionCommitter> = {
+    commitTransaction: (...all) => tables.transactions.commitTransaction(...all),
+    commitAlone: (...all) => tables.transactions.commitAlone(...all),
   };
   const documents = openCollections(collections, groupCommit, readerOf, transactions, limits);
   return {
@@ -179,20 +183,13 @@ function createStorage(store: StoreDefinition, options: PostgresOptions, limits:
     broken: committer.broken,
     connect: () => runner.connect(),
     async check() {
-      await checkPrivileges(runner, schema, options.url, () =>
-        [...statements.values()].flatMap(({ functions }) => functions),
-      );
-      for (const one of statements.values()) one.check();
+      await checkPrivileges(runner, schema, options.url);
+      tables.check();
       const rows = await runner.read(selectApplied).catch((error: unknown) => {
         if (error instanceof StorageError && isMissingTable(error.cause)) return [];
-        throw error;
+        return explain(error);
       });
-      const applied = (rows as [number, string, string][]).map(([version, name, oldestApplication]) => ({
-        version,
-        name,
-        oldestApplication,
-      }));
-      if (pendingMigrations(schema, applied).length === 0) return;
+      if (pendingMigrations(schema, toApplied(rows)).length === 0) return;
       throw new StorageError(
         'unavailable',
         `the schema of the database is missing or out of date: run ${migrateCommand(schema)}`,
@@ -200,7 +197,9 @@ function createStorage(store: StoreDefinition, options: PostgresOptions, limits:
     },
     async close() {
       await Promise.all([documents.close(), groupCommit.close()]);
-      await Promise.all([...server.values(), ...citus.values()].map((one) => one.drain()));
+      await Promise.all(
+        [...server.documents.values(), ...citus.documents.values()].map((one) => one.drain()),
+      );
       await committer.close();
     },
   };

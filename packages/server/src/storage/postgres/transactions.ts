@@ -8,78 +8,25 @@ import { isolateFailures } from './failures.js';
 import { withPrivileges } from './privileges.js';
 import type { Query } from './query.js';
 import type { StatementRunner } from './statement-runner.js';
-import { idTypes, standbyHasIt } from './statements.js';
+import { columnsOf, reported, type DocumentTexts } from './statements.js';
 
 /** The most steps that are committed together, unless one transaction has more. */
 const maxSteps = 1_000;
 /** What holds the place of a document that must stay absent. It is never committed. */
 const placeholder = 'null';
 
-/** The statements on documents of one subject, $1, in a collection. */
-interface Texts {
-  /** Finds texts, with their positions. @param first - The number of the first of two parameters. */
-  readonly find: (first: number) => string;
-  readonly lock: string;
-  readonly delete: string;
-  /** Inserts documents, and updates those that exist with `DO UPDATE`. */
-  readonly insert: (
-    subject: string,
-    documents: readonly (readonly [id: Id, text: string | null])[],
-    onConflict: 'DO NOTHING' | 'DO UPDATE',
-  ) => readonly [text: string, values: readonly unknown[]];
-}
-
 /** What differs between one server and Citus. */
-export interface TransactionStatements {
+interface Engine {
   /** Statements at the beginning of a transaction; the last one locks the subject. @param key - Of the advisory lock. */
   readonly begin: (subject: string, key: bigint) => string;
-  /** The statements of all collections, in the order in which they are locked. */
-  readonly texts: ReadonlyMap<CollectionDefinition, Texts>;
-  /** Whether their texts are constants. */
-  readonly constant: boolean;
-}
-
-/**
- * As in the functions of the schema, BETWEEN and ORDER BY make PostgreSQL look up each key in the index, regardless of
- * its statistics, and rows are locked in the order of their physical locations. The INSERT that updates finds all of its
- * rows, which are locked; an UPDATE with a join would have a plan that depends on statistics.
- * @param ofSubject - A condition that leads Citus to the shard.
- */
-export function textsOf({ name, column, id }: CollectionDefinition, ofSubject = ''): Texts {
-  const type = idTypes[id];
-  const lookup = (what: string) => `CROSS JOIN LATERAL (
-    SELECT stored.${what} AS found FROM ${name} AS stored
-    WHERE stored.subject = $1 AND stored.id BETWEEN given.id AND given.id ORDER BY stored.id LIMIT 1) AS it`;
-  const located = `${ofSubject}
-    ctid = ANY (ARRAY(SELECT found FROM unnest($2::${type}[]) AS given (id) ${lookup('ctid')}))`;
-  return {
-    find: (first) => `SELECT position, found AS text
-      FROM unnest($${first}::${type}[], $${first + 1}::int[]) AS given (id, position) ${lookup(column)}`,
-    lock: `SELECT id, ${column} FROM ${name} AS stored WHERE ${located} FOR UPDATE`,
-    delete: `DELETE FROM ${name} AS stored WHERE ${located} RETURNING id`,
-    insert: (subject, documents, onConflict) => [
-      `INSERT INTO ${name} (subject, id, ${column})
-        SELECT $1, id, text FROM unnest($2::${type}[], $3::text[]) AS given (id, text)
-        ${conflictOf(column, onConflict)} RETURNING id`,
-      [subject, documents.map(([one]) => `${one}`), documents.map(([, text]) => text)],
-    ],
-  };
-}
-
-/** What an INSERT does about documents that exist. */
-export function conflictOf(column: string, onConflict: 'DO NOTHING' | 'DO UPDATE'): string {
-  return onConflict === 'DO NOTHING'
-    ? 'ON CONFLICT DO NOTHING'
-    : `ON CONFLICT (subject, id) DO UPDATE SET ${column} = excluded.${column}`;
-}
-
-/** The statements for tables that one server stores. */
-export function serverTransactions(collections: readonly CollectionDefinition[]): TransactionStatements {
-  return {
-    begin: (_subject, key) => `SELECT pg_advisory_xact_lock(${key})`,
-    texts: new Map(collections.map((one) => [one, textsOf(one)])),
-    constant: true,
-  };
+  /** A statement that inserts documents, or replaces those that are locked, with its parameters. */
+  readonly insertion: (
+    texts: DocumentTexts,
+    kind: 'insert' | 'replace',
+    columns: ReturnType<typeof columnsOf>,
+  ) => readonly [text: string, values: readonly unknown[]];
+  /** Whether the texts of the statements are constants. */
+  readonly isConstant: boolean;
 }
 
 /** A transaction that waits for its commit. */
@@ -106,19 +53,20 @@ interface Waiting {
  */
 export class PostgresTransactions implements TransactionCommitter {
   readonly #runner: StatementRunner;
-  readonly #statements: TransactionStatements;
-  readonly #check: string;
+  readonly #texts: ReadonlyMap<CollectionDefinition, DocumentTexts>;
+  readonly #engine: Engine;
   /** What waits, by subject; the first ones are being committed if there is a line. */
   readonly #lines = new Map<string, Waiting[]>();
 
-  constructor(runner: StatementRunner, statements: TransactionStatements) {
+  /** @param texts - Those of all collections, in the order in which they are locked. */
+  constructor(
+    runner: StatementRunner,
+    texts: ReadonlyMap<CollectionDefinition, DocumentTexts>,
+    engine: Engine,
+  ) {
     this.#runner = runner;
-    this.#statements = statements;
-    // One statement, which sees one state of all collections. Its first row is there even if all documents are absent.
-    const all = Array.from(statements.texts.values(), ({ find }, i) => find(2 * i + 2));
-    this.#check = [`SELECT -1 AS position, $1::text AS text WHERE ${standbyHasIt}`, ...all].join(
-      ' UNION ALL ',
-    );
+    this.#texts = texts;
+    this.#engine = engine;
   }
 
   commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean> {
@@ -136,15 +84,22 @@ export class PostgresTransactions implements TransactionCommitter {
   }
 
   async #holds(subject: string, steps: readonly Step[]): Promise<boolean> {
-    const columns = Array.from(this.#statements.texts.keys(), (collection) => {
-      const own = steps.flatMap((step, position) =>
-        step.collection === collection ? { step, position } : [],
-      );
-      return [own.map(({ step }) => `${step.id}`), own.map(({ position }) => position)];
-    });
-    const rows = await this.#runner.read(this.#check, [subject, ...columns.flat()]);
-    const texts = new Map(rows as unknown as [number, string][]);
-    return steps.every(({ expected }, position) => (texts.get(position) ?? null) === expected);
+    const parts = Array.from(this.#texts, ([collection, { compare }]) => ({
+      compare,
+      own: steps.filter((step) => step.collection === collection),
+    })).filter(({ own }) => own.length > 0);
+    // One statement, which sees one state of all collections.
+    const text = reported(parts.map(({ compare }, part) => compare(part)));
+    const columns = parts.flatMap(({ own }) =>
+      columnsOf(own.map(({ id, expected }) => ({ subject, id, text: expected }))),
+    );
+    const rows = await this.#runner.read(text, columns);
+    const found = new Map(rows.map(([, id, outcome, part]) => [`${String(part)} ${String(id)}`, outcome]));
+    return parts.every(({ own }, part) =>
+      own.every(
+        ({ id, expected }) => found.get(`${part} ${id}`) === (expected === null ? undefined : 'same'),
+      ),
+    );
   }
 
   /** Commits what waits for a subject. Each subject has one connection at most, since its transactions would wait. */
@@ -227,22 +182,22 @@ export class PostgresTransactions implements TransactionCommitter {
     const { limits } = this.#runner;
     const settings = `SET LOCAL idle_in_transaction_session_timeout TO ${limits.inTransaction};
       SET LOCAL statement_timeout TO ${limits.server};
-      ${this.#statements.begin(subject, lockOf(subject))};
+      ${this.#engine.begin(subject, lockOf(subject))};
       SET LOCAL statement_timeout TO ${limits.inTransaction}`;
     // A service that only creates and deletes does not need this privilege.
     const needed = () =>
       [...new Set(steps().map(({ collection }) => collection.name))].map((name) => [name, 'UPDATE'] as const);
     return withPrivileges(this.#runner, needed, () =>
-      this.#runner.transaction(settings, deadline, work, 'transactions', this.#statements.constant),
+      this.#runner.transaction(settings, deadline, work, 'transactions', this.#engine.isConstant),
     );
   }
 
   /** Makes those transactions whose expectations hold, in order. Resolves with which of them. */
   async #decide(query: Query, subject: string, all: readonly (readonly Step[])[]): Promise<boolean[]> {
     const tables = new Map<CollectionDefinition, Table>();
-    for (const [collection, texts] of this.#statements.texts) {
+    for (const [collection, texts] of this.#texts) {
       const own = all.flat().filter((step) => step.collection === collection);
-      if (own.length > 0) tables.set(collection, new Table(subject, texts, own));
+      if (own.length > 0) tables.set(collection, new Table(subject, texts, this.#engine, own));
     }
     const tableOf = ({ collection }: Step) => tables.get(collection) as Table;
     for (const table of tables.values()) await table.lock(query);
@@ -260,16 +215,18 @@ export class PostgresTransactions implements TransactionCommitter {
 /** The documents of one collection in a transaction of the database. */
 class Table {
   readonly #subject: string;
-  readonly #texts: Texts;
+  readonly #texts: DocumentTexts;
+  readonly #engine: Engine;
   readonly #steps: readonly Step[];
   /** What the database has, of the documents that are locked, and what it shall have; null for none. */
   readonly #stored = new Map<string, string>();
   readonly #wanted = new Map<string, string | null>();
 
   /** @param steps - Those of all transactions. */
-  constructor(subject: string, texts: Texts, steps: readonly Step[]) {
+  constructor(subject: string, texts: DocumentTexts, engine: Engine, steps: readonly Step[]) {
     this.#subject = subject;
     this.#texts = texts;
+    this.#engine = engine;
     this.#steps = steps;
   }
 
@@ -277,8 +234,10 @@ class Table {
   async lock(query: Query): Promise<void> {
     const ids = this.#steps.flatMap(({ id, expected }) => (expected === null ? [] : `${id}`));
     if (ids.length === 0) return;
-    for (const row of await query(this.#texts.lock, [this.#subject, [...new Set(ids)]])) {
-      const [id, text] = row as [string, string];
+    const [subjects, keys] = this.#columns([...new Set(ids)]);
+    for (const row of await query(this.#texts.lock, [subjects, keys])) {
+      const [, id, text] = row as [string, string, string | null];
+      if (text === null) continue;
       this.#stored.set(id, text);
       this.#wanted.set(id, text);
     }
@@ -293,8 +252,8 @@ class Table {
     }
     if (texts.size === 0) return;
     const sorted = [...texts].sort(([a], [b]) => ((a as string) < (b as string) ? -1 : 1));
-    const rows = await query(...this.#texts.insert(this.#subject, sorted, 'DO NOTHING'));
-    const held = new Set(rows.map(([id]) => id));
+    const rows = await query(...this.#insertion('insert', sorted));
+    const held = new Set(rows.map(([, id]) => id));
     for (const [id, text] of sorted) {
       if (!held.has(`${id}`)) continue;
       this.#stored.set(`${id}`, text);
@@ -316,10 +275,20 @@ class Table {
     const changed = [...this.#wanted].filter(([id, text]) => this.#stored.get(id) !== text);
     const gone = changed.flatMap(([id, text]) => (text === null ? id : []));
     const replaced = changed.filter(([, text]) => text !== null);
-    if (replaced.length > 0) await query(...this.#texts.insert(this.#subject, replaced, 'DO UPDATE'));
+    if (replaced.length > 0) await query(...this.#insertion('replace', replaced));
     if (gone.length === 0) return;
-    const deleted = await query(this.#texts.delete, [this.#subject, gone]);
-    if (deleted.length !== gone.length) throw new Error('a locked document has moved');
+    const rows = await query(this.#texts.delete, [...this.#columns(gone), Infinity]);
+    if (rows.filter(([, , outcome]) => outcome === 'deleted').length !== gone.length)
+      throw new Error('a locked document has moved');
+  }
+
+  #columns(ids: readonly string[]): [subjects: string[], ids: readonly string[]] {
+    return [ids.map(() => this.#subject), ids];
+  }
+
+  #insertion(kind: 'insert' | 'replace', documents: readonly (readonly [id: Id, text: string | null])[]) {
+    const rows = documents.map(([id, text]) => ({ subject: this.#subject, id, text }));
+    return this.#engine.insertion(this.#texts, kind, columnsOf(rows));
   }
 }
 

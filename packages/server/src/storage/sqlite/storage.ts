@@ -13,12 +13,10 @@ import { defaultWriteLimits, GroupCommit, type WriteLimits, type Space } from '.
 import {
   applyMigrations,
   loadSchema,
-  requireCreations,
   type AppliedMigration,
   type Migration,
   type StoreSchema,
 } from '../migrations.js';
-import { tokenIndexes } from '../token-row.js';
 import type { TransactionCommitter } from '../transactions.js';
 import type { Committer } from '../writes.js';
 import { closeWithCheckpoint, openDatabase, openFolder } from './database.js';
@@ -28,7 +26,7 @@ import { spaceMeter } from './free-space.js';
 import { lockStore, type StoreLock } from './lock.js';
 import { SqlitePageReader } from './page-reader.js';
 import { openSqliteTokens } from './tokens.js';
-import { checkPath } from './store-check.js';
+import { applicationId, checkPath } from './store-check.js';
 import { connectToWriter, startWriter } from './committer.js';
 
 /** The options of the SQLite engine. */
@@ -60,6 +58,8 @@ interface Purpose {
   readonly isServer?: boolean;
   readonly mayCreate: boolean;
 }
+
+const selectApplied = 'SELECT version, name, oldest_application AS "oldestApplication" FROM migrations';
 
 /**
  * Opens the SQLite engine, and brings its schema up to date.
@@ -144,7 +144,6 @@ function closeAfterFailure(database: DatabaseSyncInstance): void {
 }
 
 async function migrate(schema: StoreSchema, database: DatabaseSyncInstance): Promise<Migration[]> {
-  requireCreations(schema, [...schema.collections.map(({ name }) => name), ...tokenIndexes]);
   database.exec('BEGIN IMMEDIATE');
   const applied = await applyMigrations(schema, {
     createTable: `CREATE TABLE IF NOT EXISTS migrations (
@@ -156,8 +155,9 @@ async function migrate(schema: StoreSchema, database: DatabaseSyncInstance): Pro
     execute: (sql) => {
       database.exec(sql);
     },
-    read: (sql) => database.prepare(sql).all() as AppliedMigration[],
+    read: () => database.prepare(selectApplied).all() as AppliedMigration[],
   });
+  if (applied.length > 0) database.exec(`PRAGMA application_id = ${applicationId}`);
   database.exec('COMMIT');
   return applied;
 }

@@ -1,6 +1,7 @@
 // Checks, before anything is created, that a store is whole, or that there is none, and that it still is once it is open.
 import { existsSync, rmSync } from 'node:fs';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import { madeBeforeReleases } from '../migrations.js';
 import { birthOf, existing, identityOf, logOf, placeOf, realPathOf, sizeOf } from './files.js';
 import { indexOf, indexShowsWrites, isBlank } from './write-ahead-log.js';
 
@@ -46,6 +47,19 @@ function checkLog(database: string): void {
     throw new Error(`${log} is empty, but its index, ${index}, shows that it had writes: ${advice}`);
 }
 
+/** The number that every release has in the stores that it begins; no other program should use it. */
+export const applicationId = 0x63747372;
+
+/** @throws Error when a database is not empty, and no release has begun it. */
+function checkMark(database: DatabaseSyncInstance): void {
+  database.function('refuse', () => {
+    throw new Error(madeBeforeReleases('"sql" of the server that made it'));
+  });
+  // A prepared statement would keep the connection open after it was closed.
+  database.exec(`SELECT refuse() FROM pragma_application_id
+    WHERE application_id <> ${applicationId} AND EXISTS (SELECT 1 FROM sqlite_schema)`);
+}
+
 /** Opens a connection to a file that exists. */
 function connect(path: string, readOnly: boolean): DatabaseSyncInstance {
   return new DatabaseSync(readOnly ? path : existing(path), { timeout: 5_000, readOnly });
@@ -56,20 +70,21 @@ function connect(path: string, readOnly: boolean): DatabaseSyncInstance {
  * it first reads; then this fails, and leaves what shows that the log is missing.
  * @param file - The path. The file must exist.
  * @param open - Opens a connection.
- * @throws Error as `checkStore`.
+ * @throws Error as `checkStore`, or when no release has begun the store. Then nothing has changed.
  */
 export function openWhole(file: string, readOnly: boolean, open = connect): DatabaseSyncInstance {
   const path = realPathOf(file);
   const before = logIdentities(path);
   checkStore(file);
   // Without a log, there is none to lose. And a reader could not roll back what a power failure has left without one.
-  if (before.log === undefined) return open(path, readOnly);
+  const hasLog = before.log !== undefined;
   // Other than a writer, it deletes nothing when it is closed. While it is open, nobody makes the index anew.
-  const reader = open(path, true);
+  const reader = open(path, readOnly || hasLog);
   let writer: DatabaseSyncInstance | undefined;
   try {
-    read(reader, path, before);
-    if (readOnly) return reader;
+    if (hasLog) read(reader, path, before);
+    checkMark(reader);
+    if (readOnly || !hasLog) return reader;
     writer = open(path, false);
     read(writer, path, before);
   } catch (error) {

@@ -20,6 +20,7 @@ import {
 } from '../../support/service.js';
 import { repeatUntil, until } from '../../support/wait.js';
 import { loadContract } from '../../../dist/contract/contract.js';
+import { networkOf } from '../../../dist/client-address.js';
 import { createConverter } from '../../../dist/http/request/conversion.js';
 import { findExcess } from '../../../dist/http/request/json-bounds.js';
 import { Compiler, createValidator } from '../../../dist/http/request/validation.js';
@@ -521,7 +522,21 @@ t.test('turns: subjects alternate, and a step that waits long does not stop the 
   t.strictSame(started.splice(0), ['a1', 'a2', 'a3', 'a4'], 'four at the same time');
   mock.timers.tick(100);
   await Promise.all([failing, ...others]);
-  t.strictSame(started, ['a5', 'b1', 'c1', 'a6', 'b2', 'a7']);
+  t.strictSame(started.splice(0), ['a5', 'b1', 'c1', 'a6', 'b2', 'a7']);
+
+  await setImmediate();
+  for (const name of ['a1', 'a2', 'a3', 'a4']) void enter(name, () => never);
+  const all = ['\0x', '\0x', '\0y', '\0z', 'b1', 'b2'].map((name) =>
+    take(name, () => Promise.resolve(started.push(name))),
+  );
+  await setImmediate();
+  mock.timers.tick(100);
+  await Promise.all(all);
+  t.strictSame(
+    started.slice(4),
+    ['\0x', 'b1', 'b2', '\0y', '\0z', '\0x'],
+    'all networks have the turns of one subject, and take turns in them',
+  );
 });
 
 t.test('the text of the pages read in one iteration of the event loop is bounded', async (t) => {
@@ -726,6 +741,140 @@ t.test('the address of a client behind trusted proxies is the forwarded one', as
     'in the log too',
   );
 });
+
+/** A public operation: what it is sent, and how many of its handlers run. */
+async function startPublic(t: Test, options: ServiceOptions = {}) {
+  const document = {
+    openapi: '3.1.0',
+    info: { title: 'a', version: '1' },
+    paths: {
+      '/a': {
+        post: {
+          operationId: 'post',
+          security: [],
+          requestBody: { content: { 'text/plain': { schema: { type: 'string' } } } },
+          responses: { 200: { description: '', content: { 'text/plain': { schema: { type: 'string' } } } } },
+        },
+      },
+    },
+  };
+  const received: { address: string; release: () => void }[] = [];
+  const handlers = {
+    post: ({ address, body }: { address: string; body?: string }) =>
+      body === 'wait'
+        ? new Promise<string>((resolve) => {
+            received.push({
+              address,
+              release: () => {
+                resolve(address);
+              },
+            });
+          })
+        : Promise.resolve(address),
+  };
+  const contract = loadContract(Buffer.from(JSON.stringify(document)));
+  const service = await startListening(t, { trustedProxies: ['127.0.0.1'], contract, handlers, ...options });
+  const inject = async (address: string, payload: string) => {
+    const headers = { 'x-forwarded-for': address, 'content-type': 'text/plain' };
+    const { statusCode, payload: text } = await service.app.inject({
+      method: 'POST',
+      url: '/a',
+      headers,
+      payload,
+    });
+    return { status: statusCode, text };
+  };
+  return { ...service, inject, received };
+}
+
+t.test('incomplete bodies of one address make room for those of another, without credentials', async (t) => {
+  const limits = { bodyBudget: 1_200_000, bodyLimit: 300_000 };
+  const { openBoth, inject } = await startPublic(t, { limits });
+  for (let i = 0; i < 24; i++) {
+    const { connection, served } = await openBoth();
+    const head = `POST /a HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 2001:db8::${i}\r\nContent-Type: text/plain\r\n`;
+    connection.send(`${head}Content-Length: 300000\r\n\r\n${'x'.repeat(60_000)}`);
+    await repeatUntil(
+      () => served.bytesRead >= 60_000,
+      () => setImmediate(),
+    );
+  }
+  t.match(await inject('2001:db8:0:1::1', 'x'.repeat(90_000)), { status: 200, text: '2001:db8:0:1::1' });
+});
+
+t.test('one address has a bounded number of requests without credentials in progress', async (t) => {
+  const { inject, received, token, call } = await startPublic(t);
+  const waiting = many(256, (i) => inject(`2001:db8::${i.toString(16)}`, 'wait'));
+  await until(
+    () => setImmediate(received.length),
+    (length) => length === 256,
+  );
+  t.match(await inject('[2001:db8::1:0]:80', ''), { status: 429, text: /42900/ });
+  t.match(await inject('2001:db8:0:1::', ''), { status: 200 }, 'others are served');
+  t.equal((await call('GET', '/openapi.json', { token })).status, 200);
+  for (const { release } of received) release();
+  t.ok((await Promise.all(waiting)).every(({ status }) => status === 200));
+  t.match(await inject('[2001:db8::1:0]:80', ''), { status: 200, text: '2001:db8::1:0' }, 'afterwards, too');
+});
+
+t.test('handlers get the address of the client', async (t) => {
+  const { inject } = await startPublic(t);
+  for (const [given, address] of [
+    ['192.0.2.1', '192.0.2.1'],
+    ['10.0.0.1, 192.0.2.1:5000', '192.0.2.1'],
+    ['::ffff:192.0.2.1', '192.0.2.1'],
+    ['[2001:db8::1]:443', '2001:db8::1'],
+    ['', '127.0.0.1'],
+  ] as const)
+    t.match(await inject(given, ''), { status: 200, text: address });
+  const direct = await startPublic(t, { trustedProxies: [] });
+  t.match(await direct.inject('192.0.2.1', ''), { text: '127.0.0.1' }, 'nobody chooses it');
+});
+
+t.test('equal networks have one text, whatever the notation of their addresses', (t) => {
+  for (const address of ['2001:db8::1', '2001:DB8:0:0::', '2001:0db8::ffff:192.0.2.1', '2001:db8::1%eth0'])
+    t.equal(networkOf(address), '2001:db8:0:0::/64');
+  t.equal(networkOf('2001:db8:1:2::1', 48), '2001:db8:1::/48');
+  t.equal(networkOf('::1'), '0:0:0:0::/64');
+  t.equal(networkOf('::ffff:c000:201'), '192.0.2.1');
+  for (const other of ['192.0.2.1', '', 'unknown', '1:2']) t.equal(networkOf(other), other);
+  t.end();
+});
+
+t.test('forwarded requests of a proxy that is not trusted give one warning', async (t) => {
+  for (const [trustedProxies, header, warnings] of [
+    [[], 'x-forwarded-for', 1],
+    [[], 'forwarded', 1],
+    [['10.0.0.1'], 'x-forwarded-for', 1],
+    [['127.0.0.1'], 'x-forwarded-for', 0],
+    [[], 'x-other', 0],
+  ] as const) {
+    const { lines, logger } = captureLog();
+    const { call } = await startService(t, engine, { trustedProxies, logger });
+    for (let i = 0; i < 3; i++) await call('GET', '/openapi.json', { headers: { [header]: '192.0.2.1' } });
+    const found = lines.filter(({ msg }) => /TRUST_PROXY/.test(String(msg)));
+    t.match(found, Array(warnings).fill({ level: 40, proxy: '127.0.0.1' }));
+    t.equal(found.length, warnings, `${header} with ${trustedProxies.join() || 'no proxy'}`);
+  }
+});
+
+t.test(
+  'unknown callers take turns by network, in their requests and in the lookups of their tokens',
+  async (t) => {
+    const { call, token } = await startService(t, engine, { trustedProxies: ['127.0.0.1'] });
+    const ends: string[] = [];
+    const send = async (address: string, given: string) => {
+      await call('GET', '/plants', { token: given, headers: { 'x-forwarded-for': address } });
+      ends.push(address);
+    };
+    const invented = many(500, (i) =>
+      send('192.0.2.1', `${token.slice(0, -6)}${String(i).padStart(6, '0')}`),
+    );
+    const other = send('192.0.2.2', token);
+    await Promise.all([...invented, other]);
+    t.ok(ends.indexOf('192.0.2.2') < 250, `after ${ends.indexOf('192.0.2.2')} of 500`);
+  },
+);
 
 t.test('a process that is stopped while it is idle rejects requests until it has caught up', async (t) => {
   mock.timers.enable({ apis: ['setInterval'] });

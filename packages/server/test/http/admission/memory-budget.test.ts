@@ -17,7 +17,8 @@ import {
 } from '../../../dist/http/admission/memory-budget.js';
 
 const capacity = 1_000;
-const subject = fc.constantFrom('a', 'a', 'b', 'c', 'd');
+/** Subjects, and networks of requests without credentials, which are one party together. */
+const subject = fc.constantFrom('a', 'a', 'b', 'c', '\0x', '\0x', '\0y');
 
 /** Fails unless nothing is reserved of a budget. */
 function assertEmpty(budget: MemoryBudget): void {
@@ -29,7 +30,7 @@ function assertEmpty(budget: MemoryBudget): void {
   oldest.release();
 }
 
-t.test('a memory budget is never exceeded, and every subject gets its share', async () => {
+t.test('a memory budget is never exceeded, and every account gets its share', async () => {
   interface Request {
     readonly subject: string;
     readonly reservation: Reservation;
@@ -55,12 +56,16 @@ t.test('a memory budget is never exceeded, and every subject gets its share', as
           .slice(1)
           .filter((request) => subject === undefined || request.subject === subject)
           .reduce((sum, request) => sum + heldNow(request), 0);
-      const share = () => capacity / (new Set(inside.map(({ subject }) => subject)).size + 1);
+      const partyOf = (subject: string) => (subject.startsWith('\0') ? '\0' : subject);
       const evicted = (request: Request) => {
         assert.notEqual(request, inside[0], 'the oldest is never evicted');
+        const accounts = [...new Set(inside.map(({ subject }) => subject))];
+        const share = capacity / (new Set(accounts.map(partyOf)).size + 1);
+        const party = accounts.filter((subject) => partyOf(subject) === partyOf(request.subject));
         assert.ok(
-          heldBy(request.subject) > share(),
-          'no subject loses a reservation while it has no more than its share',
+          heldBy(request.subject) > share / party.length ||
+            party.reduce((sum, subject) => sum + heldBy(subject), 0) > share,
+          'no account loses a reservation while it and its party have no more than their shares',
         );
         inside = inside.filter((other) => other !== request);
       };
@@ -109,6 +114,29 @@ t.test('a memory budget is never exceeded, and every subject gets its share', as
     }),
   );
 });
+
+t.test(
+  'networks share what one more subject has, and one of them has half of the memory while others are idle',
+  (t) => {
+    const budget = createMemoryBudget(capacity, 1_000_000);
+    const fill = (name: string, piece: number) => {
+      let held = 0;
+      for (;;) {
+        const reservation = budget.reserve(name);
+        reservation.allowEviction(() => undefined);
+        if (!reservation.fits(piece) || !reservation.hold(piece)) return held;
+        held += piece;
+      }
+    };
+    budget.reserve('the oldest, which does not count');
+    t.equal(fill('\0only', 10), capacity / 2);
+    t.equal(fill('\0next', 10), 160, 'the next one has its share at once');
+    const many = Array.from({ length: 100 }, (_, i) => fill(`\0${i}`, 1));
+    t.ok(Math.min(...many) >= 1, 'and so have many');
+    t.equal(fill('subject', 10), 250, 'however many there are, a subject has its share');
+    t.end();
+  },
+);
 
 t.test('what is called after the end of a reservation changes nothing', async (t) => {
   const patience = 500;

@@ -52,7 +52,8 @@ t.test('malformed HTTP returns an Error body, and closes the connection', async 
     const connection = await open();
     connection.send(bytes);
     const response = await connection.receive();
-    t.match(response, { status, json: { error: code } }, JSON.stringify(bytes.slice(0, 60)));
+    const headers = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+    t.match(response, { status, headers, json: { error: code } }, JSON.stringify(bytes.slice(0, 60)));
     t.equal(await connection.rest(), '', 'and nothing more');
   }
   t.equal(

@@ -195,6 +195,7 @@ t.test('what the parser accepts but HTTP/1.1 forbids is rejected', async (t) => 
     ['a similar one', posted('1.1', `Expect: x-100-continue\r\n${sized}`, body), 41700, false],
     ['* of another method than OPTIONS', `GET * HTTP/1.1\r\n${authorized}\r\n`, 40008, false],
     ['a password', `GET http://ann:secret@x/plants HTTP/1.1\r\n${authorized}\r\n`, 40008, false],
+    ['a fragment in a URL', `GET http://x/plants?# HTTP/1.1\r\n${authorized}\r\n`, 40008, false],
     ['a password of another scheme', `GET ftp://ann:sec?ret@x/ HTTP/1.1\r\n${authorized}\r\n`, 40008, false],
   ];
   for (const [what, bytes, error, closes] of cases) {

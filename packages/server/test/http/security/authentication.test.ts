@@ -327,7 +327,7 @@ t.test('no secret is in the log', async (t) => {
       traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`,
     },
     { status: 401, error: 40101 },
-    { requestId: /^[\da-f]{8}-\d+$/, status: 200 },
+    { requestId: /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/, status: 200 },
   ]);
   t.equal(requests[3]?.['traceparent'], undefined);
 });

@@ -1,10 +1,10 @@
 // The store of the garden: three collections, and a migration of what is rendered for them, as for those of any service.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
-import { rendered } from '../../../dist/cli/schema.js';
+import { completeMigrations } from '../../../dist/cli/migrations.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'garden-'));
 t.teardown(() => rmSync(folder, { recursive: true }));
@@ -20,9 +20,4 @@ export const garden = {
   migrations: pathToFileURL(`${folder}/`),
 };
 
-for (const [engine, { tokens, objectsOf }] of Object.entries(rendered)) {
-  const objects = [...garden.collections.flatMap(objectsOf), ...tokens];
-  const sql = ['-- oldest-application: 1.0.0', ...objects.map((object) => object.sql)].join('\n');
-  mkdirSync(join(folder, engine));
-  writeFileSync(join(folder, engine, '0001_garden.sql'), sql);
-}
+completeMigrations(garden, false);

@@ -4,13 +4,14 @@ import { createHash, randomUUID } from 'node:crypto';
 import {
   ApiError,
   Documents,
+  networkOf,
   shared,
   type Caller,
   type CollectionDefinition,
   type ErrorEntry,
   type ServiceContext,
 } from '../../../dist/index.js';
-import { hashPassword, isPassword } from './passwords.js';
+import { hashPassword, isPassword, Places } from './passwords.js';
 
 export const loginErrors = {
   nameTaken: { code: 40900, message: 'The name is taken.' },
@@ -27,9 +28,10 @@ interface Attempts {
   since: number;
   count: number;
 }
-interface Credentials {
-  name: string;
-  password: string;
+interface Request {
+  /** That of the client. */
+  address: string;
+  body: { name: string; password: string };
 }
 
 export const loginCollections: Record<'accounts' | 'attempts', CollectionDefinition<'text'>> = {
@@ -37,14 +39,21 @@ export const loginCollections: Record<'accounts' | 'attempts', CollectionDefinit
   attempts: { name: 'attempts', id: 'text', column: 'attempt' },
 };
 
-/** How many attempts a name has in a quarter of an hour, right or wrong. */
-const mostAttempts = 10;
+/** How many attempts a name has in a quarter of an hour, right or wrong: from one network, and from all together. */
+const mostAttempts = { network: 10, all: 100 };
 const quarter = 15 * 60 * 1000;
 const sessionTime = 30 * 24 * 60 * 60 * 1000;
 const everyone = shared('login');
 
-/** Names share one of 65,536 counts, so that invented names store no more than these. */
-const countOf = (name: string) => createHash('sha256').update(name).digest('hex').slice(0, 4);
+/** Names share one of 65,536 counts of each kind, so that invented names store no more than these. */
+const countOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 4);
+
+/**
+ * Each has its own, so that neither delays the other. Node.js has four threads for these, which it also needs for files and
+ * names of hosts.
+ */
+const registering = new Places(1, 20);
+const loggingIn = new Places(2, 20);
 
 export function loginOperations({ collection, transaction, tokens }: ServiceContext) {
   const accounts = new Documents<string, Account>(collection(loginCollections.accounts), {
@@ -56,31 +65,41 @@ export function loginOperations({ collection, transaction, tokens }: ServiceCont
     count: true,
   });
 
-  /** Counts an attempt before the password is looked at, so that attempts at the same time count, too. */
-  const begin = (name: string) =>
+  /** Counts an attempt before the password is compared, so that attempts at the same time count, too. */
+  const begin = (name: string, network: string) =>
     transaction(everyone, async (tx) => {
       const now = Date.now();
-      const id = countOf(name);
-      const last = await attempts.in(tx).get(id);
-      const { since, count } = last && now - last.since < quarter ? last : { since: now, count: 0 };
-      if (count >= mostAttempts) {
-        const seconds = Math.ceil((since + quarter - now) / 1000);
-        throw new ApiError(loginErrors.tooManyAttempts, { headers: { 'retry-after': `${seconds}` } });
+      const counts = [
+        { id: `network ${countOf(`${name} ${network}`)}`, most: mostAttempts.network },
+        { id: countOf(name), most: mostAttempts.all },
+      ];
+      for (const { id, most } of counts) {
+        const last = await attempts.in(tx).get(id);
+        const { since, count } = last && now - last.since < quarter ? last : { since: now, count: 0 };
+        if (count >= most) {
+          const seconds = Math.ceil((since + quarter - now) / 1000);
+          throw new ApiError(loginErrors.tooManyAttempts, { headers: { 'retry-after': `${seconds}` } });
+        }
+        await attempts.in(tx).write(id, { when: 'any', value: { since, count: count + 1 } });
       }
-      await attempts.in(tx).write(id, { when: 'any', value: { since, count: count + 1 } });
       return accounts.in(tx).get(name);
     });
 
   return {
-    register: async ({ body: { name, password } }: { body: Credentials }) => {
-      const value = { user: randomUUID(), password: await hashPassword(password) };
+    register: async ({ address, body: { name, password } }: Request) => {
+      const hash = await registering.run(networkOf(address), () => hashPassword(password));
+      const value = { user: randomUUID(), password: hash };
       const outcome = await accounts.write(everyone, name, { when: 'absent', value });
       if (outcome !== 'inserted') throw new ApiError(loginErrors.nameTaken);
     },
-    logIn: async ({ body: { name, password } }: { body: Credentials }) => {
-      const account = await begin(name);
-      const isRight = await isPassword(password, account?.password);
-      if (account === undefined || !isRight) throw new ApiError(loginErrors.wrongLogin);
+    logIn: async ({ address, body: { name, password } }: Request) => {
+      const network = networkOf(address);
+      // An attempt that is refused before its turn does not count.
+      const account = await loggingIn.run(network, async () => {
+        const found = await begin(name, network);
+        return (await isPassword(password, found?.password)) ? found : undefined;
+      });
+      if (account === undefined) throw new ApiError(loginErrors.wrongLogin);
       const { secret } = await tokens.issue(account.user, {
         scopes: ['tasks:read', 'tasks:write'],
         expiresIn: sessionTime,

@@ -5,20 +5,66 @@ import { ApiError } from '../../../dist/index.js';
 
 /** 32 MiB for each password. */
 const cost = { N: 2 ** 15, r: 8, p: 3, maxmem: 64 * 1024 * 1024 };
-/** Node.js has four such threads, which it also needs for files and names of hosts. */
-const mostRunning = 2;
-const mostWaiting = 20;
+/**
+ * Where work waits until others are done: so many do it at a time, and so many more may wait. Networks take turns, and the
+ * one that has most of those that wait makes room for others.
+ */
+export class Places {
+  readonly #waiting = new Map<string, { start: () => void; refuse: (error: ApiError) => void }[]>();
+  #free: number;
+  readonly #mostWaiting: number;
 
-let running = 0;
-const waiting: (() => void)[] = [];
+  constructor(free: number, mostWaiting: number) {
+    this.#free = free;
+    this.#mostWaiting = mostWaiting;
+  }
 
-/** Returns what is stored of a password. @throws ApiError 503 if too many others wait. */
+  /** Does work when it is its turn. @throws ApiError 503 if too many others wait. */
+  async run<Result>(network: string, work: () => Promise<Result>): Promise<Result> {
+    if (this.#free > 0) this.#free--;
+    else await this.#wait(network);
+    try {
+      return await work();
+    } finally {
+      // The next one takes this place.
+      const next = this.#next();
+      if (next) next.start();
+      else this.#free++;
+    }
+  }
+
+  #wait(network: string): Promise<void> {
+    const own = this.#waiting.get(network) ?? [];
+    const all = [...this.#waiting.values()];
+    if (all.flat().length >= this.#mostWaiting) {
+      const most = all.reduce((one, other) => (other.length > one.length ? other : one));
+      if (most.length <= own.length + 1) throw new ApiError('overloaded');
+      most.pop()?.refuse(new ApiError('overloaded'));
+    }
+    return new Promise((start, refuse) => {
+      own.push({ start, refuse });
+      this.#waiting.set(network, own);
+    });
+  }
+
+  #next() {
+    for (const [network, own] of this.#waiting) {
+      this.#waiting.delete(network);
+      const next = own.shift();
+      if (own.length > 0) this.#waiting.set(network, own);
+      return next;
+    }
+    return undefined;
+  }
+}
+
+/** Returns what is stored of a password. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(16);
   return `${salt.toString('base64url')}.${(await derive(password, salt)).toString('base64url')}`;
 }
 
-/** Whether a password is the stored one. Takes as long if nothing is stored. @throws ApiError as hashPassword does. */
+/** Whether a password is the stored one. Takes as long if nothing is stored. */
 export async function isPassword(password: string, stored: string | undefined): Promise<boolean> {
   const [salt = '', key = ''] = (stored ?? nobody).split('.');
   const given = await derive(password, Buffer.from(salt, 'base64url'));
@@ -27,21 +73,11 @@ export async function isPassword(password: string, stored: string | undefined): 
 
 const nobody = `${'A'.repeat(22)}.${'A'.repeat(43)}`;
 
-async function derive(password: string, salt: Buffer): Promise<Buffer> {
-  if (running < mostRunning) running++;
-  else if (waiting.length >= mostWaiting) throw new ApiError('overloaded');
-  // The one before leaves its place to this one.
-  else await new Promise<void>((resolve) => waiting.push(resolve));
-  try {
-    return await new Promise((resolve, reject) => {
-      scrypt(password.normalize('NFKC'), salt, 32, cost, (error, key) => {
-        if (error) reject(error);
-        else resolve(key);
-      });
+function derive(password: string, salt: Buffer): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    scrypt(password.normalize('NFKC'), salt, 32, cost, (error, key) => {
+      if (error) reject(error);
+      else resolve(key);
     });
-  } finally {
-    const next = waiting.shift();
-    if (next) next();
-    else running--;
-  }
+  });
 }

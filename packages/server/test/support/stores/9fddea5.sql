@@ -1,0 +1,52 @@
+-- The tables of a store of commit 9fddea5, as pg_dump writes them, without settings and comments.
+
+CREATE TABLE migrations (
+    version integer NOT NULL,
+    name text NOT NULL,
+    oldest_application text NOT NULL,
+    applied_at bigint NOT NULL
+);
+
+CREATE TABLE plants (
+    subject text NOT NULL COLLATE pg_catalog."C",
+    id bigint NOT NULL,
+    plant text NOT NULL
+);
+
+CREATE TABLE tokens (
+    id text NOT NULL,
+    hash bytea NOT NULL,
+    subject text NOT NULL,
+    scopes text NOT NULL,
+    created_at bigint NOT NULL,
+    expires_at bigint,
+    revoked_at bigint,
+    prune_at bigint
+);
+
+INSERT INTO migrations VALUES (1, 'plants_and_tokens', '1.0.0', 1795671765612);
+INSERT INTO migrations VALUES (2, 'plant_pages', '1.0.0', 1795671765614);
+INSERT INTO migrations VALUES (3, 'delete_plants', '1.0.0', 1795671765615);
+INSERT INTO migrations VALUES (4, 'plants', '1.0.0', 1795671765616);
+INSERT INTO migrations VALUES (5, 'plants_pages_v2', '1.1.0', 1795671765617);
+INSERT INTO migrations VALUES (6, 'tokens_by_subject_and_tokens_by_end', '1.1.0', 1795671765618);
+
+INSERT INTO plants VALUES ('bob', 1, '{"name":"Ficus"}');
+
+INSERT INTO tokens VALUES ('aaaaaaaaaaaa', '\x1d7ea2639fa116d5790694008e1721af2471675017dec7f8da4c639684737b9f', 'alice', 'plants:read plants:write', 1700000000000, NULL, NULL, NULL);
+
+ALTER TABLE ONLY migrations
+    ADD CONSTRAINT migrations_pkey PRIMARY KEY (version);
+
+ALTER TABLE ONLY plants
+    ADD CONSTRAINT plants_pkey PRIMARY KEY (subject, id);
+
+ALTER TABLE ONLY tokens
+    ADD CONSTRAINT tokens_hash_key UNIQUE (hash);
+
+ALTER TABLE ONLY tokens
+    ADD CONSTRAINT tokens_pkey PRIMARY KEY (id);
+
+CREATE INDEX tokens_by_end ON tokens USING btree (prune_at) WHERE (prune_at IS NOT NULL);
+
+CREATE INDEX tokens_by_subject ON tokens USING btree (subject COLLATE "C", expires_at) WHERE (revoked_at IS NULL);
