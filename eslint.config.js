@@ -42,6 +42,34 @@ export default tseslint.config(
     rules: { '@typescript-eslint/no-non-null-assertion': 'error' },
   },
   {
+    // The others open files before SQLite does, when the last connection has been closed, or in commands.
+    files: ['packages/server/src/storage/{open.ts,sqlite/**}'],
+    ignores: ['packages/server/src/storage/sqlite/{backup,database,lock,write-ahead-log}.ts'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          paths: [
+            {
+              name: 'node:fs',
+              allowImportNames: [
+                'existsSync',
+                'readlinkSync',
+                'realpathSync',
+                'rmSync',
+                'statSync',
+                'statfsSync',
+              ],
+              message:
+                'Closing a descriptor of a file removes the locks that SQLite has on it in this process.',
+            },
+          ],
+          patterns: ['fs', 'fs/*', 'node:fs/*'],
+        },
+      ],
+    },
+  },
+  {
     files: ['**/test/**/*.ts'],
     // tap's assertions are functions to call, and its tests are started, not awaited; a test without a call to wait for is
     // asynchronous all the same.

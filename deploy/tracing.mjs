@@ -8,7 +8,7 @@
 // Node.js 26 warns that module.register() is deprecated, but still supports it.
 import { subscribe } from 'node:diagnostics_channel';
 import { register } from 'node:module';
-import { isMainThread } from 'node:worker_threads';
+import { isMainThread, workerData } from 'node:worker_threads';
 import { FastifyOtelInstrumentation } from '@fastify/otel';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { registerInstrumentations } from '@opentelemetry/instrumentation';
@@ -22,8 +22,8 @@ import {
 } from '@opentelemetry/resources';
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
 
-// The SQLite writer thread inherits the options of Node.js, but has no requests to trace.
-if (isMainThread) {
+// The main thread serves, or threads with a number do. The SQLite writer thread has no requests to trace.
+if (isMainThread || workerData?.thread !== undefined) {
   // The service imports pg as an ES module, which only a loader hook can instrument.
   register('@opentelemetry/instrumentation/hook.mjs', import.meta.url, {
     data: { include: ['pg', 'pg-pool'] },
@@ -35,7 +35,7 @@ if (isMainThread) {
     spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
   });
   provider.register();
-  // The process exits when the service has closed. An unreachable collector must not make that fail.
+  // The thread ends when the service has closed. An unreachable collector must not make that fail.
   subscribe('fastify.initialization', ({ fastify }) => {
     fastify.addHook('onClose', () => provider.forceFlush().catch(() => undefined));
   });

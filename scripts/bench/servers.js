@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { service as plantStore } from '../../dist/service.js';
+import { kernelDistributes } from '../../packages/server/dist/process/system-limits.js';
 import { createToken, hashSecret } from '../../packages/server/dist/storage/access-token.js';
 import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { run, startServer } from '../../packages/server/test/support/server-process.js';
@@ -39,7 +40,7 @@ import { seed as commonSeed } from './workloads.js';
 const rust = 'peers/axum/target/release/';
 const onSqlite = 'Plant Store on SQLite';
 const onPostgres = 'Plant Store on PostgreSQL';
-const onTwo = `${onSqlite}, 2 workers`;
+const onTwo = `${onSqlite}, 2 threads`;
 const two = { WORKERS: '2' };
 
 /** @param {string} name @param {string} program @param {Engine} [engine] @returns {Server} */
@@ -81,6 +82,8 @@ export const engines = cluster === undefined ? ['SQLite'] : ['SQLite', 'PostgreS
 export function allServers(against) {
   return all.flatMap((server) => {
     if (!engines.includes(server.engine)) return [];
+    // Before Node.js 22.12, several threads cannot share a port.
+    if (server.kind === 'ours' && server.env === two && !kernelDistributes) return [];
     if (server.kind !== 'before') return server;
     return against === undefined ? [] : { ...server, program: join(against, 'dist/main.js') };
   });

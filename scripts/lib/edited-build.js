@@ -16,12 +16,12 @@ import { join } from 'node:path';
 /** With it, SQLite commits each write of a transaction by itself. @type {Edit} */
 export const torn = {
   file: 'storage/sqlite/writer-thread.js',
-  text: 'packDecision({ required, writes }, find, make)',
-  by: `packDecision({ required, writes }, find, (write) => {
-    make(write);
+  text: 'if (holds)\n                for (const write of writes)\n                    this.#make(write);',
+  by: `if (holds) for (const write of writes) {
+    this.#make(write);
     this.#database.exec('COMMIT');
     this.#database.exec('BEGIN IMMEDIATE');
-  })`,
+  }`,
 };
 
 /** The program of copying-library.js in a build. @param {string} folder */

@@ -9,12 +9,12 @@ import { record, withStrace } from './power-cut-scenarios.js';
 
 new Command('npm run prove:durability')
   .description(
-    `Sends requests one by one to a traced server: to the Plant Store with one process and with two workers, and to
+    `Sends requests one by one to a traced server: to the Plant Store with one thread and with two, and to
 examples/library, also with writes that are transactions. Then runs the commands that create and revoke tokens and back
 up. After the last write to the log or to the copy, that file must be synced, and after a new name its folder, before
 the response or the message is sent. As a control, a build whose writer does not sync must fail.
 
-Linux only; needs strace. Run "npm run build && npm run build:services" first.`,
+Linux only; needs strace, and Node.js 22.12. Run "npm run build && npm run build:services" first.`,
   )
   .parse();
 /** How many requests each server receives. */
@@ -23,8 +23,8 @@ const requests = 200;
 const acknowledgments = ['HTTP/1.1 20', '"token": "', 'is revoked.', 'Copied '];
 /** @type {Record<string, import('./power-cut-scenarios.js').Scenario>} */
 const scenarios = {
-  'one process': { service: 'plants', stages: [{ workers: 1, clients: 1 }] },
-  'two workers': { service: 'plants', stages: [{ workers: 2, clients: 1 }] },
+  'one thread': { service: 'plants', stages: [{ workers: 1, clients: 1 }] },
+  'two threads': { service: 'plants', stages: [{ workers: 2, clients: 1 }] },
   'two of the library': { service: 'library', stages: [{ workers: 2, clients: 1 }] },
   'two, in transactions': { service: 'transactions', stages: [{ workers: 2, clients: 1 }] },
   commands: { service: 'plants', stages: [{ workers: 1, clients: 0, commands: true }] },
@@ -80,7 +80,7 @@ function count(events) {
   const unsynced = new Map();
   for (const event of events) {
     const { kind, path, index, entries = [] } = event;
-    // The name of a complete copy; the links for workers need not survive.
+    // The name of a complete copy.
     const linked = kind === 'link' && event.from.endsWith('.partial') ? dirname(path) : undefined;
     const changed = kind === 'write' && /(-wal|\.partial)$/.test(path) ? path : linked;
     if (changed !== undefined) {

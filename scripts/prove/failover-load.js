@@ -7,8 +7,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { plantStore, startServer } from '../../packages/server/test/support/server-process.js';
-import { Subject } from './workers-documents.js';
-import { Load } from './workers-load.js';
+import { Subject } from './threads-documents.js';
+import { Load } from './threads-load.js';
 
 const clients = 48;
 /** How many plants the clients share at a time. */

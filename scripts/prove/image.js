@@ -17,7 +17,7 @@ const options = new Command('npm run prove:image --')
   .option('--image <NAME>', 'this image, built from this checkout; without it, the image is built first')
   .parse()
   .opts();
-/** The least memory for one process, and for two workers, in MiB (docs/containers.md). */
+/** The least memory for one process, and for two threads, in MiB (docs/containers.md). */
 const least = { 1: 256, 2: 384 };
 /** How often the number of instances changes, and how often there is an upgrade and a way back. */
 const times = 10;

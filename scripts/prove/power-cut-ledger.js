@@ -8,16 +8,15 @@ import { service as plantStore } from '../../dist/service.js';
 import { migrateStorage } from '../../packages/server/dist/storage/open.js';
 import { lockStore } from '../../packages/server/dist/storage/sqlite/lock.js';
 import { checkStore } from '../../packages/server/dist/storage/sqlite/store-check.js';
-import { strayFiles } from '../../packages/server/dist/storage/sqlite/worker-folder.js';
 import { startServer } from '../../packages/server/test/support/server-process.js';
 import { copyingLibrary } from '../lib/copying-library.js';
 import { Register } from '../lib/linearizability.js';
 import { send } from '../lib/request.js';
-import { Document } from './workers-documents.js';
-import { idOf, readOutcome, stateOf, statesIn } from './workers-model.js';
+import { Document } from './threads-documents.js';
+import { idOf, readOutcome, stateOf, statesIn } from './threads-model.js';
 
-/** @typedef {import('./workers-model.js').Collection} Collection */
-/** @typedef {import('./workers-model.js').Operation} Operation */
+/** @typedef {import('./threads-model.js').Collection} Collection */
+/** @typedef {import('./threads-model.js').Operation} Operation */
 /** @typedef {import('../lib/linearizability.js').Request<Operation>} Request */
 
 /** @typedef {string | null | undefined} Outcome */
@@ -93,16 +92,18 @@ const applyToToken = (state, { act }) =>
     ? { outcome: readOutcome(state ?? undefined), state }
     : { outcome: success, state: act === 'create' ? 'valid' : 'revoked' };
 
+/** A second name of the log, under which the operator who deletes it can find it again. @param {string} store */
+export const keptLog = (store) => join(dirname(store), 'kept');
+
 /**
- * Does what the message of a start advises when a log is missing: puts the one that workers have back into place.
+ * Does what the message of a start advises when a log is missing: puts it back into place.
  * @param {string} store
  * @returns {boolean} Whether there is one.
  */
 export function putLogBack(store) {
-  const [link] = strayFiles(store).filter((path) => path.endsWith('-wal'));
-  if (link === undefined) return false;
+  if (!existsSync(keptLog(store))) return false;
   rmSync(`${store}-wal`, { force: true });
-  linkSync(link, `${store}-wal`);
+  linkSync(keptLog(store), `${store}-wal`);
   return true;
 }
 
@@ -172,7 +173,7 @@ export class Ledger {
    * Checks the store and the backups on a disk. Takes the lock of the store and brings its schema up to date, as a
    * start would.
    * @param {string} disk - The folder that holds the disk's files.
-   * @param {boolean} served - Whether to start a server with two workers, too, and to compare what it lists.
+   * @param {boolean} served - Whether to start a server with two threads, too, and to compare what it lists.
    * @returns {Promise<string | undefined>} The fault, if any.
    */
   async check(disk, served) {
@@ -211,7 +212,7 @@ export class Ledger {
 
   /**
    * Whether a store can be opened. After an operator has deleted the log, the start must say so, unless the power
-   * failure has undone that; and if workers have the log, it must be whole.
+   * failure has undone that; and what the operator has kept of it must be whole.
    * @param {string} store
    * @throws {Error} when a start would refuse it, though nobody has deleted anything.
    */
@@ -264,7 +265,7 @@ export class Ledger {
   }
 
   /**
-   * Starts a server with two workers, which recovers the store, and lists everything. Without a token, it only starts.
+   * Starts a server with two threads, which recovers the store, and lists everything. Without a token, it only starts.
    * @param {string} store
    * @throws {Error} when it does not start, serve or end.
    */

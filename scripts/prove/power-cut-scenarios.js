@@ -13,7 +13,7 @@ import { backUp } from '../../packages/server/dist/storage/sqlite/backup.js';
 import { readTrace, traceOptions } from '../lib/file-trace.js';
 import { ReplayedDisk } from '../lib/replayed-disk.js';
 import { isDone, readEntries, restoredPlants, subject } from './power-cut-ledger.js';
-import { longName } from './workers-model.js';
+import { longName } from './threads-model.js';
 
 /** @typedef {import('./power-cut-stage.js').Stage} Stage */
 /** @typedef {import('./power-cut-ledger.js').ServiceName} ServiceName */
@@ -75,8 +75,8 @@ export async function makeScenarios(folder) {
   /** @param {Stage[]} stages @returns {Scenario} */
   const ofPlants = (...stages) => ({ service: 'plants', stages });
   return {
-    'one process': killedTwice('plants', 1),
-    'two workers': killedTwice('plants', 2),
+    'one thread': killedTwice('plants', 1),
+    'two threads': killedTwice('plants', 2),
     library: killedTwice('library', 2, true),
     transactions: killedTwice('transactions', 2),
     'deleted log': /** @type {Scenario} */ ({

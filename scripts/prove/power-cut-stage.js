@@ -4,6 +4,7 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
+  linkSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -18,6 +19,7 @@ import {
   backupPath,
   keyOf,
   Ledger,
+  keptLog,
   putLogBack,
   readEntries,
   restoredPlants,
@@ -26,16 +28,16 @@ import {
   subject,
   success,
 } from './power-cut-ledger.js';
-import { messageOf, outcomeOf, readOutcome } from './workers-model.js';
+import { messageOf, outcomeOf, readOutcome } from './threads-model.js';
 
 /** @typedef {import('./power-cut-ledger.js').Entry} Entry */
 /** @typedef {import('./power-cut-ledger.js').Outcome} Outcome */
-/** @typedef {import('./workers-documents.js').Document} Document */
-/** @typedef {import('./workers-model.js').Operation} Operation */
+/** @typedef {import('./threads-documents.js').Document} Document */
+/** @typedef {import('./threads-model.js').Operation} Operation */
 
 /**
  * @typedef {object} Stage
- * @property {number} workers - The number of processes that serve. 0 starts no server: then the operator must sync the
+ * @property {number} workers - WORKERS: the number of threads that serve. 0 starts no server: then the operator must sync the
  *   files that they put into place.
  * @property {Record<string, string>} [restored] - The files that the operator copies to the folder of the store before
  *   the start, by name.
@@ -187,8 +189,10 @@ async function use(origin) {
   await all();
 }
 
-/** Deletes the log as an operator does who takes it for waste. */
+/** Deletes the log as an operator does who takes it for waste; but it has another name. */
 function deleteLog() {
+  linkSync(`${store}-wal`, keptLog(store));
+  sync(dirname(store));
   note([{ act: 'log', done: false }]);
   rmSync(`${store}-wal`);
   sync(dirname(store));

@@ -27,19 +27,19 @@ import { makeScenarios, record, withStrace } from './power-cut-scenarios.js';
  * @type {readonly [name: string, scenario: ScenarioName, files: RegExp, when?: 'starting' | 'ready'][]}
  */
 const controls = [
-  ['log, by commits', 'two workers', /^store\.db-wal$/, 'ready'],
+  ['log, by commits', 'two threads', /^store\.db-wal$/, 'ready'],
   ['log, by commits', 'library', /^store\.db-wal$/, 'ready'],
   ['log, by commits', 'transactions', /^store\.db-wal$/, 'ready'],
   ['log, by the start', 'killed store', /^store\.db-wal$/, 'starting'],
-  ['log, by the start after a kill', 'one process', /^store\.db-wal$/, 'starting'],
+  ['log, by the start after a kill', 'one thread', /^store\.db-wal$/, 'starting'],
   ['database, by the start', 'stopped store', /^store\.db$/, 'starting'],
   ['database, by the start', 'backup', /^store\.db$/, 'starting'],
-  ['database, by checkpoints', 'two workers', /^store\.db$/, 'ready'],
+  ['database, by checkpoints', 'two threads', /^store\.db$/, 'ready'],
   ['folder of the store, by the start', 'stopped store', /^data$/, 'starting'],
   ['folder of a log that was put back', 'deleted log', /^data$/, 'starting'],
-  ['parents of new folders', 'one process', /^(disk|srv)$/, 'starting'],
+  ['parents of new folders', 'one thread', /^(disk|srv)$/, 'starting'],
   ['copy, by backup', 'library', /\.partial$/],
-  ['folder of the copy, by backup', 'one process', /^backups$/],
+  ['folder of the copy, by backup', 'one thread', /^backups$/],
 ];
 
 /** How often images are made that must show something, until they do. */
@@ -56,9 +56,9 @@ every acknowledged request and of no other, except those on their way. The same 
 revocation. A backup that has its name must be complete. Some images of each scenario are also opened by a server with
 WORKERS=2, whose lists are compared.
 
-  one process    a first start; the server is killed twice during a sync, and started again; the third time, commands
+  one thread     a first start; the server is killed twice during a sync, and started again; the third time, commands
                  create and revoke tokens, back up and migrate the store while clients create and delete plants
-  two workers    the same with WORKERS=2
+  two threads    the same with WORKERS=2
   library        the same with examples/library, whose books and loans clients create, read, replace (PUT), change
                  (PATCH), renew and delete; before the third start, "migrate" closes the store of the killed server
   transactions   the same, where each write also changes a copy of its document in one transaction; both must be equal
@@ -77,7 +77,7 @@ that transactions are torn.
 The replay must end with the same files as the real run, byte for byte. A call that changes files and is not replayed
 ends the proof.
 
-Linux only; needs strace. Run "npm run build && npm run build:services" first.`,
+Linux only; needs strace, and Node.js 22.12. Run "npm run build && npm run build:services" first.`,
   )
   .option(
     '--images <N>',

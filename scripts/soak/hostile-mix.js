@@ -2,7 +2,7 @@
 //
 //   npm run soak:hostile [-- MINUTES [WORKERS]]
 //
-// MINUTES is 10 by default, and WORKERS 1; with more, the memory that is reported is the supervisor's. Each process has a
+// MINUTES is 10 by default, and WORKERS 1; with more, Node.js must be 22.12 or later. Each thread has a
 // heap of 64 MiB and 1,024 file descriptors. The exit status is 1 if the server crashes, returns a wrong response to a
 // good subject, or fails more than 1 % of its requests. Linux only.
 import { fork } from 'node:child_process';
@@ -14,8 +14,8 @@ import { startServer } from '../../packages/server/test/support/server-process.j
 import { startClients } from '../lib/clients.js';
 import { memoryOf } from '../lib/processes.js';
 import { send } from '../lib/request.js';
-import { Subject } from '../prove/workers-documents.js';
-import { Load } from '../prove/workers-load.js';
+import { Subject } from '../prove/threads-documents.js';
+import { Load } from '../prove/threads-load.js';
 
 /** The local address of a good subject's new connections, which differs from the attackers'. */
 const goodAddress = '127.0.0.2';

@@ -20,6 +20,7 @@ import {
   type ServerProcess,
 } from '../../packages/server/test/support/processes.js';
 import { lacks, skipFor } from '../../packages/server/test/support/skip.js';
+import { needsThreadsOn } from '../../packages/server/test/support/threads.js';
 import { until } from '../../packages/server/test/support/wait.js';
 import { ApiError, type ErrorKind } from '../../packages/server/dist/errors.js';
 import { allErrors } from '../../dist/plants/errors.js';
@@ -473,7 +474,7 @@ async function traceHttpAlone(t: Test): Promise<string> {
 const isNamed = ['POST /plants', 'request', /^handler/, 'wait for commit'];
 for (const { name, engine, env, expected, httpAlone } of [
   { name: 'SQLite', engine: engines[0]!, env: {}, expected: isNamed },
-  { name: 'SQLite and two workers', engine: engines[0]!, env: { WORKERS: '2' }, expected: isNamed },
+  { name: 'SQLite and two threads', engine: engines[0]!, env: { WORKERS: '2' }, expected: isNamed },
   { name: 'PostgreSQL', engine: postgres, env: {}, expected: isNamed },
   {
     name: 'SQLite, with the instrumentation of HTTP alone',
@@ -483,7 +484,8 @@ for (const { name, engine, env, expected, httpAlone } of [
     httpAlone: true,
   },
 ]) {
-  t.test(`deploy/tracing.mjs makes each create one trace, on ${name}`, engine.options, async (t) => {
+  const options = 'WORKERS' in env ? needsThreadsOn(engine) : engine.options;
+  t.test(`deploy/tracing.mjs makes each create one trace, on ${name}`, options, async (t) => {
     const { endpoint, spans } = await collectSpans(t);
     const tracing = httpAlone
       ? await traceHttpAlone(t)

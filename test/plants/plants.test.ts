@@ -41,9 +41,9 @@ async function startPlants(t: Test, engine: Engine, options?: ServiceOptions) {
 /** The service on SQLite, for what is decided before the store is asked. */
 const engine = engines[0]!;
 
-// The storage of a worker passes the same suite as the other engines (packages/server/test/storage/storage.test.ts), and what two workers
-// respond as one, packages/server/test/process/workers.test.ts shows.
-for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite through a supervisor')) {
+// The storage of a thread passes the same suite as the other engines (packages/server/test/storage/storage.test.ts), and
+// what two threads respond as one, packages/server/test/process/threads.test.ts shows.
+for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite in other threads')) {
   t.test(engine.name, engine.options, async (t) => {
     t.test('createPlant stores the plant and returns it without its id', async (t) => {
       const { create, plants } = await startPlants(t, engine);

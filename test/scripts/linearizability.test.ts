@@ -1,4 +1,4 @@
-// What prove:workers takes for a contradiction is one: its checker agrees with trying all orders.
+// What prove:threads takes for a contradiction is one: its checker agrees with trying all orders.
 import fc from 'fast-check';
 import t from 'tap';
 import { Register, type State } from '../../scripts/lib/linearizability.js';

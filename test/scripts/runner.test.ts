@@ -14,9 +14,13 @@ import { Report } from '../../scripts/test-report.js';
 import { temporaryFolder } from '../../packages/server/test/support/engines.js';
 import { skipFor } from '../../packages/server/test/support/skip.js';
 import { repeatUntil } from '../../packages/server/test/support/wait.js';
-import { allEnd, noProc } from '../../packages/server/test/support/workers.js';
+import { readProcess } from '../../scripts/lib/processes.js';
+import { noProc } from '../../packages/server/test/support/threads.js';
 
 const linux = () => skipFor(noProc);
+
+/** Waits until a process has ended; one that has not been waited for has. */
+const ends = (pid: number) => repeatUntil(() => !/^State:\t[^XZ]/m.test(readProcess(pid, 'status')));
 const script = fileURLToPath(new URL('../support/runner-fixture.js', import.meta.url));
 
 /** Runs a test of the fixture. All processes have ended when it returns what the runner has printed. */
@@ -35,7 +39,7 @@ async function runFixture(t: Test, name: string, patience = 1_000) {
     report,
   });
   const isWell = report.summarize();
-  if (existsSync(pidFile)) await allEnd([Number(readFileSync(pidFile, 'utf8'))]);
+  if (existsSync(pidFile)) await ends(Number(readFileSync(pidFile, 'utf8')));
   return { printed, isWell };
 }
 

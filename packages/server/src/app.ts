@@ -19,6 +19,7 @@ import { createScheduler } from './http/admission/scheduler.js';
 import { createStreamTurns } from './http/admission/stream-turns.js';
 import { checkHeaders } from './http/connection/host-and-expect.js';
 import type { Tls } from './http/connection/server.js';
+import { shareConnections } from './http/connection/shared-connections.js';
 import { prepareShutdown } from './http/connection/shutdown.js';
 import { createHttpApp, finishResponses } from './http/app-base.js';
 import { createErrorRenderer } from './http/error-renderer.js';
@@ -50,8 +51,10 @@ export interface PluginOptions {
 export interface AppOptions {
   service: Service;
   storage: Storage;
-  /** Which of the worker processes this is, from 1. */
+  /** Which of the threads that serve this is, from 1. */
   worker?: number;
+  /** Counts the connections of all threads, if there are several: as createConnectionCount returned it. */
+  connections?: SharedArrayBuffer | undefined;
   /** Aborts when the process is to end: what the service still opens is then closed. */
   interruption?: AbortSignal | undefined;
   /** The contract to serve; the service's by default. */
@@ -95,13 +98,14 @@ const refuseSchemas = (): never => {
  * @throws Error when the contract and the code do not match, or the certificate is invalid; the service is closed then.
  */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { service, storage, worker = 1, interruption } = options;
+  const { service, storage, worker = 1, connections, interruption } = options;
   const limits: Limits = { ...defaultLimits, ...options.limits };
   const contract =
     options.contract ?? loadChecked(readFileSync(service.contract), service.renderError !== undefined);
   const compiler = new Compiler(contract.document);
   const app = createApp({ ...options, limits }, contract, compiler);
   const cutOff = prepareShutdown(app);
+  if (connections !== undefined) shareConnections(app, limits.maxConnections, connections);
   const opened = await openService(service, {
     collection: (definition) => storage.collection(definition),
     transaction: (subject, work) => storage.transaction(subject, work),

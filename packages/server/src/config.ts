@@ -14,7 +14,7 @@ import {
   port,
   safeUrl,
   text,
-  workers,
+  threads,
 } from './variable-types.js';
 
 /** Where the service listens by default. */
@@ -40,9 +40,9 @@ export const variables = {
     default: undefined,
     desc: 'Port of the admin listener (`/livez`, `/readyz`, `/metrics`); off unless set',
   }),
-  WORKERS: workers({
+  WORKERS: threads({
     default: 1,
-    desc: 'Number of worker processes; `auto` starts one per core, but no more than fit into the memory of the container. Limits on memory and on writes are divided among them; if one is too small for that, fewer are started',
+    desc: 'Number of threads that serve; more than 1 need Linux and Node.js 22.12 or later. `auto` starts one per core, but no more than fit into the memory of the container, and 1 where several are not possible. Limits on memory and on writes are divided among them; if one is too small for that, fewer are started',
   }),
   DATABASE_URL: databaseUrl({
     desc: 'Where the data is stored: `file:PATH` or a path (SQLite), or `postgres://…`',

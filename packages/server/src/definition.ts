@@ -8,7 +8,7 @@ import type { ErrorEntry, ErrorFacts, RenderedError } from './errors.js';
 
 /** A service: what differs between two services on this server. */
 export interface Service extends StoreDefinition {
-  /** The module that starts its server; worker processes run it, too. */
+  /** The module that starts its server; each of several threads runs it, too. */
   readonly program: URL;
   /** The module of its command. */
   readonly command: URL;
@@ -16,8 +16,8 @@ export interface Service extends StoreDefinition {
   readonly contract: URL;
   /**
    * Opens what the service needs, such as a database of its own, and returns what implements the contract. It is called
-   * once in every process that answers requests, and not by commands. If it throws, or takes longer than
-   * OPEN_TIMEOUT_SECONDS, the process does not start.
+   * once in every thread that answers requests, and not by commands. If it throws, or takes longer than
+   * OPEN_TIMEOUT_SECONDS, the service does not start.
    */
   readonly open: (context: ServiceContext) => AnyOpened | Promise<AnyOpened>;
   /** The errors of its operations, besides those of src/errors.ts. `unknownOutcome` says what clients can do. */
@@ -52,9 +52,9 @@ export interface ServiceContext {
   readonly transaction: Storage['transaction'];
   /** Issues, lists and revokes access tokens of the service. */
   readonly tokens: CallerTokens;
-  /** The log of this process. */
+  /** The log of this thread. */
   readonly log: FastifyBaseLogger;
-  /** Which of the worker processes this is, from 1 to WORKERS; another one has the number only after it has ended. */
+  /** Which of the threads this is, from 1 to WORKERS. */
   readonly worker: number;
   /**
    * Aborts when no request runs any more, before `close` is called; and when opening takes too long, or the process is to
@@ -92,8 +92,8 @@ export interface AnyOpened extends Lifecycle {
 /** How what a service has opened is checked and closed. */
 interface Lifecycle {
   /**
-   * Resolves if the service can serve, and rejects with the reason if it cannot. It is part of `/readyz`: half of the
-   * workers must be able to serve. After 1.5 seconds it counts as failed, and the signal aborts.
+   * Resolves if the service can serve, and rejects with the reason if it cannot. It is part of `/readyz`: it must
+   * hold in every thread. After 1.5 seconds it counts as failed, and the signal aborts.
    */
   readonly check?: (signal: AbortSignal) => Promise<void> | void;
   /** Closes what `open` has opened, after the last request and within SHUTDOWN_SECONDS; the storage closes later. */

@@ -12,12 +12,12 @@ const units = {
 } as const;
 
 /**
- * What a limit is for several workers:
- * - `sum`: it holds for all workers together; each gets a part, which is at least so much.
- * - `batch`: a limit on one commit, in which several batches of a worker may be; each gets a part, or so much if that is
+ * What a limit is for several threads:
+ * - `sum`: it holds for all threads together; each gets a part, which is at least so much.
+ * - `batch`: a limit on one commit, in which several batches of a thread may be; each gets a part, or so much if that is
  *   more.
- * - `whole`: the process that all workers share keeps it.
- * - `each`: it is about one request, connection or process, or a time.
+ * - `whole`: it holds for all threads together, which count in memory that they share, or one of which keeps it.
+ * - `each`: it is about one request, connection or thread, or a time.
  */
 export type Sharing = { readonly sum: number } | { readonly batch: number } | 'whole' | 'each';
 
@@ -28,7 +28,7 @@ interface Limit {
   readonly unit: keyof typeof units;
   /** Undefined if it depends on the machine. */
   readonly default: number | undefined;
-  readonly workers: Sharing;
+  readonly threads: Sharing;
   /** The file that holds to it. */
   readonly checkedIn: string;
   /** For docs/configuration.md. */
@@ -41,23 +41,23 @@ export const limitTable = {
     variable: 'WORKER_TIMEOUT_SECONDS',
     unit: 'secondsOrOff',
     default: 30_000,
-    workers: 'whole',
-    checkedIn: 'process/worker-pool.ts',
-    desc: 'How long a worker may be unresponsive, or take to start (at least 10 more than `OPEN_TIMEOUT_SECONDS`), before it is killed and restarted, with twice the time to start if that took too long; 0 disables',
+    threads: 'whole',
+    checkedIn: 'process/serving-threads.ts',
+    desc: 'How long one of several threads may be unresponsive, or take to start (at least 10 more than `OPEN_TIMEOUT_SECONDS`), before the process ends; 0 disables',
   },
   openTimeout: {
     variable: 'OPEN_TIMEOUT_SECONDS',
     unit: 'seconds',
     default: 20_000,
-    workers: 'each',
+    threads: 'each',
     checkedIn: 'opened-service.ts',
-    desc: 'Maximum time for the service to open what it needs beside the store; a process that takes longer does not start',
+    desc: 'Maximum time for the service to open what it needs beside the store; a service that takes longer does not start',
   },
   drainTime: {
     variable: 'DRAIN_SECONDS',
     unit: 'secondsOrOff',
     default: 0,
-    workers: 'each',
+    threads: 'each',
     checkedIn: 'http/connection/shutdown.ts',
     desc: 'Time after SIGTERM to keep accepting connections',
   },
@@ -65,7 +65,7 @@ export const limitTable = {
     variable: 'SHUTDOWN_SECONDS',
     unit: 'seconds',
     default: 20_000,
-    workers: 'each',
+    threads: 'each',
     checkedIn: 'http/connection/shutdown.ts',
     desc: 'Time for running requests to finish after `DRAIN_SECONDS`; then they are cut off',
   },
@@ -73,7 +73,7 @@ export const limitTable = {
     variable: 'BODY_LIMIT_BYTES',
     unit: 'bytes',
     default: 1024 * 1024,
-    workers: 'each',
+    threads: 'each',
     checkedIn: 'http/request/body.ts',
     desc: 'Maximum length of a request body',
   },
@@ -81,7 +81,7 @@ export const limitTable = {
     variable: 'BODY_BUDGET_BYTES',
     unit: 'bytes',
     default: 16 * 1024 * 1024,
-    workers: { sum: 1_024 },
+    threads: { sum: 1_024 },
     checkedIn: 'http/admission/memory-budget.ts',
     desc: 'Memory for all request bodies, each counted as three or six times its size; shared fairly between subjects, of which all addresses without a token are one',
   },
@@ -89,7 +89,7 @@ export const limitTable = {
     variable: 'LIST_BUDGET_BYTES',
     unit: 'bytes',
     default: 32 * 1024 * 1024,
-    workers: { sum: 1_024 },
+    threads: { sum: 1_024 },
     checkedIn: 'http/admission/memory-budget.ts',
     desc: 'Memory for all data of lists and streams that has been read but not yet sent; shared fairly between subjects, of which all addresses without a token are one',
   },
@@ -97,7 +97,7 @@ export const limitTable = {
     variable: 'HEADER_LIMIT_BYTES',
     unit: 'bytes',
     default: 16 * 1024,
-    workers: 'each',
+    threads: 'each',
     checkedIn: 'http/connection/host-and-expect.ts',
     desc: "Maximum size of a request's header section, not counting white space around values. The number of fields is limited to 1,000",
   },
@@ -105,7 +105,7 @@ export const limitTable = {
     variable: 'REQUEST_TIMEOUT_SECONDS',
     unit: 'seconds',
     default: 30_000,
-    workers: 'each',
+    threads: 'each',
     checkedIn: 'http/connection/server.ts',
     desc: 'Maximum time to receive a whole request; then 408',
   },
@@ -113,7 +113,7 @@ export const limitTable = {
     variable: 'KEEP_ALIVE_SECONDS',
     unit: 'seconds',
     default: 72_000,
-    workers: 'each',
+    threads: 'each',
     checkedIn: 'http/connection/server.ts',
     desc: 'Maximum time that a connection may be idle',
   },
@@ -121,7 +121,7 @@ export const limitTable = {
     variable: 'STALL_TIMEOUT_SECONDS',
     unit: 'seconds',
     default: 30_000,
-    workers: 'each',
+    threads: 'each',
     checkedIn: 'http/response/paced-stream.ts',
     desc: 'Maximum time that a client may take to read one page of a list, or one chunk of a stream; slower clients are disconnected',
   },
@@ -129,15 +129,15 @@ export const limitTable = {
     variable: 'MAX_CONNECTIONS',
     unit: 'number',
     default: 10_000,
-    workers: 'whole',
-    checkedIn: 'process/acceptor.ts',
+    threads: 'whole',
+    checkedIn: 'http/connection/shared-connections.ts',
     desc: 'Maximum number of connections; further ones are closed immediately. Reduced automatically if the open-file limit is too low',
   },
   maxEventLoopDelay: {
     variable: 'MAX_EVENT_LOOP_DELAY_MS',
     unit: 'numberOrOff',
     default: 1_000,
-    workers: 'each',
+    threads: 'each',
     checkedIn: 'http/admission/load-shedding.ts',
     desc: 'Requests receive 503 for a second when the mean event-loop lag of the second before exceeds this; 0 disables the check',
   },
@@ -145,7 +145,7 @@ export const limitTable = {
     variable: 'RATE_LIMIT_PER_SUBJECT',
     unit: 'numberOrOff',
     default: 0,
-    workers: 'each',
+    threads: 'each',
     checkedIn: 'http/admission/rate-limit.ts',
     desc: 'Maximum requests per subject in each time window; further ones receive 429. 0 disables the limit',
   },
@@ -153,7 +153,7 @@ export const limitTable = {
     variable: 'RATE_LIMIT_PER_ADDRESS',
     unit: 'numberOrOff',
     default: 0,
-    workers: 'each',
+    threads: 'each',
     checkedIn: 'http/admission/rate-limit.ts',
     desc: 'Maximum requests per IP address (IPv6: per /64, and 16 times as many per /48) in each time window, even without a token; further ones receive 429. 0 disables the limit',
   },
@@ -161,7 +161,7 @@ export const limitTable = {
     variable: 'RATE_LIMIT_WINDOW_SECONDS',
     unit: 'seconds',
     default: 60_000,
-    workers: 'each',
+    threads: 'each',
     checkedIn: 'http/admission/rate-limit.ts',
     desc: 'Length of the time window of both rate limits',
   },
@@ -169,7 +169,7 @@ export const limitTable = {
     variable: 'WRITE_QUEUE_ROWS',
     unit: 'number',
     default: 20_000,
-    workers: { sum: 1 },
+    threads: { sum: 1 },
     checkedIn: 'storage/group-commit.ts',
     desc: 'Maximum number of queued writes; further ones receive 503',
   },
@@ -177,7 +177,7 @@ export const limitTable = {
     variable: 'WRITE_QUEUE_BYTES',
     unit: 'bytes',
     default: 64 * 1024 * 1024,
-    workers: { sum: 1_024 },
+    threads: { sum: 1_024 },
     checkedIn: 'storage/group-commit.ts',
     desc: 'Maximum total size of queued writes; further ones receive 503',
   },
@@ -185,7 +185,7 @@ export const limitTable = {
     variable: 'WRITE_BATCH_ROWS',
     unit: 'number',
     default: 1_000,
-    workers: { batch: 1 },
+    threads: { batch: 1 },
     checkedIn: 'storage/group-commit.ts',
     desc: 'Maximum number of writes in one commit',
   },
@@ -193,7 +193,7 @@ export const limitTable = {
     variable: 'WRITE_BATCH_BYTES',
     unit: 'bytes',
     default: 4 * 1024 * 1024,
-    workers: { batch: 1_024 },
+    threads: { batch: 1_024 },
     checkedIn: 'storage/group-commit.ts',
     desc: 'Maximum total size of the writes in one commit',
   },
@@ -201,7 +201,7 @@ export const limitTable = {
     variable: 'DATABASE_RESERVE_BYTES',
     unit: 'bytesOrOff',
     default: undefined,
-    workers: 'whole',
+    threads: 'whole',
     checkedIn: 'storage/sqlite/free-space.ts',
     desc: 'SQLite: free space on the disk of the store below which creates and replacements receive 503, so that everything else goes on; by default 64 MiB, but at most a tenth of the file system. 0 disables',
   },
@@ -209,15 +209,15 @@ export const limitTable = {
     variable: 'DATABASE_POOL_SIZE',
     unit: 'connections',
     default: 10,
-    workers: 'each',
+    threads: 'each',
     checkedIn: 'storage/postgres/connections.ts',
-    desc: 'PostgreSQL: connections per process for reading; each process uses one more for writing',
+    desc: 'PostgreSQL: connections of each thread for reading; each thread uses one more for writing',
   },
   databaseTimeout: {
     variable: 'DATABASE_TIMEOUT_SECONDS',
     unit: 'seconds',
     default: 15_000,
-    workers: 'each',
+    threads: 'each',
     checkedIn: 'storage/postgres/time-limits.ts',
     desc: 'PostgreSQL: maximum time that a request, or each page of a list, waits for the database; an unknown token may first wait 5 seconds, and each attempt of a change counts anew',
   },

@@ -1,4 +1,5 @@
 // What the entry points of a service call. It loads almost nothing before signals are received.
+import { isMainThread } from 'node:worker_threads';
 import type { Service } from './definition.js';
 import { receiveSignals } from './process/signals.js';
 
@@ -16,9 +17,11 @@ export async function start(load: LoadService): Promise<void> {
   receiveSignals();
   const [{ startProcess }, { service }] = await Promise.all([import('./process/start.js'), load()]);
   const args = process.argv.slice(2);
-  // Most processes, and all workers, have no options: they start faster without their parser.
+  // Most processes have no options, and threads need none: they start faster without their parser.
   const options =
-    args.length === 0 ? {} : (await import('./process/command-line.js')).readCommandLine(service, args);
+    args.length === 0 || !isMainThread
+      ? {}
+      : (await import('./process/command-line.js')).readCommandLine(service, args);
   await startProcess(service, process.env, options);
 }
 

@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { EnvError, makeExactValidator } from 'envalid';
-import { automaticWorkers } from './process/system-limits.js';
+import { automaticThreads, kernelDistributes, needsKernel } from './process/system-limits.js';
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
@@ -17,9 +17,12 @@ export function integer(min: number, max: number) {
 
 export const port = integer(0, 65_535);
 
-export const workers = makeExactValidator<number>((value) => {
-  if (value === 'auto') return automaticWorkers();
-  if (/^[1-9]\d{0,2}$/.test(value)) return Number(value);
+export const threads = makeExactValidator<number>((value) => {
+  if (value === 'auto') return automaticThreads();
+  if (/^[1-9]\d{0,2}$/.test(value)) {
+    if (value === '1' || kernelDistributes) return Number(value);
+    throw new EnvError(`must be 1 or auto, since ${needsKernel}`);
+  }
   throw new EnvError('must be a whole number from 1 to 999, or auto');
 });
 

@@ -9,6 +9,8 @@ import t, { type Test } from 'tap';
 import { temporaryFolder } from './support/engines.js';
 import { startOther } from './support/other-service.js';
 import { environment, run } from './support/processes.js';
+import { skipFor } from './support/skip.js';
+import { needsThreads } from './support/threads.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const server = join(root, 'packages/server');
@@ -53,8 +55,11 @@ async function withServers(
     token: string,
   ) => Promise<void>,
 ) {
-  for (const env of [{}, { WORKERS: '2' }])
-    await t.test(`with ${JSON.stringify(env)}`, async (t) => {
+  for (const [env, options] of [
+    [{}, skipFor(undefined)],
+    [{ WORKERS: '2' }, needsThreads()],
+  ] as const)
+    await t.test(`with ${JSON.stringify(env)}`, options, async (t) => {
       const { server, token } = await startOther(t, { script: join(folder, 'dist/main.js'), env });
       const call = ([method, path, body]: Request, headers = {}) =>
         fetch(server.origin + path, {

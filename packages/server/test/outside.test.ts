@@ -10,7 +10,7 @@ import { emptyDatabase, noPostgres, temporaryFolder } from './support/engines.js
 import { startOther } from './support/other-service.js';
 import { environment, startServer, type ServerProcess } from './support/processes.js';
 import { skipFor } from './support/skip.js';
-import { Client } from './support/workers.js';
+import { Client, needsThreads } from './support/threads.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const outside = await temporaryFolder(t);
@@ -187,7 +187,7 @@ test("`,
   t.match(await run(home, 'npm', ['test']), /a note is kept/);
 });
 
-/** Writes a note and reads it, through different workers if there are several, and ends the server. */
+/** Writes a note and reads it, through different threads if there are several, and ends the server. */
 async function use(t: Test, server: ServerProcess, token: string) {
   t.match(await new Client(t, server, token).send('PUT', '/notes/roses', note), { status: 200, text: note });
   t.match(await read(t, server, token), { status: 200, text: note });
@@ -196,13 +196,16 @@ async function use(t: Test, server: ServerProcess, token: string) {
   t.equal(await server.end(), 0);
 }
 
-for (const WORKERS of ['1', '2'])
-  t.test(`it runs on SQLite with WORKERS=${WORKERS}`, async (t) => {
+for (const [WORKERS, options] of [
+  ['1', skipFor(undefined)],
+  ['2', needsThreads()],
+] as const)
+  t.test(`it runs on SQLite with WORKERS=${WORKERS}`, options, async (t) => {
     const { server, token } = await startOther(t, { script: main, env: { WORKERS } });
     await use(t, server, token);
   });
 
-t.test('it runs on PostgreSQL with WORKERS=2', skipFor(noPostgres), async (t) => {
+t.test('it runs on PostgreSQL with WORKERS=2', needsThreads(noPostgres), async (t) => {
   const env = { DATABASE_URL: await emptyDatabase(t), WORKERS: '2' };
   const command = (...args: string[]) => run(home, process.execPath, ['dist/cli.js', ...args], env);
   await command('migrate');

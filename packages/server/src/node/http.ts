@@ -11,10 +11,8 @@ export const http = process.getBuiltinModule('node:http');
  * Keeps connections open whose clients have half-closed them; Node would close the other side at once. Over TLS, only
  * after the handshake, which a client that has half-closed cannot complete.
  *
- * - Promise: a client that has half-closed its connection receives all its responses, in a worker, too, whose connections
- *   another process has accepted.
- * - Tests: test/http/connection/fuzz.test.ts, "a client that has half-closed its connection receives all responses";
- *   test/process/start-and-end.test.ts, "a worker that connections do not reach is replaced".
+ * - Promise: a client that has half-closed its connection receives all its responses.
+ * - Test: test/http/connection/fuzz.test.ts, "a client that has half-closed its connection receives all responses".
  * - Node: lib/_http_server.js, socketOnEnd; the property `httpAllowHalfOpen` is missing from the documents and types. That
  *   of a socket is documented (stream.Duplex).
  * @param isTls - Whether requests arrive over TLS.
@@ -112,12 +110,14 @@ export function stopListening(server: Server): void {
 }
 
 /**
- * Starts the limits of time of a server that does not listen itself, by the event that listening would emit.
+ * Limits the connections of a server by a number that changes. Node compares `maxConnections` with the number of open
+ * ones when it accepts another.
  *
- * - Promise: they hold in workers, too.
- * - Test: test/process/start-and-end.test.ts, "in workers, too, a request that stays incomplete is ended, ...".
- * - Node: lib/_http_server.js, setupConnectionsTracking.
+ * - Promise: no thread closes a new connection while all threads together have fewer than MAX_CONNECTIONS.
+ * - Test: test/process/threads.test.ts, "limits hold for all threads together ...".
+ * - Node: lib/net.js, onconnection.
+ * @param most - Returns how many this server may have now.
  */
-export function startTimeLimits(server: HttpServer): void {
-  server.emit('listening');
+export function limitConnections(server: Server, most: () => number): void {
+  Object.defineProperty(server, 'maxConnections', { get: most });
 }

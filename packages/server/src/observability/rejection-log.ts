@@ -5,7 +5,7 @@ import type { Rejection, RejectionReason } from '../http/connection/rejections.j
 /** The interval between two lines for one reason, in ms. */
 const interval = 10_000;
 /** The reasons that an operator can do something about. */
-const ofOperator: readonly RejectionReason[] = ['connection_limit', 'no_worker'];
+const ofOperator: readonly RejectionReason[] = ['connection_limit'];
 
 /** What has been rejected since the last line for a reason. */
 interface Pending {

@@ -12,16 +12,18 @@ import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
 import { deferEnd, interrupted } from './signals.js';
-import { connectionRoom, warnOfMemory } from './system-limits.js';
+import { connectionRoom, kernelDistributes, needsKernel, warnOfMemory } from './system-limits.js';
 
-/** The options that differ between the processes of a service. */
-interface ProcessOptions extends StorageRole {
-  /** The name of the process in the log, if there are several. */
-  name?: string;
+/** The options that differ between the threads of a service. */
+interface ThreadOptions extends StorageRole {
+  /** Which of the threads that serve it is, from 1, or the main one of several, for the log. */
+  thread?: number | 'main';
   /** Whether to write a human-readable log if standard output is a terminal. */
   readable?: boolean;
-  /** Which of the workers it is, from 1. */
-  worker?: number;
+  /** The certificate; by default read from the configured files. */
+  tls?: Tls | undefined;
+  /** Counts the connections of all threads, if there are several. */
+  connections?: SharedArrayBuffer;
   /** The descriptor to which to log, as openOutput opened it; standard output by default. */
   output?: number;
 }
@@ -56,7 +58,7 @@ export async function openConfiguredStorage(
 }
 
 /**
- * Resolves if this process can serve: its storage, and what the service has opened.
+ * Resolves if this thread can serve: its storage, and what the service has opened.
  * @throws Error with the reason otherwise.
  */
 export async function checkBoth({ app, storage }: BuiltService): Promise<void> {
@@ -91,7 +93,7 @@ async function loadTraces({ name }: Service) {
 export async function logOptions(
   { LOG_LEVEL: level, NODE_ENV }: Config,
   getLog: () => FastifyBaseLogger,
-  { name, readable = false, output }: ProcessOptions,
+  { thread, readable = false, output }: Pick<ThreadOptions, 'thread' | 'readable' | 'output'>,
 ): Promise<NonNullable<FastifyServerOptions['logger']>> {
   const terminal = readable && process.stdout.isTTY && NODE_ENV !== 'production';
   const readableStream = terminal ? await openReadableLog() : undefined;
@@ -99,8 +101,8 @@ export async function logOptions(
   const stream = openLog((lines) => {
     getLog().warn({ lines }, 'lines of the log were lost: standard output did not accept them');
   }, output);
-  const base = { pid: process.pid, hostname: hostname(), process: name };
-  return { level, stream, ...(name !== undefined && { base }) };
+  const base = { pid: process.pid, hostname: hostname(), thread };
+  return { level, stream, ...(thread !== undefined && { base }) };
 }
 
 /**
@@ -112,7 +114,7 @@ export async function buildService(
   service: Service,
   config: Config,
   metrics: Metrics | undefined,
-  options: ProcessOptions = {},
+  options: ThreadOptions = {},
 ): Promise<BuiltService> {
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
@@ -125,7 +127,8 @@ export async function buildService(
     const app: FastifyInstance = await buildApp({
       service,
       storage,
-      worker: options.worker ?? 1,
+      worker: typeof options.thread === 'number' ? options.thread : 1,
+      connections: options.connections,
       interruption: interrupted,
       identityProvider: identityProvider(config),
       metrics,
@@ -138,7 +141,7 @@ export async function buildService(
         maxEventLoopDelay: config.limits.maxEventLoopDelay,
       },
       trustedProxies: config.TRUST_PROXY,
-      tls: readTls(config),
+      tls: options.tls ?? readTls(config),
     });
     return { app, storage };
   } catch (error) {
@@ -147,30 +150,28 @@ export async function buildService(
   }
 }
 
-/** How many connections a number of processes may have together, if each is to have descriptors left for files. */
-export function maxConnectionsOf({ limits }: Config, processes: number): number {
-  return Math.min(limits.maxConnections, processes * connectionRoom(limits.poolSize));
+/** How many connections a number of threads may have together, if the process is to have descriptors left for files. */
+export function maxConnectionsOf({ limits }: Config, threads: number): number {
+  return Math.min(limits.maxConnections, connectionRoom(limits.poolSize, threads));
 }
 
 /**
- * Logs what the operator should know about the configuration: once for all processes of a service.
- * @param processes - The number of processes that serve.
+ * Logs what the operator should know about the configuration: once for all threads of a service.
+ * @param threads - The number of threads that serve.
  */
-export function warnOfConfiguration(log: FastifyBaseLogger, config: Config, processes: number): void {
+export function warnOfConfiguration(log: FastifyBaseLogger, config: Config, threads: number): void {
   for (const { name, meant } of misspelledVariables(process.env)) {
     log.warn(`${name} is not a variable of the service; did you mean ${meant}?`);
   }
-  if (processes < config.WORKERS) {
-    log.warn(
-      { workers: processes },
-      'WORKERS is lowered, so that each worker has a part of every shared limit',
-    );
-  }
-  const maxConnections = maxConnectionsOf(config, processes);
+  if (process.env['WORKERS'] === 'auto' && !kernelDistributes)
+    log.info(`WORKERS=auto means 1 here: ${needsKernel}`);
+  if (threads < config.WORKERS)
+    log.warn({ threads }, 'WORKERS is lowered, so that each thread has a part of every shared limit');
+  const maxConnections = maxConnectionsOf(config, threads);
   if (maxConnections < config.limits.maxConnections) {
     log.warn({ maxConnections }, 'MAX_CONNECTIONS is lowered to fit the limit of open files');
   }
-  warnOfMemory(log, processes);
+  warnOfMemory(log, threads);
 }
 
 /** The identity provider, if configured: either all of its variables are set or none. */
@@ -184,7 +185,7 @@ function identityProvider(config: Config) {
  * The certificate and its key, if configured.
  * @throws ConfigError naming the variable of a file that is unreadable or invalid.
  */
-function readTls({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }: Config): Tls | undefined {
+export function readTls({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }: Config): Tls | undefined {
   if (cert === undefined || key === undefined) return undefined;
   const checked = <T>(name: string, read: () => T): T => {
     try {

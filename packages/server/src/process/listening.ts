@@ -1,11 +1,13 @@
 // Listens on the configured addresses: of the service, and of the admin listener.
 import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { ConfigError, type Config } from '../config.js';
 import type { Service } from '../definition.js';
 import type { AdminOptions } from '../observability/admin-listener.js';
 
-/** What can listen on an address: an app of Fastify, or the acceptor of a service with workers. */
+/** What can listen on an address: an app of Fastify, or what looks whether the address is free. */
 interface Listener<T> {
   listen(address: { host: string; port: number }): Promise<T>;
 }
@@ -39,7 +41,34 @@ export async function listen<T>(
 }
 
 /**
- * Opens the admin listener, in the process that owns the storage.
+ * Finds the address on which several threads can listen together: that of `listenTogether`. It listens there alone first,
+ * because threads that share a port would also share it with another server that does.
+ * @throws ConfigError naming the variable that prevents it.
+ */
+export function findAddress({ HOST, PORT }: Config): Promise<{ host: string; port: number }> {
+  const alone: Listener<{ host: string; port: number }> = {
+    listen: async (at) => {
+      const server = createServer((socket) => socket.destroy()).listen(at);
+      await once(server, 'listening');
+      server.close();
+      await once(server, 'close');
+      return at;
+    },
+  };
+  return listen(alone, ['HOST', HOST], ['PORT', PORT]);
+}
+
+/** Listens on an address on which others listen in the same way, so that the kernel distributes the connections. */
+export async function listenTogether(
+  app: FastifyInstance,
+  at: { readonly host: string; readonly port: number },
+): Promise<void> {
+  const shared = { ...at, reusePort: true };
+  await app.listen(shared);
+}
+
+/**
+ * Opens the admin listener, in the thread that owns the storage.
  * @returns Undefined when none is configured.
  * @throws ConfigError when it cannot listen.
  */

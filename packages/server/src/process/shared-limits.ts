@@ -1,32 +1,30 @@
-// Divides the limits that all workers share, so that the parts never exceed the whole.
+// Divides the limits that all threads share, so that the parts never exceed the whole.
 import type { Config } from '../config.js';
-import { limitRows } from '../limits.js';
+import { limitRows, type Limits } from '../limits.js';
 
-const divided = limitRows.flatMap(({ variable, workers }) =>
-  typeof workers === 'object' ? [{ variable, workers }] : [],
+const divided = limitRows.flatMap(({ name, variable, threads }) =>
+  typeof threads === 'object' ? [{ name, variable, threads }] : [],
 );
 
-/** How many workers can run: WORKERS, unless a shared limit is too small to give each its part. */
-export function countWorkers(config: Config): number {
-  const most = divided.flatMap(({ variable, workers }) =>
-    'sum' in workers ? Math.floor(Number(config[variable]) / workers.sum) : [],
+/** How many threads can serve: WORKERS, unless a shared limit is too small to give each its part. */
+export function countThreads(config: Config): number {
+  const most = divided.flatMap(({ variable, threads }) =>
+    'sum' in threads ? Math.floor(Number(config[variable]) / threads.sum) : [],
   );
   return Math.min(config.WORKERS, ...most);
 }
 
 /**
- * The environment variables that give each worker its part.
- * @param count - The number of workers, as countWorkers returned it.
+ * The limits of one thread.
+ * @param thread - Which of the threads, from 1.
+ * @param count - The number of threads, as countThreads returned it.
  */
-export function shareLimits(config: Config, count: number): Record<string, string>[] {
-  return Array.from({ length: count }, (_, slot) =>
-    Object.fromEntries(
-      divided.map(({ variable, workers }) => {
-        const whole = Number(config[variable]);
-        const part = Math.floor(whole / count);
-        const rest = slot < whole % count ? 1 : 0;
-        return [variable, String('sum' in workers ? part + rest : Math.max(workers.batch, part))];
-      }),
-    ),
-  );
+export function limitsOfThread({ limits }: Config, thread: number, count: number): Limits {
+  const parts = divided.map(({ name, threads }) => {
+    const whole = Number(limits[name]);
+    const part = Math.floor(whole / count);
+    const rest = thread <= whole % count ? 1 : 0;
+    return [name, 'sum' in threads ? part + rest : Math.max(threads.batch, part)];
+  });
+  return { ...limits, ...(Object.fromEntries(parts) as Partial<Limits>) };
 }

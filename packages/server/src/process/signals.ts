@@ -1,48 +1,57 @@
-// Receives what ends a process, signals or the supervisor's message, and ends it. Entry points load this before all else,
-// so that no signal is ignored or lost; so it must not load much.
+// Receives what ends a process, signals, or a thread, the message of the main thread, and ends it. Entry points load this
+// before all else, so that no signal is ignored or lost; so it must not load much.
+import { parentPort } from 'node:worker_threads';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Service } from '../definition.js';
 import type { Storage } from '../storage/interface.js';
-import { workerVariable, type SupervisorMessage } from './worker-messages.js';
+import { endMessage, threadData } from './thread-data.js';
 
 /** At first there is nothing to finish. Without a handler, a process with PID 1 would ignore these signals. */
 let handle: (reason: string) => void = () => process.exit(0);
 
-/** Handles signals from now on; in a worker, the message of the supervisor, which decides when its workers exit. */
+/** Handles signals from now on; in a thread that serves, the message of the main thread. */
 export function receiveSignals(): void {
-  const isWorker = process.env[workerVariable] !== undefined;
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-    process.on(signal, () => {
-      // Terminals and systemd also send these signals to workers.
-      if (!isWorker) handle(signal);
-    });
+  if (threadData === undefined) {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+      process.on(signal, () => {
+        handle(signal);
+      });
+    }
+    return;
   }
-  if (!isWorker) return;
-  process.on('message', ({ kind }: SupervisorMessage) => {
-    if (kind === 'end') handle(kind);
+  parentPort?.on('message', (message: unknown) => {
+    if (message === endMessage) handle(endMessage);
   });
 }
 
 const interruption = new AbortController();
 
-/** Aborts when the process is to end while it starts and has something to close. */
+/** Aborts when the process or thread is to end while it starts and has something to close. */
 export const interrupted: AbortSignal = interruption.signal;
 
-/** From now on, a process that is to end while it starts has something to close, and exits without that only if asked again. */
+/** From now on, what is to end while it starts has something to close, and ends without that only if asked again. */
 export function deferEnd(): void {
   handle = () => {
-    if (interrupted.aborted) process.exit(1);
+    if (interrupted.aborted) endAtOnce();
     interruption.abort();
   };
 }
 
-/** From now on, calls a function when the process is to end: at once, if that came while it started. */
+/** From now on, calls a function when the process or thread is to end: at once, if that came while it started. */
 export function onEnd(end: (reason: string) => void): void {
   handle = end;
   if (interrupted.aborted) end('interrupted');
 }
 
-/** What a shutdown stops, in the process that owns the storage. */
+/**
+ * Ends the process, whatever its threads do. It does not exit, since that would wait for a thread that is in a statement
+ * of SQLite, or abort. Acknowledged writes are durable, and the next start finds a store as after a crash.
+ */
+export function endAtOnce(): void {
+  process.kill(process.pid, 'SIGKILL');
+}
+
+/** What a shutdown stops. */
 interface Ending {
   service: Service;
   log: FastifyBaseLogger;
@@ -53,11 +62,15 @@ interface Ending {
   stop: () => Promise<void>;
 }
 
-/** From now on, shuts down gracefully on a signal or a broken storage, and exits immediately on a second signal. */
-export function endOnSignal({ service: { name }, log, storage, admin, stop }: Ending): void {
+/**
+ * From now on, shuts down gracefully on a signal or a broken storage, and ends immediately on a second signal.
+ * @returns A function that shuts down for another reason; in any case, the exit status is 1 then.
+ */
+export function endOnSignal({ service: { name }, log, storage, admin, stop }: Ending) {
   let ending = false;
-  const end = async (reason: string, status: number) => {
-    if (ending) process.exit(1);
+  let status = 0;
+  const end = async (reason: string) => {
+    if (ending) return;
     ending = true;
     log.info({ reason }, `${name} is shutting down`);
     try {
@@ -69,9 +82,22 @@ export function endOnSignal({ service: { name }, log, storage, admin, stop }: En
     log.info(`${name} has shut down`);
     process.exit(status);
   };
-  onEnd((signal) => void end(signal, 0));
+  const fail = (reason: string) => {
+    status = 1;
+    void end(reason);
+  };
+  onEnd((signal) => {
+    if (!ending) {
+      void end(signal);
+      return;
+    }
+    // A line of this level is written before the next statement.
+    log.fatal({ reason: signal }, `${name} ends at once`);
+    endAtOnce();
+  });
   void storage.broken.then((error) => {
     log.fatal({ err: error }, 'the storage is broken');
-    void end('storage', 1);
+    fail('storage');
   });
+  return fail;
 }

@@ -6,10 +6,10 @@ import type { Service } from '../definition.js';
 import { OpenError } from '../opened-service.js';
 import { StorageError } from '../storage/interface.js';
 
-/** Why a worker could not start; the message is for the operator. */
-export class WorkerStartError extends Error {
-  override readonly name = 'WorkerStartError';
-  /** Whether the message is the worker's own, in which its lines already name the service. */
+/** Why a thread could not start; the message is for the operator. */
+export class ThreadStartError extends Error {
+  override readonly name = 'ThreadStartError';
+  /** Whether the message is the thread's own, in which its lines already name the service. */
   readonly isComplete: boolean;
 
   constructor(message: string, isComplete = true) {
@@ -21,11 +21,11 @@ export class WorkerStartError extends Error {
 /** Describes why a process cannot start: only the message if the operator can fix it, otherwise with the stack. */
 export function describeFault(error: unknown, { name }: Service): string {
   if (error instanceof ContractError) return error.message;
-  const isOurs = [ConfigError, StorageError, OpenError, WorkerStartError].some(
+  const isOurs = [ConfigError, StorageError, OpenError, ThreadStartError].some(
     (kind) => error instanceof kind,
   );
   if (!(error instanceof Error) || !(isOurs || isSystemError(error))) return inspect(error);
-  if (error instanceof WorkerStartError && error.isComplete) return error.message;
+  if (error instanceof ThreadStartError && error.isComplete) return error.message;
   return error.message
     .split('\n')
     .map((line) => `${name}: ${line}${isDenied(error.cause) ? `; ${describeUser()}` : ''}`)

@@ -1,11 +1,11 @@
-// Starts what this process is: the whole service, the supervisor of its workers, or one of them.
+// Starts the whole service in this thread, or in several, or what this thread is of it.
 import '../node/fast-next-tick.js';
 import { readConfig, type Config } from '../config.js';
 import type { Service } from '../definition.js';
 import { shutDown } from '../http/connection/shutdown.js';
 import type { ServerOptions } from './command-line.js';
-import { slotVariable, workerVariable, writerVariable } from './worker-messages.js';
 import { endOnSignal, interrupted } from './signals.js';
+import { threadData } from './thread-data.js';
 import { describeFault } from './start-errors.js';
 import { listen, openAdminListener, reportReady } from './listening.js';
 import {
@@ -17,7 +17,7 @@ import {
 } from './configured-service.js';
 
 /**
- * Starts this process. If it cannot, prints why to standard error, and exits with status 1.
+ * Starts this process, or this thread of it. If it cannot, prints why to standard error, and exits with status 1.
  * @param service - The service to run.
  * @param environment - The environment of the process, to which the options of the command line are added.
  */
@@ -40,7 +40,10 @@ async function startAs(
   environment: NodeJS.ProcessEnv,
   { host, port, database, dev = false }: ServerOptions,
 ): Promise<void> {
-  // Workers inherit the environment.
+  if (threadData !== undefined) {
+    await (await import('./serving-thread.js')).serveInThread(service, threadData);
+    return;
+  }
   Object.assign(
     environment,
     host !== undefined && { HOST: host },
@@ -51,20 +54,8 @@ async function startAs(
   // A reader that exits is no fault. Reading the property also makes a pipe or socket non-blocking, so that no warning
   // of Node.js waits for a reader that stalls.
   process.stderr.on('error', () => undefined);
-  const worker = environment[workerVariable];
-  if (worker !== undefined) {
-    await (
-      await import('./worker.js')
-    ).serveAsWorker(service, config, {
-      id: worker,
-      slot: Number(environment[slotVariable]),
-      writerAddress: environment[writerVariable],
-    });
-  } else if (config.WORKERS === 1) {
-    await serveAlone(service, config, dev);
-  } else {
-    await (await import('./supervisor.js')).supervise(service, config, dev);
-  }
+  if (config.WORKERS === 1) await serveAlone(service, config, dev);
+  else await (await import('./serve-in-threads.js')).serveInThreads(service, config, dev);
 }
 
 async function serveAlone(service: Service, config: Config, dev: boolean): Promise<void> {

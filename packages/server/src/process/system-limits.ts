@@ -2,15 +2,22 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import type { FastifyBaseLogger } from 'fastify';
+import { isOlder } from '../version.js';
 import { adminLimits } from '../limits.js';
 
 const mebibyte = 2 ** 20;
-/** What each worker needs under load, in MiB (docs/containers.md). */
-const neededByWorker = 128;
-/** What the rest needs: a supervisor, or what a single process does in place of one. */
+/** What each thread that serves needs under load, in MiB (docs/containers.md). */
+const neededByThread = 128;
+/** What the rest needs. */
 const neededOtherwise = 128;
-/** The number of file descriptors reserved for purposes other than connections. */
+/** The number of file descriptors reserved for purposes other than connections, and for each of several threads. */
 const maxFiles = 64;
+const filesOfThread = 16;
+
+/** Whether the kernel distributes the connections of several threads that listen on one address. */
+export const kernelDistributes = process.platform === 'linux' && !isOlder(process.versions.node, '22.12.0');
+/** What is lacking otherwise. */
+export const needsKernel = `several threads need Linux and Node.js 22.12 or later, and this is Node.js ${process.versions.node} on ${process.platform}`;
 
 /** The memory that the control group of this process allows, in MiB: Infinity if there is no limit below the machine's. */
 function memoryLimit(): number {
@@ -20,32 +27,36 @@ function memoryLimit(): number {
 }
 
 /**
- * The number of workers for WORKERS=auto: one per core, but no more than the memory allows, and at least one.
+ * The number of threads for WORKERS=auto: one per core, but no more than the memory allows, and at least one; one where
+ * the kernel does not distribute connections.
  * @param cores - From Node.js 22.12 on, the whole CPUs of the control group's quota, if it has one.
  * @param limit - The memory in MiB.
  */
-export function automaticWorkers(cores = availableParallelism(), limit = memoryLimit()): number {
-  return Math.max(1, Math.min(cores, Math.floor((limit - neededOtherwise) / neededByWorker)));
+export function automaticThreads(cores = availableParallelism(), limit = memoryLimit()): number {
+  if (!kernelDistributes) return 1;
+  return Math.max(1, Math.min(cores, Math.floor((limit - neededOtherwise) / neededByThread)));
 }
 
-/** Logs a warning if the memory is not enough for the number of workers. */
-export function warnOfMemory(log: Pick<FastifyBaseLogger, 'warn'>, workers: number): void {
+/** Logs a warning if the memory is not enough for the number of threads. */
+export function warnOfMemory(log: Pick<FastifyBaseLogger, 'warn'>, threads: number): void {
   const limit = memoryLimit();
-  const needed = neededOtherwise + workers * neededByWorker;
+  const needed = neededOtherwise + threads * neededByThread;
   if (limit >= needed) return;
-  const remedy = workers > 1 ? 'raise it, or lower WORKERS' : 'raise it';
+  const remedy = threads > 1 ? 'raise it, or lower WORKERS' : 'raise it';
   log.warn(
-    `WORKERS=${workers} needs ${needed} MiB of memory under load, and the limit is ${limit} MiB: ${remedy}`,
+    `WORKERS=${threads} needs ${needed} MiB of memory under load, and the limit is ${limit} MiB: ${remedy}`,
   );
 }
 
 /**
  * How many connections a process may have and still open files: if clients could use all descriptors, it could not. At
  * least 1.
- * @param poolSize - The number of its connections to PostgreSQL.
+ * @param poolSize - The number of connections to PostgreSQL of each thread.
+ * @param threads - The number of threads that serve.
  */
-export function connectionRoom(poolSize: number): number {
-  return Math.max(1, openFilesLimit() - maxFiles - adminLimits.maxConnections - poolSize);
+export function connectionRoom(poolSize: number, threads: number): number {
+  const files = maxFiles + (threads > 1 ? threads * filesOfThread : 0) + threads * poolSize;
+  return Math.max(1, openFilesLimit() - files - adminLimits.maxConnections);
 }
 
 /** How many files this process may have open: from /proc on Linux, otherwise Infinity. */

@@ -179,7 +179,7 @@ export interface Collection<I extends Id = bigint> {
   count(subject: string, range: IdRange<I>): Promise<number>;
   /**
    * Replaces a document by what a function makes of its text, and resolves with the new text; undefined if there is
-   * none. If it has changed meanwhile, the function is called again. Changes of one document by one process take turns.
+   * none. If it has changed meanwhile, the function is called again. Changes of one document in one thread take turns.
    * What the function throws rejects the change.
    * @throws StorageError `overloaded` if other writes come first too often, or too many changes wait.
    */

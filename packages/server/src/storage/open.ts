@@ -6,25 +6,27 @@ import { type Storage, StorageError, type StoreDefinition, toStorageError } from
 import type { WriteLimits } from './group-commit.js';
 import { loadSchema, type Migrated } from './migrations.js';
 import type { PostgresOptions } from './postgres/statement-runner.js';
+import type { SqliteShare } from './sqlite/storage.js';
 import { checkStore } from './sqlite/store-check.js';
 
 // Each engine is imported only when it is used, to start faster.
 const sqlite = () => import('./sqlite/storage.js');
 const postgresql = () => import('./postgres/storage.js');
 
-/** An open storage, which may also commit the writes of other processes. */
+/** What another thread of the process needs to open the same store; undefined if it opens the store by its URL alone. */
+export type StorageShare = SqliteShare | undefined;
+
+/** An open storage, which other threads of the process can share. */
 export interface OpenStorage extends Storage {
-  /** Where other processes send their writes; undefined if every process writes to the engine itself. */
-  readonly writerAddress?: string | undefined;
+  /** Returns what one other thread needs. Missing if each opens the store by itself. */
+  readonly share?: () => SqliteShare;
 }
 
-/** What a process does with the storage. If the engine has a single writer, it is in this process by default. */
+/** What a thread does with the storage. */
 export interface StorageRole {
-  /** Whether this process also commits the writes of others. */
-  forWorkers?: boolean | undefined;
-  /** The `writerAddress` of the process that commits the writes of this one. */
-  writerAddress?: string | undefined;
-  /** Whether this process serves requests, which should not wait for connections. */
+  /** What the thread that has opened the store shares with this one. By default, this one opens it. */
+  share?: StorageShare;
+  /** Whether this thread serves requests, which should not wait for connections. */
   serves?: boolean | undefined;
 }
 
@@ -39,12 +41,12 @@ export async function openStorage(
   url: string,
   writes: Partial<WriteLimits> = {},
   postgres: Omit<PostgresOptions, 'url'> = {},
-  { forWorkers, writerAddress, serves }: StorageRole = {},
+  { share, serves }: StorageRole = {},
 ): Promise<OpenStorage> {
   if (isPostgres(url)) return (await postgresql()).openPostgres({ store, url, writes, serves, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
-  if (writerAddress !== undefined) return openSqliteReader({ store, writes }, writerAddress);
-  return openSqlite({ store, file: fileOf(url), writes, forWorkers });
+  if (share !== undefined) return openSqliteReader({ store, writes }, share);
+  return openSqlite({ store, file: fileOf(url), writes });
 }
 
 /**

@@ -36,21 +36,6 @@ export function issuing(token: Token & { readonly expiresAt: number }, hash: Uin
   } satisfies Write;
 }
 
-/** Whether a write of `tokenDocuments` is one of these. */
-export function isTokenWrite({ subject, id, when, text }: Write): boolean {
-  if (text === null) return when === 'present';
-  const { columns, hash, pruneAt } = JSON.parse(text) as Record<keyof IssuedRow, unknown>;
-  if (when !== 'absent' || !Array.isArray(columns) || columns.length !== 6) return false;
-  const [ownId, ownSubject, scopes, createdAt, expiresAt, revokedAt] = columns as readonly unknown[];
-  return (
-    ownId === id &&
-    ownSubject === subject &&
-    [scopes, hash].every((value) => typeof value === 'string') &&
-    [createdAt, expiresAt, pruneAt].every(Number.isSafeInteger) &&
-    revokedAt === null
-  );
-}
-
 /** The write that revokes a token of a subject. */
 export function revoking(subject: string, id: string) {
   return { collection: tokenDocuments, subject, id, when: 'present', text: null } satisfies Write;

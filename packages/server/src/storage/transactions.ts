@@ -101,7 +101,7 @@ export class Transactions {
   async run<Result>(subject: string, work: Work<Result>): Promise<Result> {
     const { attempts, time } = this.#shared.limits;
     const deadline = performance.now() + time;
-    // What has failed once runs alone until it succeeds, so that it cannot fail again because of this process.
+    // What has failed once runs alone until it succeeds, so that it cannot fail again because of this thread.
     const ending =
       (await this.#attempt(subject, 'together', deadline, 1, work)) ??
       (await this.#attempt(subject, 'alone', deadline, attempts - 1, work));

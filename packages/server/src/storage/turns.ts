@@ -1,4 +1,4 @@
-// Turns: work on the same thing in this process waits for its turn instead of failing and being repeated.
+// Turns: work on the same thing in this thread waits for its turn instead of failing and being repeated.
 import { StorageError } from './interface.js';
 
 /** How work takes its turn: together with other such work, or alone. */

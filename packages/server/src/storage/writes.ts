@@ -11,7 +11,7 @@ export type Write = Change & {
 /** What became of a write; undefined if the engine did not say. */
 export type WriteResult = Outcome | StorageError | undefined;
 
-/** Commits batches of writes: a thread, a connection to the thread of another process, or PostgreSQL. */
+/** Commits batches of writes: the writer thread, or PostgreSQL. */
 export interface Committer {
   /** Resolves with the reason if it fails permanently. */
   readonly broken: Promise<StorageError>;

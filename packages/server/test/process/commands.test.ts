@@ -11,7 +11,7 @@ import { create, environment, list, newDatabase, run, startServer } from '../sup
 import { skipFor } from '../support/skip.js';
 import { issueToken, openExistingStorage } from '../support/store.js';
 import { repeatUntil } from '../support/wait.js';
-import { noProc } from '../support/workers.js';
+import { noProc } from '../support/threads.js';
 
 t.test('token create, list, revoke and prune work while the server runs', async (t) => {
   const { file, env } = await newDatabase(t);

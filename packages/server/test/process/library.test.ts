@@ -7,7 +7,7 @@ import { emptyDatabase, noPostgres, temporaryFolder } from '../support/engines.j
 import { startOther, testForeignParts } from '../support/other-service.js';
 import { run, startServer, type ServerProcess } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
-import { Client } from '../support/workers.js';
+import { Client, needsThreads } from '../support/threads.js';
 import { service } from '../../../../examples/library/dist/service.js';
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url));
@@ -40,7 +40,7 @@ t.test('it has nothing of another service in what it shows and stores', async (t
   });
 });
 
-t.test('two workers on SQLite', async (t) => {
+t.test('two threads on SQLite', needsThreads(), async (t) => {
   const { folder, env } = await newStore(t);
   const checked = { code: 0, stderr: '0 errors, 0 warnings.\n' };
   const contract = fileURLToPath(service.contract);
@@ -84,7 +84,7 @@ const read = ({ text }: { text: string }) => JSON.parse(text) as Record<string, 
 
 /** Sends the requests of all tests to servers of one store, to one process after the other. */
 async function useLibrary(t: Test, servers: readonly ServerProcess[], token: string) {
-  // Connections go to the workers of a server in turn.
+  // Connections go to any thread of a server.
   const clients = Array.from({ length: 4 }, () => servers.map((one) => new Client(t, one, token))).flat();
   let sent = 0;
   const call: Call = (method, path, body) => clients[sent++ % clients.length]!.send(method, path, body);

@@ -1,4 +1,4 @@
-// A service that opens, checks and closes something of its own: in every process that answers requests, each within a
+// A service that opens, checks and closes something of its own: in every thread that answers requests, each within a
 // limit of time, and whatever it does, nothing of it is left open, and the store closes last. Real processes, then what
 // needs no process.
 import { spawn } from 'node:child_process';
@@ -16,7 +16,9 @@ import { engines, sharedStorage, temporaryFolder } from '../support/engines.js';
 import { adminOf, create, environment, run, startServer } from '../support/processes.js';
 import { RawConnection } from '../support/raw-connection.js';
 import { startServer as startProcess } from '../support/server-process.js';
+import { skipFor } from '../support/skip.js';
 import { issueToken, scopes } from '../support/store.js';
+import { needsThreads } from '../support/threads.js';
 import { repeatUntil, withResolvers } from '../support/wait.js';
 
 const script = fileURLToPath(new URL('../support/opening-service.js', import.meta.url));
@@ -43,45 +45,46 @@ async function prepare(t: Test, does = '') {
   return { env, tell, journal, fail, start };
 }
 
-t.test(
-  'it is opened once in each process that answers requests, and closed after the last one',
-  async (t) => {
-    for (const WORKERS of ['1', '2']) {
-      const { env, start, journal } = await prepare(t);
-      const server = await start({ WORKERS, OPS_PORT: '0' });
-      const workers = Array.from({ length: Number(WORKERS) }, (_, i) => i + 1);
+/** The numbers of threads, and what tests of each need. */
+const numbers = [
+  ['1', skipFor(undefined)],
+  ['2', needsThreads()],
+] as const;
+
+for (const [WORKERS, options] of numbers)
+  t.test(`it is opened once in each of ${WORKERS}, and closed after the last request`, options, async (t) => {
+    const { env, start, journal } = await prepare(t);
+    const server = await start({ WORKERS, OPS_PORT: '0' });
+    const workers = Array.from({ length: Number(WORKERS) }, (_, i) => i + 1);
+    t.strictSame(
+      (await journal()).sort(),
+      workers.map((worker) => `open ${worker}`),
+    );
+    await server.logged(
+      () => server.log.filter(({ opened }) => opened !== undefined).length === workers.length,
+    );
+    t.equal((await fetch(`${adminOf(server)}/readyz`)).status, 200);
+    const { code } = await run(script, ['token', 'create', 'bob'], env);
+    t.equal(code, 0);
+    t.equal((await journal()).length, workers.length, 'a command opens nothing');
+    const token = await server.createToken('alice');
+    t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200);
+    t.equal(await server.end(), 0);
+    const ends = (await journal()).slice(workers.length);
+    for (const worker of workers) {
       t.strictSame(
-        (await journal()).sort(),
-        workers.map((worker) => `open ${worker}`),
+        ends.filter((line) => line.split(' ')[1] === String(worker)),
+        [`end ${worker}`, `close ${worker}`, `closed ${worker} with 1 plants`],
+        'it can still use the store',
       );
-      await server.logged(
-        () => server.log.filter(({ opened }) => opened !== undefined).length === workers.length,
-      );
-      t.equal((await fetch(`${adminOf(server)}/readyz`)).status, 200);
-      const { code } = await run(script, ['token', 'create', 'bob'], env);
-      t.equal(code, 0);
-      t.equal((await journal()).length, workers.length, 'a command opens nothing');
-      const token = await server.createToken('alice');
-      t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200);
-      t.equal(await server.end(), 0);
-      const ends = (await journal()).slice(workers.length);
-      for (const worker of workers) {
-        t.strictSame(
-          ends.filter((line) => line.split(' ')[1] === String(worker)),
-          [`end ${worker}`, `close ${worker}`, `closed ${worker} with 1 plants`],
-          'it can still use the store',
-        );
-      }
     }
-  },
-);
+  });
 
 t.test('a failure to open is one line, and what was opened is closed', async (t) => {
   const failed = 'plant-store: the service could not be opened:';
   const late = `${failed} open took longer than OPEN_TIMEOUT_SECONDS, 1\n`;
   const cases: [does: string, env: Record<string, string>, stderr: string | RegExp, journal: string[]][] = [
     ['open-throws', {}, `${failed} no database at db.example:; it is down\n`, ['open 1', 'end 1']],
-    ['open-throws', { WORKERS: '2' }, `${failed} no database at db.example:; it is down\n`, []],
     ['open-hangs', { OPEN_TIMEOUT_SECONDS: '1' }, late, ['open 1', 'end 1']],
     [
       'open-dawdles',
@@ -109,82 +112,85 @@ t.test('a failure to open is one line, and what was opened is closed', async (t)
   }
 });
 
-t.test('if one worker cannot open it, the others close what they have opened, or still open', async (t) => {
-  for (const does of ['', 'open-dawdles-1']) {
-    const { env, tell, journal } = await prepare(t, `${does} open-waits-2`);
-    const fail = () => tell(`${does} open-throws-2`);
-    const onLog = ({ msg }: Record<string, unknown>) => {
-      if (msg === 'a worker serves') void fail();
-    };
-    const failed = t.rejects(startProcess({ script, env: { ...env, WORKERS: '2' }, onLog }), {
-      message: /ended before it was ready\nplant-store: the service could not be opened: .*it is down$/,
-    });
-    if (does !== '') {
+t.test(
+  'if one thread cannot open it, the others close what they have opened, or still open',
+  needsThreads(),
+  async (t) => {
+    for (const does of ['', 'open-dawdles-1']) {
+      const { env, tell, journal } = await prepare(t, `${does} open-waits-2`);
+      const fail = () => tell(`${does} open-throws-2`);
+      const failed = t.rejects(startProcess({ script, env: { ...env, WORKERS: '2' } }), {
+        message: /ended before it was ready\nplant-store: the service could not be opened: .*it is down$/,
+      });
       await repeatUntil(async () => (await journal()).length === 2);
       await fail();
+      await failed;
+      const first = (await journal()).filter((line) => line.includes(' 1'));
+      t.strictSame(first, ['open 1', 'end 1', 'close 1', 'closed 1 with 0 plants'], does);
     }
-    await failed;
-    const first = (await journal()).filter((line) => line.includes(' 1'));
-    t.strictSame(first, ['open 1', 'end 1', 'close 1', 'closed 1 with 0 plants'], does);
-  }
-});
-
-t.test('a signal that arrives while it opens ends it, and what it still opens is closed', async (t) => {
-  const closed = ['open', 'end', 'close', 'closed'];
-  for (const [does, WORKERS, signal, events] of [
-    ['open-dawdles', '1', 'SIGTERM', closed],
-    ['open-dawdles', '2', 'SIGINT', closed],
-    ['open-gives-up', '1', 'SIGINT', ['open', 'end']],
-    ['open-gives-up', '2', 'SIGTERM', ['open', 'end']],
-    ['open-hangs', '1', 'SIGTERM', ['open', 'end']],
-    ['open-hangs', '2', 'SIGTERM', ['open', 'end']],
-    ['open-dawdles close-hangs', '2', 'SIGTERM', ['open', 'end', 'close']],
-    ['open-signals', '1', undefined, closed],
-    ['open-signals-2 open-dawdles-1', '2', undefined, closed],
-  ] as const) {
-    const { env, journal } = await prepare(t, does);
-    const child = spawn(process.execPath, [script], {
-      env: environment({ PORT: '0', SHUTDOWN_SECONDS: '1', ...env, WORKERS }),
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    t.teardown(() => child.kill('SIGKILL'));
-    const ended = once(child, 'exit');
-    const errors = text(child.stderr);
-    if (signal !== undefined) {
-      await repeatUntil(async () => (await journal()).length === Number(WORKERS));
-      child.kill(signal);
-    }
-    t.strictSame([await ended, await errors], [[0, null], ''], `${does} ${WORKERS}`);
-    const lines = (await journal()).map((line) => line.split(' '));
-    for (const worker of new Set(lines.map(([, worker]) => worker))) {
-      const its = lines.filter(([, of]) => of === worker).map(([what]) => what);
-      t.strictSame(its, events, `${does} ${worker}`);
-    }
-  }
-});
-
-t.test(
-  'readiness follows its check, and one that never settles keeps no later one from being made',
-  async (t) => {
-    const { tell, start } = await prepare(t);
-    const server = await start({ WORKERS: '2', OPS_PORT: '0' });
-    const status = async (words: string) => {
-      await tell(words);
-      return (await fetch(`${adminOf(server)}/readyz`)).status;
-    };
-    t.equal(await status('check-hangs-1'), 200, 'half of the workers are enough');
-    t.equal(await status('check-fails-1 check-hangs-2'), 503);
-    t.equal(await status('check-hangs'), 503);
-    t.equal(await status('check-fails'), 503);
-    t.equal(await status(''), 200);
-    // The admin listener does not wait as long for a slow machine.
-    t.match(server.log.flatMap(({ msg, reason }) => (msg === 'not ready' ? reason : [])).slice(-2), [
-      /no response within (1500|2000) ms$/,
-      'the service: the database is gone',
-    ]);
-    t.equal(await server.end(), 0);
   },
 );
+
+const closed = ['open', 'end', 'close', 'closed'];
+for (const [does, WORKERS, signal, events] of [
+  ['open-dawdles', '1', 'SIGTERM', closed],
+  ['open-dawdles', '2', 'SIGINT', closed],
+  ['open-gives-up', '1', 'SIGINT', ['open', 'end']],
+  ['open-gives-up', '2', 'SIGTERM', ['open', 'end']],
+  ['open-hangs', '1', 'SIGTERM', ['open', 'end']],
+  ['open-hangs', '2', 'SIGTERM', ['open', 'end']],
+  ['open-dawdles close-hangs', '2', 'SIGTERM', ['open', 'end', 'close']],
+  ['open-signals', '1', undefined, closed],
+  ['open-signals-2 open-dawdles-1', '2', undefined, closed],
+] as const)
+  t.test(
+    `a signal while each of ${WORKERS} opens (${does}) ends it, and what it still opens is closed`,
+    WORKERS === '1' ? skipFor(undefined) : needsThreads(),
+    async (t) => {
+      const { env, journal } = await prepare(t, does);
+      const child = spawn(process.execPath, [script], {
+        env: environment({ PORT: '0', SHUTDOWN_SECONDS: '1', ...env, WORKERS }),
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      t.teardown(() => child.kill('SIGKILL'));
+      const ended = once(child, 'exit');
+      const errors = text(child.stderr);
+      if (signal !== undefined) {
+        await repeatUntil(async () => (await journal()).length === Number(WORKERS));
+        child.kill(signal);
+      }
+      t.strictSame([await ended, await errors], [[0, null], '']);
+      const lines = (await journal()).map((line) => line.split(' '));
+      for (const worker of new Set(lines.map(([, worker]) => worker))) {
+        const its = lines.filter(([, of]) => of === worker).map(([what]) => what);
+        t.strictSame(its, events, String(worker));
+      }
+    },
+  );
+
+for (const [WORKERS, options] of numbers)
+  t.test(
+    `readiness follows its check in each of ${WORKERS}, also after one that never settles`,
+    options,
+    async (t) => {
+      const { tell, start } = await prepare(t);
+      const server = await start({ WORKERS, OPS_PORT: '0' });
+      const status = async (words: string) => {
+        await tell(words);
+        return (await fetch(`${adminOf(server)}/readyz`)).status;
+      };
+      t.equal(await status('check-hangs-2'), WORKERS === '2' ? 503 : 200);
+      t.equal(await status('check-hangs'), 503);
+      t.equal(await status('check-fails-1'), 503);
+      t.equal(await status(''), 200);
+      // The admin listener does not wait as long for a slow machine.
+      t.match(server.log.flatMap(({ msg, reason }) => (msg === 'not ready' ? reason : [])).slice(-2), [
+        /no response within (1500|2000) ms$/,
+        'the service: the database is gone',
+      ]);
+      t.equal(await server.end(), 0);
+    },
+  );
 
 t.test('whatever its close does, the process ends in time, and the store is closed', async (t) => {
   for (const [does, msg] of [

@@ -36,7 +36,7 @@ const databases = {
   PostgreSQL: { skip: skipFor(noPostgres), url: () => emptyDatabase(t) },
 };
 for (const [engine, { skip, url: urlOf }] of Object.entries(databases)) {
-  t.test(`a report over all callers, from two workers: ${engine}`, skip, async (t) => {
+  t.test(`a report over all callers, from two threads: ${engine}`, skip, async (t) => {
     const url = await urlOf();
     const opened: Awaited<ReturnType<typeof openSales>>[] = [];
     const open: Service['open'] = async (context) => {
@@ -44,29 +44,29 @@ for (const [engine, { skip, url: urlOf }] of Object.entries(databases)) {
       opened.push(sales);
       return sales;
     };
-    const workers = await Promise.all([
+    const threads = await Promise.all([
       openTestService({ ...service, open }),
       openTestService({ ...service, open }),
     ]);
-    for (const [i, worker] of workers.entries()) {
+    for (const [i, thread] of threads.entries()) {
       for (const cents of [100, 250]) {
         const body = {
           id: `00000000-0000-4000-8000-00000000${i}${cents}`,
           product: cents === 100 ? 'seeds' : 'pots',
           cents,
         };
-        const token = await worker.issueToken({ subject: `seller ${i}` });
+        const token = await thread.issueToken({ subject: `seller ${i}` });
         for (let attempt = 0; attempt < 2; attempt++)
-          t.equal((await worker.request('POST', '/sales', { token, body })).status, 204);
+          t.equal((await thread.request('POST', '/sales', { token, body })).status, 204);
       }
     }
-    for (const worker of workers)
-      t.strictSame((await worker.request('GET', '/reports/sales')).json, [
+    for (const thread of threads)
+      t.strictSame((await thread.request('GET', '/reports/sales')).json, [
         { product: 'pots', sellers: 2, cents: 500 },
         { product: 'seeds', sellers: 2, cents: 200 },
       ]);
     for (const { check } of opened) await t.resolves(check());
-    for (const worker of workers) await worker.close();
+    for (const thread of threads) await thread.close();
     for (const { check } of opened) await t.rejects(check(), 'it is closed with the service');
   });
 }

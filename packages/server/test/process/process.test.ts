@@ -1,13 +1,11 @@
 // The processes from dist: the first start; a crash at any moment loses no acknowledged write; and the log is complete, and
-// can never stop the service, not with a reader that stalls while workers die and start, nor when another program changes
-// a pipe that it shares, nor by what Node.js prints to standard error.
+// can never stop the service, not with a reader that stalls, nor when another program changes a pipe that it shares, nor by what Node.js prints to standard error.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, constants, openSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import getPort from 'get-port';
 import t, { type Test } from 'tap';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
@@ -16,13 +14,12 @@ import {
   list,
   logMuch,
   newDatabase,
-  samples,
   startServer,
   type ServerProcess,
 } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
-import { childrenOf, startWorkers } from '../support/workers.js';
+import { needsThreads } from '../support/threads.js';
 
 t.test('the first start creates the store and shows a working token once', async (t) => {
   const { file, env } = await newDatabase(t);
@@ -119,79 +116,58 @@ async function stalledPipe(t: Test): Promise<number> {
 /** Starts a program that has the pipe as its standard output, which makes the open file blocking. */
 const share = (pipe: number) => spawnSync('true', { stdio: ['ignore', pipe, 'ignore'] });
 
-/** Kills a worker, and waits until another one serves. */
-async function replaceOne(admin: string, supervisor: number): Promise<void> {
-  const [victim = 0] = childrenOf(supervisor);
-  process.kill(victim, 'SIGKILL');
-  await repeatUntil(async () => {
-    const known = samples(await (await fetch(`${admin}/metrics`)).text());
-    return known['plant_store_worker_restarts_total'] === 1 && known['plant_store_workers'] === 2;
-  });
-}
+for (const [WORKERS, options] of [
+  ['1', linux()],
+  ['2', needsThreads()],
+] as const) {
+  t.test(
+    `with a stalled reader, a socket, every line of ${WORKERS} is whole or counted`,
+    options,
+    async (t) => {
+      const server = await startServer(t, { env: { WORKERS } });
+      server.child.stdout?.pause();
+      const requests = (await logMuch(server)) + (await logMuch(server));
+      t.equal((await fetch(`${server.origin}/openapi.json`)).status, 200);
+      server.child.stdout?.resume();
+      const count = (key: string) =>
+        server.log.reduce((sum, { [key]: value }) => sum + (typeof value === 'number' ? value : 0), 0);
+      t.equal(await server.end(), 0);
+      const logged = server.log.filter(({ msg }) => msg === 'request').length;
+      t.equal(logged + count('lines'), requests + 1, 'it is logged once or counted');
+      t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
+    },
+  );
 
-t.test('with a stalled reader, a worker that dies and is replaced stops no process', linux(), async (t) => {
-  const OPS_PORT = String(await getPort());
-  const admin = `http://127.0.0.1:${OPS_PORT}`;
-  t.test('standard output is a socket', async (t) => {
-    const server = await startWorkers(t, { OPS_PORT });
-    server.child.stdout?.pause();
-    await logMuch(server);
-    await replaceOne(admin, server.child.pid!);
-    const requests = 2 * (await logMuch(server));
-    t.equal((await fetch(`${admin}/livez`)).status, 200);
-    server.child.stdout?.resume();
-    const count = (key: string) =>
-      server.log.reduce((sum, { [key]: value }) => sum + (typeof value === 'number' ? value : 0), 0);
-    t.equal(await server.end(), 0);
-    const logged = server.log.filter(({ msg }) => msg === 'request').length;
-    t.ok(logged + count('lines') <= requests + 10, 'every line is whole, and is logged once or counted');
-    t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
-  });
-  t.test('standard output is a pipe', async (t) => {
+  t.test(`a stalled pipe stops no thread of ${WORKERS}, nor the exit`, options, async (t) => {
     const output = await stalledPipe(t);
-    const server = await startServer(t, { env: { WORKERS: '2', OPS_PORT }, output });
+    const server = await startServer(t, { env: { WORKERS }, output });
     await logMuch(server);
-    await replaceOne(admin, server.child.pid!);
     share(output);
     await logMuch(server);
-    t.equal((await fetch(`${admin}/livez`)).status, 200);
-    t.equal(await server.end(), 0, 'nor does it delay the exit');
-  });
-});
-
-t.test('a program that shares the pipe of the log cannot stop the server', linux(), async (t) => {
-  const output = await stalledPipe(t);
-  const server = await startServer(t, { output });
-  share(output);
-  await logMuch(server);
-  share(output);
-  await logMuch(server);
-  t.equal(await server.end(), 0);
-});
-
-/** Prints many warnings when the test asks for it. */
-const warnings = `data:text/javascript,process.on('SIGUSR2', () => {
-  for (let i = 0; i < 2000; i++) process.emitWarning('w'.repeat(1000));
-})`;
-
-for (const WORKERS of ['1', '2']) {
-  t.test(`a stalled reader of standard error stops no process, of ${WORKERS}`, linux(), async (t) => {
-    const server = await startServer(t, { env: { WORKERS }, nodeArgs: ['--import', warnings] });
-    server.child.stderr?.pause();
-    for (const pid of [server.child.pid!, ...childrenOf(server.child.pid!)]) process.kill(pid, 'SIGUSR2');
-    await logMuch(server);
-    server.child.stderr?.resume();
     t.equal(await server.end(), 0);
-    t.match(server.stderr(), 'Warning: www');
   });
 }
 
-t.test('what a worker prints besides its log reaches standard error', linux(), async (t) => {
-  const print = `data:text/javascript,process.on('SIGUSR2', () => console.log('printed by', process.pid))`;
-  const server = await startServer(t, { env: { WORKERS: '2' }, nodeArgs: ['--import', print] });
-  const workers = childrenOf(server.child.pid!);
-  t.equal(workers.length, 2);
-  for (const pid of workers) process.kill(pid, 'SIGUSR2');
-  await repeatUntil(() => workers.every((pid) => server.stderr().includes(`printed by ${pid}\n`)));
-  t.equal(await server.end(), 0);
-});
+/** What Node.js imports so that many warnings and a line are printed, where a condition holds. */
+const printing = (condition: string, line: string) =>
+  `data:text/javascript,${encodeURIComponent(`import { workerData } from 'node:worker_threads';
+    if (${condition}) setTimeout(() => {
+      for (let i = 0; i < 2000; i++) process.emitWarning('w'.repeat(1000));
+      ${line}
+    }, 100);`)}`;
+
+for (const [WORKERS, options, condition, line, lines] of [
+  ['1', linux(), 'workerData === null', "console.error('printed')", 1],
+  // What a thread prints to standard output must not get between the lines of the log.
+  ['2', needsThreads(), 'workerData?.thread', "console.log('printed')", 2],
+] as const)
+  t.test(`what is printed beside the log of ${WORKERS} does not wait for its reader`, options, async (t) => {
+    const nodeArgs = ['--import', printing(condition, line)];
+    const server = await startServer(t, { env: { WORKERS }, nodeArgs });
+    server.child.stderr?.pause();
+    await logMuch(server);
+    server.child.stderr?.resume();
+    await repeatUntil(() => server.stderr().match(/^printed$/gm)?.length === lines);
+    t.match(server.stderr(), 'Warning: www');
+    t.equal(await server.end(), 0);
+  });

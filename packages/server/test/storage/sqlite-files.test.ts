@@ -1,8 +1,6 @@
-// The files of a SQLite store with several processes: whatever is moved, deleted or put back, no acknowledged write is
-// lost, and no worker creates a file. A store has one server. What is not the service's own is never removed. What
-// arrives at the writer's socket and is no batch closes its connection alone.
+// The files of a SQLite store: whatever is moved, deleted or put back, no acknowledged write is lost, and no thread
+// creates a file. A store has one server.
 import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import {
   copyFile,
@@ -16,20 +14,18 @@ import {
   symlink,
   writeFile,
 } from 'node:fs/promises';
-import { connect, createServer, type Socket } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
 import t, { type Test } from 'tap';
 import { readTrace, traceOptions } from '../../../../scripts/lib/file-trace.js';
 import { readImage, ReplayedDisk, writeImage } from '../../../../scripts/lib/replayed-disk.js';
 import { commitsBefore, temporaryFolder } from '../support/engines.js';
-import { adminOf, create, list, run, startServer } from '../support/processes.js';
+import { adminOf, list, run, startServer } from '../support/processes.js';
 import { lacks, skipFor } from '../support/skip.js';
-import { openExistingStorage, openStorage, type OpenStorage } from '../support/store.js';
-import { repeatUntil } from '../support/wait.js';
-import { allEnd, startWorkers, workersOf } from '../support/workers.js';
+import { openExistingStorage, openStorage, type Storage } from '../support/store.js';
+import { clientsOf, needsThreads, startThreads } from '../support/threads.js';
 import { startWriter } from '../support/writer-process.js';
 import { service } from '../../../../dist/service.js';
 import { backUp } from '../../dist/storage/sqlite/backup.js';
@@ -53,62 +49,61 @@ async function twoFolders(t: Test) {
   return { folder, away, file: join(folder, 'plants.db'), url: `file:${join(folder, 'plants.db')}` };
 }
 
-/** The path of a file of the store in the folder of its writer. */
-const linkIn = (folder: string, name: string) => join(folder, name.replace('plants.', ''));
-
 /** What a folder has beside the files of the store, and the lock, which stays. */
 const others = async (folder: string) =>
   (await readdir(folder)).filter((name) => ![...names, 'plants.db-lock'].includes(name));
 
-const count = async (storage: OpenStorage) => (await storage.plants.list('s', { limit: 500 })).count;
+const count = async (storage: Storage) => (await storage.plants.list('s', { limit: 500 })).count;
 
-t.test('a service of several processes survives moves of its files, while its workers die', async (t) => {
+t.test('a service of several threads writes only while its files are in place', needsThreads(), async (t) => {
   const { folder, away, url } = await twoFolders(t);
-  const temporary = await temporaryFolder(t);
-  const env = { DATABASE_URL: url, TMPDIR: temporary, OPS_PORT: '0' };
-  const server = await startWorkers(t, env);
+  const env = { DATABASE_URL: url, OPS_PORT: '0' };
+  const server = await startThreads(t, env);
   const token = await server.createToken('alice');
+  const clients = await clientsOf(t, server, token);
   const admin = adminOf(server);
   const readiness = async () => (await fetch(`${admin}/readyz`)).status;
   const acknowledged: string[] = [];
   let next = 0;
+  /** The status of a create in each thread. */
   const write = async () => {
-    const name = String(next++);
-    const response = await create(server, token, JSON.stringify({ id: Number(name), name }));
-    await response.arrayBuffer();
-    if (response.status === 200) acknowledged.push(name);
-    return response.status;
+    const statuses = [];
+    for (const client of clients) {
+      const name = String(next++);
+      const { status } = await client.send('POST', '/plants', JSON.stringify({ id: Number(name), name }));
+      if (status === 200) acknowledged.push(name);
+      statuses.push(status);
+    }
+    return statuses;
   };
-  const stored = async (from: typeof server) =>
-    ((await (await list(from, token)).json()) as { name: string }[]).map(({ name }) => name);
-  for (let i = 0; i < 20; i++) t.equal(await write(), 200);
+  const stored = async (list: () => Promise<string>) =>
+    (JSON.parse(await list()) as { name: string }[]).map(({ name }) => name);
+  for (let i = 0; i < 10; i++) t.strictSame(await write(), [200, 200]);
   // Beside a log without its database, SQLite would create an empty one, and delete the log.
-  for (const moved of [['plants.db'], names, ['plants.db-wal']]) {
+  for (const moved of [['plants.db'], names, ['plants.db-wal'], ['plants.db-lock']]) {
     await move(folder, away, moved);
-    t.equal(await write(), 503);
+    t.strictSame(await write(), [503, 503]);
     t.equal(await readiness(), 503);
-    const started = workersOf(server).length;
-    process.kill(workersOf(server).at(-1)!, 'SIGKILL');
-    await repeatUntil(() => workersOf(server).length > started, readiness);
     t.strictSame(
-      (await readdir(folder)).filter((name) => names.includes(name)).sort(),
-      names.filter((name) => !moved.includes(name)).sort(),
-      'the new worker makes no file',
+      (await readdir(folder)).sort(),
+      [...names, 'plants.db-lock'].filter((name) => !moved.includes(name)).sort(),
+      'no thread makes a file',
     );
-    for (let i = 0; i < 4; i++)
-      t.strictSame(await stored(server), acknowledged, 'and reads those of the writer');
-    t.equal(await write(), 503);
+    for (const client of clients)
+      t.strictSame(
+        await stored(async () => (await client.send('GET', '/plants')).text),
+        acknowledged,
+        'and all read what is stored',
+      );
     await move(away, folder, moved);
-    t.equal(await write(), 200, 'once they are back, the service writes');
+    t.strictSame(await write(), [200, 200], 'once they are back, the service writes');
     t.equal(await readiness(), 200);
   }
-  t.strictSame(await readdir(temporary), [], 'it needs no folder for temporary files');
   await server.end('SIGKILL');
-  await allEnd(workersOf(server));
   const again = await startServer(t, { env });
-  t.strictSame(await stored({ ...server, ...again }), acknowledged);
+  t.strictSame(await stored(async () => (await list(again, token)).text()), acknowledged);
   t.equal(await again.end(), 0);
-  t.strictSame(await others(folder), [], 'and nothing is left of the processes that were killed');
+  t.strictSame(await others(folder), [], 'and nothing is left of the process that was killed');
 });
 
 /** Moves files of a store away, and returns how that is undone. */
@@ -133,142 +128,107 @@ const accidents: Record<string, (folder: string, away: string) => Promise<() => 
     await writeFile(join(folder, 'plants.db'), '');
     return undo;
   },
-  'all is deleted': async (folder) => {
-    const [shared = ''] = await others(folder);
+  'all is deleted': async (folder, away) => {
+    for (const name of names) await link(join(folder, name), join(away, name));
     for (const name of names) await rm(join(folder, name));
-    return async () => {
-      for (const name of names) await link(linkIn(join(folder, shared), name), join(folder, name));
-    };
+    return () => move(away, folder);
   },
+  'the lock is moved': moves('plants.db-lock'),
 };
 
 for (const [accident, cause] of Object.entries(accidents)) {
-  t.test(`a worker that starts when ${accident} changes nothing, and reads what is there`, async (t) => {
-    const { folder, away, url } = await twoFolders(t);
-    const writer = await startWriter(t, url);
-    const early = await writer.open();
-    t.equal(await early.plants.create('s', 1n, { name: 'a' }), 'created');
-    const undo = await cause(folder, away);
-    const contents = async () =>
-      Promise.all(
-        (await readdir(folder)).map(async (name) => {
-          const { ino, size } = await stat(join(folder, name));
-          return { name, ino, size };
-        }),
-      );
-    const before = await contents();
-    const late = await writer.open();
-    t.equal(await count(late), 1);
-    const refused = { failure: 'unavailable', message: /plants\.db(-wal|-shm)? was deleted or replaced/ };
-    for (const worker of [early, late])
-      await t.rejects(worker.plants.create('s', 2n, { name: 'b' }), refused, 'nothing is acknowledged');
-    await t.rejects(late.tokens.prune(0), /readonly/, 'it does not write tokens either');
-    await late.close();
-    t.strictSame(await contents(), before);
-    await undo();
-    t.equal(await early.plants.create('s', 2n, { name: 'b' }), 'created');
-    t.equal(await (await writer.open()).plants.create('s', 3n, { name: 'c' }), 'created');
-    await writer.kill();
-    const again = await startWriter(t, url);
-    t.equal(await count(await again.open()), 3);
-    await again.close();
-    t.strictSame(await others(folder), []);
-  });
+  t.test(
+    `when ${accident}, nothing is acknowledged, and no further thread starts or makes a file`,
+    async (t) => {
+      const { folder, away, url } = await twoFolders(t);
+      const main = await openStorage(url);
+      t.teardown(() => main.close());
+      const early = await main.another();
+      t.equal(await early.plants.create('s', 1n, { name: 'a' }), 'created');
+      const undo = await cause(folder, away);
+      const contents = async () =>
+        Promise.all(
+          (await readdir(folder)).map(async (name) => {
+            const { ino, size } = await stat(join(folder, name));
+            return { name, ino, size };
+          }),
+        );
+      const before = await contents();
+      const refused = {
+        failure: 'unavailable',
+        message: /plants\.db(-wal|-shm|-lock)? was deleted or replaced/,
+      };
+      await t.rejects(main.another(), refused);
+      for (const storage of [main, early])
+        await t.rejects(storage.plants.create('s', 2n, { name: 'b' }), refused, 'nothing is acknowledged');
+      t.equal(await count(early), 1, 'what is stored is read');
+      await t.rejects(early.tokens.prune(0), /readonly/, 'a thread does not write by itself');
+      t.strictSame(await contents(), before);
+      await undo();
+      t.equal(await early.plants.create('s', 2n, { name: 'b' }), 'created');
+      const late = await main.another();
+      t.equal(await late.plants.create('s', 3n, { name: 'c' }), 'created');
+      for (const storage of [early, late, main]) await storage.close();
+      await opensWith(t, { folder, url }, 3);
+    },
+  );
 }
 
-t.test('the last worker to close leaves the log to the writer', async (t) => {
-  const { folder, url } = await twoFolders(t);
-  const writer = await startWriter(t, url);
-  const worker = await writer.open();
-  t.equal(await worker.plants.create('s', 1n, { name: 'a' }), 'created');
-  await writer.kill();
-  const { size } = await stat(join(folder, 'plants.db-wal'));
-  await worker.close();
-  t.equal((await stat(join(folder, 'plants.db-wal'))).size, size);
-  const again = await startWriter(t, url);
-  t.equal(await count(await again.open()), 1);
-  await again.close();
+t.test('a thread knows whether it can write', async (t) => {
+  const main = await openStorage(await newUrl(t));
+  const [closing, losing] = [await main.another(), await main.another()];
+  const lost = closing.broken.then(() => 'lost');
+  await closing.close();
+  t.equal(await Promise.race([lost, new Promise((resolve) => setImmediate(resolve, 'closed'))]), 'closed');
+  await losing.check();
+  t.equal(await losing.plants.create('s', 1n, { name: 'a' }), 'created');
+  await main.close();
+  const unavailable = {
+    name: 'StorageError',
+    failure: 'unavailable',
+    message: 'SQLite: the writer has exited',
+  };
+  t.match(await losing.broken, unavailable);
+  await t.rejects(losing.plants.create('s', 2n, { name: 'b' }), unavailable);
+  t.equal(await count(losing), 1, 'it can still read');
+  await losing.close();
 });
 
-t.test(
-  'files that were deleted survive the end of the service, and no empty store takes their place',
-  async (t) => {
-    const { folder, url } = await twoFolders(t);
-    const writer = await startWriter(t, url);
-    const worker = await writer.open();
-    t.equal(await worker.plants.create('s', 1n, { name: 'a' }), 'created');
-    for (const name of names) await rm(join(folder, name));
-    await worker.close();
-    await writer.close();
-    const kept = dirname(writer.address);
-    const database = join(folder, 'plants.db');
-    await t.rejects(openStorage(url), {
-      name: 'StorageError',
-      message: `SQLite, ${database}: ${database} is missing, but not ${join(kept, 'db')}: put it back (db and db-wal in a folder for workers are the database and its log), or move those away to begin an empty store`,
-    });
-    for (const name of names) await rename(linkIn(kept, name), join(folder, name));
-    const storage = await openStorage(url);
-    t.equal(await count(storage), 1);
-    await storage.close();
-    t.strictSame(await others(folder), []);
-  },
-);
-
 t.test('a log whose database is missing is kept, whatever is started', async (t) => {
-  const { folder, away, file, url } = await twoFolders(t);
-  const writer = await startWriter(t, url);
-  const worker = await writer.open();
-  t.equal(await worker.plants.create('s', 1n, { name: 'a' }), 'created');
-  await writer.kill();
-  await worker.close();
-  await rm(dirname(writer.address), { recursive: true });
+  const store = await killedStore(t);
+  const { folder, away, file, url } = store;
   await move(folder, away, ['plants.db']);
   const refused = { message: /plants\.db is missing, but not .*plants\.db-wal: put it back/ };
-  await t.rejects(openStorage(url), refused);
+  await staysClosed(t, store, refused.message);
   await writeFile(file, '');
   await t.rejects(openStorage(url), refused, 'an empty file is not a database');
   const commands = [
     ['backup', join(away, 'copy.db')],
     ['token', 'list'],
   ];
-  const refuse = async () => {
-    for (const args of commands) {
-      const result = await run('cli.js', args, { DATABASE_URL: url });
-      t.match(result, { code: 1, stderr: refused.message }, args.join(' '));
-    }
-  };
-  await refuse();
+  for (const args of commands) {
+    const result = await run('cli.js', args, { DATABASE_URL: url });
+    t.match(result, { code: 1, stderr: refused.message }, args.join(' '));
+  }
   await rm(file);
-  await refuse();
   await move(away, folder, ['plants.db']);
-  const again = await startWriter(t, url);
-  t.equal(await count(await again.open()), 1);
-  await again.close();
+  await opensWith(t, store, 1);
 });
 
-/**
- * A store with one plant whose server was killed: its files, and its folder for workers. No connection of this process
- * has them open.
- */
+/** A store with one plant whose server was killed. No connection of this process has its files open. */
 async function killedStore(t: Test) {
   const folders = await twoFolders(t);
   const writer = await startWriter(t, folders.url);
-  await writer.fill();
   await writer.kill();
-  return { ...folders, left: dirname(writer.address) };
+  return folders;
 }
 
-/** Checks that a store opens with a number of plants, and that nothing is beside it afterwards but what is named. */
-async function opensWith(
-  t: Test,
-  { folder, url }: { folder: string; url: string },
-  plants: number,
-  beside: string[] = [],
-) {
+/** Checks that a store opens with a number of plants, and that nothing is beside it afterwards. */
+async function opensWith(t: Test, { folder, url }: { folder: string; url: string }, plants: number) {
   const storage = await openStorage(url);
   t.equal(await count(storage), plants);
   await storage.close();
-  t.strictSame((await others(folder)).sort(), beside.sort());
+  t.strictSame(await others(folder), []);
 }
 
 /** Checks that neither a server nor a command opens a store, and that nothing changes. */
@@ -282,79 +242,11 @@ async function staysClosed(t: Test, { folder, url }: { folder: string; url: stri
   t.strictSame(await contents(), before);
 }
 
-t.test('folders of others beside a store are left alone, whatever starts and ends', async (t) => {
+t.test('a start that fails leaves what prevents no other start', async (t) => {
   const store = await killedStore(t);
-  const given = {
-    '.plants.db.backup': 'plants.db',
-    '.plants.db.photos': 'writer',
-    '.plants.db.workers-photos': 'db',
-    '.plants.db.workers-0123456789abcdef': 'photo',
-  };
-  for (const [name, file] of Object.entries(given)) {
-    await mkdir(join(store.folder, name));
-    await writeFile(join(store.folder, name, file), 'precious');
-  }
-  await mkdir(join(store.folder, '.plants.db.empty1'));
-  await writeFile(join(store.folder, '.plants.db.a1file'), 'precious');
-  // A person has put a file into a folder of the service.
-  await writeFile(join(store.left, 'photo'), 'precious');
-  const beside = [...Object.keys(given), '.plants.db.empty1', '.plants.db.a1file', basename(store.left)];
-  // A server that starts has its folder before its socket.
-  const starting = join(store.folder, '.plants.db.workers-a123456789abcdef');
-  await mkdir(starting);
-  await link(store.file, join(starting, 'db'));
-  t.match(await run('cli.js', ['token', 'create', 'alice'], { DATABASE_URL: store.url }), { code: 0 });
-  t.strictSame((await readdir(store.left)).sort(), ['db', 'db-shm', 'db-wal', 'photo', 'writer']);
-  t.strictSame(await readdir(starting), ['db'], 'a command removes nothing');
-  await opensWith(t, store, 1, beside);
-  for (const [name, file] of Object.entries(given))
-    t.strictSame(await readdir(join(store.folder, name)), [file]);
-  t.strictSame(await readdir(store.left), ['photo'], 'but of what the service made, nothing is left');
-});
-
-t.test('what a killed server left prevents no start after a command', async (t) => {
-  const store = await killedStore(t);
-  const script = `const { DatabaseSync } = require('@photostructure/sqlite');
-    const database = new DatabaseSync(process.argv[1]);
-    database.exec('PRAGMA journal_mode; PRAGMA wal_checkpoint(TRUNCATE)');
-    database.close()`;
-  t.match(spawnSync(process.execPath, ['-e', script, store.file]), { status: 0 });
-  t.strictSame(await readdir(store.folder), [basename(store.left), 'plants.db', 'plants.db-lock'].sort());
+  const newer = { ...service, migrations: pathToFileURL(join(store.away, 'missing/')) };
+  await t.rejects(openStorageOf(newer, store.url));
   await opensWith(t, store, 1);
-});
-
-t.test(
-  'a start that fails leaves what prevents no other start, beside what a killed server left',
-  async (t) => {
-    const store = await killedStore(t);
-    const newer = { ...service, migrations: pathToFileURL(join(store.away, 'missing/')) };
-    await t.rejects(openStorageOf(newer, store.url));
-    await opensWith(t, store, 1);
-  },
-);
-
-t.test('the last copy of a log is kept and prevents a start', async (t) => {
-  const store = await killedStore(t);
-  await rm(join(store.folder, 'plants.db-wal'));
-  const stray = join(store.left, 'db-wal');
-  await staysClosed(t, store, new RegExp(`${stray} may have the only copy of acknowledged writes`));
-  await rename(stray, join(store.folder, 'plants.db-wal'));
-  await opensWith(t, store, 1);
-});
-
-t.test('the last copy of a database is kept and prevents a start', async (t) => {
-  const store = await killedStore(t);
-  for (const name of names) await rm(join(store.folder, name));
-  const missing = new RegExp(
-    `plants\\.db is missing, but not ${store.left}.db and ${store.left}.db-wal: put it`,
-  );
-  await staysClosed(t, store, missing);
-  const other = join(store.away, 'other.db');
-  await (await openStorage(`file:${other}`)).close();
-  await copyFile(other, store.file);
-  await staysClosed(t, store, new RegExp(`${store.left}.db and .*db-wal may have the only copy`));
-  await rename(store.left, join(store.away, 'left'));
-  await opensWith(t, store, 0);
 });
 
 for (const commit of commitsBefore) {
@@ -390,7 +282,7 @@ for (const commit of commitsBefore) {
         await t.rejects(migrateStorage(service, url), refused);
         t.throws(() => backUp(service, url, join(away, 'copy')), { message: `the copy failed: ${reason}` });
         t.throws(() => runSql(url, 'DELETE FROM plants'), { message: new RegExp(reason) });
-        const { code, stderr } = await run('main.js', [], { DATABASE_URL: url, WORKERS: '2' });
+        const { code, stderr } = await run('main.js', [], { DATABASE_URL: url });
         t.strictSame({ code, stderr }, { code: 1, stderr: `plant-store: SQLite, ${file}: ${reason}\n` });
         t.strictSame(await contents(), before);
       },
@@ -398,20 +290,18 @@ for (const commit of commitsBefore) {
   }
 }
 
-t.test('a store whose log was deleted is not opened without it, even if it had one process', async (t) => {
+t.test('a store whose log was deleted is not opened without it', async (t) => {
   const store = await killedStore(t);
-  await rename(store.left, join(store.away, 'left'));
   await move(store.folder, store.away, ['plants.db-wal']);
   await staysClosed(t, store, /plants\.db-wal is missing, but not its index, .*plants\.db-shm: put it back/);
   await copyFile(store.file, join(store.away, 'plants.db'));
   await move(store.away, store.folder, ['plants.db-wal']);
   await opensWith(t, store, 1);
-  await opensWith(t, { folder: store.away, url: `file:${join(store.away, 'plants.db')}` }, 0, ['left']);
+  await opensWith(t, { folder: store.away, url: `file:${join(store.away, 'plants.db')}` }, 0);
 });
 
-/** The file system's view of a process that has no folder for workers, and a second name of its log. */
-async function loneLog(t: Test, { folder, left, away }: { folder: string; left: string; away: string }) {
-  await rm(left, { recursive: true });
+/** A log, and how to restore it after its deletion, by a second name. */
+async function loneLog({ folder, away }: { folder: string; away: string }) {
   const [log, kept] = [join(folder, 'plants.db-wal'), join(away, 'log')];
   await link(log, kept);
   return { log, restore: () => rename(kept, log) };
@@ -423,11 +313,9 @@ for (const state of ['running', 'killed'] as const) {
     t.test(
       `a log of a ${state} server that is deleted just before ${connection} opens it is missed`,
       async (t) => {
-        const folders = await twoFolders(t);
-        const writer = await startWriter(t, folders.url);
-        await writer.fill();
-        const store = { ...folders, left: dirname(writer.address) };
-        const { log, restore } = await loneLog(t, store);
+        const store = await twoFolders(t);
+        const writer = await startWriter(t, store.url);
+        const { log, restore } = await loneLog(store);
         if (state === 'killed') await writer.kill();
         const message = /plants\.db-wal is (missing|empty), but .*plants\.db-shm.*: put it back/;
         const open = (path: string, readOnly: boolean) => {
@@ -446,11 +334,9 @@ for (const state of ['running', 'killed'] as const) {
 }
 
 t.test('an empty log that another program begins in the place of a deleted one is no log', async (t) => {
-  const folders = await twoFolders(t);
-  const writer = await startWriter(t, folders.url);
-  await writer.fill();
-  const store = { ...folders, left: dirname(writer.address) };
-  const { log, restore } = await loneLog(t, store);
+  const store = await twoFolders(t);
+  const writer = await startWriter(t, store.url);
+  const { log, restore } = await loneLog(store);
   await rm(log);
   const other = new DatabaseSync(store.file);
   try {
@@ -467,11 +353,8 @@ t.test('an empty log that another program begins in the place of a deleted one i
 });
 
 t.test('a log that SQLite deletes while a command opens the store is not missed', async (t) => {
-  const folders = await twoFolders(t);
-  const writer = await startWriter(t, folders.url);
-  await writer.fill();
-  const store = { ...folders, left: dirname(writer.address) };
-  await loneLog(t, store);
+  const store = await twoFolders(t);
+  const writer = await startWriter(t, store.url);
   await writer.kill();
   const close = `const { DatabaseSync } = require('@photostructure/sqlite');
     const database = new DatabaseSync(process.argv[1]);
@@ -503,16 +386,13 @@ t.test(
     disk.compare(store.folder);
     const folder = join(store.away, 'left');
     writeImage(disk.image('names'), store.folder, folder);
-    const left = await readdir(folder);
-    t.ok(left.includes(basename(store.left)));
-    t.notOk(left.includes('plants.db-wal'));
+    t.notOk((await readdir(folder)).includes('plants.db-wal'));
     await opensWith(t, { folder, url: `file:${join(folder, 'plants.db')}` }, 1);
   },
 );
 
 t.test('a store whose path leads nowhere is missing, and none is begun', async (t) => {
   const store = await killedStore(t);
-  await rm(store.left, { recursive: true });
   const root = dirname(store.folder);
   const links = { file: join(root, 'link.db'), folder: join(root, 'folder') };
   await symlink(join('store', 'plants.db'), links.file);
@@ -546,13 +426,12 @@ t.test(
     for (const one of [url, `file:${join(away, 'link.db')}`])
       await t.rejects(openStorage(one), { name: 'StorageError', message: new RegExp(holder) });
     const env = { DATABASE_URL: url, PORT: '0' };
-    t.match(await run('main.js', [], { ...env, WORKERS: '2' }), {
+    t.match(await run('main.js', [], env), {
       code: 1,
       stderr: `plant-store: SQLite, ${file}: ${holder}, or use another store\n`,
     });
     for (const args of [['token', 'create', 'alice'], ['migrate'], ['backup', join(away, 'copy.db')]])
       t.match(await run('cli.js', args, env), { code: 0 }, args.join(' '));
-    t.equal(await (await writer.open()).plants.create('s', 1n, { name: 'a' }), 'created');
     t.equal((await stat(`${file}-lock`)).mode & 0o777, 0o600);
     await writer.kill();
     const storage = await openStorage(url);
@@ -562,19 +441,6 @@ t.test(
     await opensWith(t, { folder, url }, 1);
   },
 );
-
-t.test('a second server does not take the workers of a first one whose lock was deleted', async (t) => {
-  const { folder, url } = await twoFolders(t);
-  const writer = await startWriter(t, url);
-  await rm(join(folder, 'plants.db-lock'));
-  const served = {
-    message: new RegExp(`another server has this store: it serves ${dirname(writer.address)}`),
-  };
-  await t.rejects(openStorage(url), served);
-  t.equal(await (await writer.open()).plants.create('s', 1n, { name: 'a' }), 'created');
-  await writer.close();
-  await opensWith(t, { folder, url }, 1);
-});
 
 const onSmallDisk = skipFor(
   spawnSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()]).status === 0
@@ -633,232 +499,13 @@ t.test('whatever a crash has left of the lock prevents no start', async (t) => {
 });
 
 const newUrl = async (t: Test) => `file:${join(await temporaryFolder(t), 'plants.db')}`;
-const noSocketFile = () => skipFor(process.platform === 'win32' ? 'a named pipe has no path' : undefined);
-
-/** Connects to the writer as a worker does, and resolves when it has sent its greeting. */
-async function connectTo(t: Test, address: string): Promise<Socket> {
-  const socket = connect(address);
-  t.teardown(() => socket.destroy());
-  socket.on('error', () => undefined);
-  await once(socket, 'data');
-  return socket.resume();
-}
-
-/** Resolves when a connection has closed, with or without an error. */
-const closeOf = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
-
-t.test('a line that is not a batch closes its connection, and harms no other', noSocketFile(), async (t) => {
-  const limits = { queueBytes: 100_000, batchBytes: 100_000 };
-  const url = await newUrl(t);
-  const storage = await openStorage(url, limits, {}, { forWorkers: true });
-  t.teardown(() => storage.close());
-  const { writerAddress = '' } = storage;
-  const worker = await openStorage(url, limits, {}, { writerAddress });
-  t.teardown(() => worker.close());
-  const tokenRow = (subject: string | null) =>
-    JSON.stringify({ columns: ['1', subject, '', 0, 1, null], hash: '', pruneAt: 1 });
-  const batch = {
-    isTransaction: false,
-    changes: '0',
-    collections: '0',
-    subjects: 's',
-    ids: '1',
-    texts: '{"name":"a"}',
-    expected: '',
-  };
-  const transaction = { ...batch, isTransaction: true };
-  const lines = {
-    'a transaction without a subject': JSON.stringify({ ...transaction, subjects: undefined }),
-    'a transaction whose columns differ in length': JSON.stringify({ ...transaction, ids: '1\u00002' }),
-    'a transaction with too few texts': JSON.stringify({
-      ...transaction,
-      changes: '00',
-      collections: '00',
-      ids: '1\u00002',
-    }),
-    'a transaction with a condition that holds for several texts': JSON.stringify({
-      ...transaction,
-      changes: '2',
-    }),
-    'a transaction that deletes what is absent': JSON.stringify({ ...transaction, changes: '4', texts: '' }),
-    'a transaction of an unknown collection': JSON.stringify({ ...transaction, collections: '2' }),
-    'a transaction with a token': JSON.stringify({ ...transaction, collections: '1', texts: tokenRow('s') }),
-    'a transaction with an id of 65 bits': JSON.stringify({ ...transaction, ids: '9223372036854775808' }),
-    'what is neither a batch nor a transaction': JSON.stringify({ ...batch, isTransaction: undefined }),
-    'not JSON': 'GET / HTTP/1.1',
-    null: 'null',
-    'a list': '[]',
-    'too few columns': '{"changes":"0","subjects":"s"}',
-    'a column of another type': JSON.stringify({ ...batch, ids: 1 }),
-    'columns that differ in length': JSON.stringify({ ...batch, changes: '00' }),
-    'an unknown condition': JSON.stringify({ ...batch, changes: 'x' }),
-    'a check outside of a transaction': JSON.stringify({ ...batch, changes: '8', texts: '' }),
-    'a check of an empty text': JSON.stringify({ ...batch, changes: '9', texts: '' }),
-    'an unknown collection': JSON.stringify({ ...batch, collections: '2' }),
-    'a token that is no row': JSON.stringify({ ...batch, collections: '1' }),
-    'a token whose text is not JSON': JSON.stringify({ ...batch, collections: '1', texts: 'x' }),
-    'a token with a missing value': JSON.stringify({ ...batch, collections: '1', texts: tokenRow(null) }),
-    'a token of another subject': JSON.stringify({ ...batch, collections: '1', texts: tokenRow('t') }),
-    'a token that is replaced': JSON.stringify({
-      ...batch,
-      collections: '1',
-      changes: '3',
-      texts: tokenRow('s'),
-    }),
-    'an insert of nothing': JSON.stringify({ ...batch, texts: '' }),
-    'a deletion with a text': JSON.stringify({ ...batch, changes: '5' }),
-    'an id that is no number': JSON.stringify({ ...batch, ids: 'x' }),
-    'an id of 65 bits': JSON.stringify({ ...batch, ids: '9223372036854775808' }),
-  };
-  let id = 1n;
-  for (const [name, line] of Object.entries(lines)) {
-    const socket = await connectTo(t, writerAddress);
-    const closed = closeOf(socket);
-    socket.write(`${line}\n`);
-    const created = worker.plants.create('s', ++id, { name: 'a' });
-    await closed;
-    t.equal(await created, 'created', name);
-  }
-  const endless = await connectTo(t, writerAddress);
-  const closed = closeOf(endless);
-  const more = () => {
-    endless.write('x'.repeat(10_000), (error) => {
-      if (!error) more();
-    });
-  };
-  more();
-  await closed;
-  t.equal(await worker.plants.create('s', ++id, { name: 'a' }), 'created', 'a line without an end');
-  const dying = await connectTo(t, writerAddress);
-  dying.end('{"changes":"0","subjects":"s"');
-  await closeOf(dying);
-  t.equal(await worker.plants.create('s', ++id, { name: 'a' }), 'created', 'a line that is cut off');
-  t.equal((await storage.plants.list('s', { limit: 500 })).count, Object.keys(lines).length + 2);
-
-  const tooLarge = worker.plants.create('s', ++id, { name: 'x'.repeat(200_000) });
-  await t.rejects(
-    tooLarge,
-    { name: 'StorageError', failure: 'overloaded' },
-    'a worker does not send what would be refused',
-  );
-  t.equal(await worker.plants.create('s', id + 1n, { name: '"'.repeat(20_000) }), 'created');
-  await worker.check();
-});
-
-/** Passes on what a writer sends, until `interrupt` is called with the connection of the worker. */
-async function startInterrupter(t: Test, address: string, interrupt: (worker: Socket) => void) {
-  const path = join(await temporaryFolder(t), 'writer');
-  const server = createServer((worker) => {
-    const writer = connect(address);
-    for (const socket of [worker, writer]) {
-      t.teardown(() => socket.destroy());
-      socket.on('error', () => undefined);
-    }
-    writer.pipe(worker);
-    worker.once('data', () => {
-      writer.unpipe(worker);
-      interrupt(worker);
-    });
-  });
-  server.listen(path);
-  await once(server, 'listening');
-  t.teardown(() => server.close());
-  return path;
-}
-
-const interruptions: Record<string, (worker: Socket) => void> = {
-  'whose writer is lost': (worker) => worker.destroy(),
-  'that receives what is not JSON': (worker) => worker.write('HTTP/1.1 200 OK\n'),
-  'that receives what is not a reply': (worker) => worker.write('{"result":null}\n'),
-  'that receives an unknown failure': (worker) =>
-    worker.write('{"result":{"failure":"other","message":""}}\n'),
-};
-for (const [what, interrupt] of Object.entries(interruptions)) {
-  t.test(`a worker ${what} knows that it cannot write`, noSocketFile(), async (t) => {
-    const url = await newUrl(t);
-    const writer = await startWriter(t, url);
-    const address = await startInterrupter(t, writer.address, interrupt);
-    const worker = await openStorage(url, {}, {}, { writerAddress: address });
-    t.teardown(() => worker.close());
-    await worker.check();
-    const sent = worker.plants.create('s', 1n, { name: 'a' });
-    await t.rejects(sent, { name: 'StorageError', failure: 'unknown-outcome' });
-    t.match(await worker.broken, {
-      name: 'StorageError',
-      failure: 'unavailable',
-      message: /^the process that writes/,
-    });
-    await t.rejects(worker.check(), { name: 'StorageError', failure: 'unavailable' });
-    await t.rejects(worker.plants.create('s', 2n, { name: 'b' }), {
-      name: 'StorageError',
-      failure: 'unavailable',
-    });
-    t.equal((await worker.plants.list('s', { limit: 1 })).count, 0, 'it can still read');
-  });
-}
-
-t.test('a worker that closes its store has not lost its writer', async (t) => {
-  const writer = await startWriter(t, await newUrl(t));
-  const worker = await writer.open();
-  await worker.close();
-  const lost = worker.broken.then(() => 'lost');
-  t.equal(await Promise.race([lost, new Promise((resolve) => setImmediate(resolve, 'closed'))]), 'closed');
-});
-
-t.test(
-  'a store with a long path has its socket beside it, for this user, until it is closed',
-  noSocketFile(),
-  async (t) => {
-    const folder = join(await temporaryFolder(t), 'x'.repeat(200));
-    await mkdir(folder);
-    const url = `file:${join(folder, 'plants.db')}`;
-    const opened = openStorage(url, {}, {}, { forWorkers: true });
-    if (process.platform !== 'linux') {
-      await t.rejects(opened, { message: /^SQLite: .* path of more than 103 bytes/ });
-      t.strictSame(await others(folder), []);
-      return;
-    }
-    const storage = await opened;
-    const { writerAddress = '' } = storage;
-    const shared = dirname(writerAddress);
-    t.equal(dirname(shared), folder);
-    t.equal((await stat(shared)).mode & 0o777, 0o700);
-    t.ok((await stat(writerAddress)).isSocket());
-    const worker = await openStorage(url, {}, {}, { writerAddress });
-    t.equal(await worker.plants.create('s', 1n, { name: 'a' }), 'created');
-    await worker.close();
-    await storage.close();
-    t.strictSame(await others(folder), []);
-    await t.rejects(openStorage(url, {}, {}, { writerAddress }), {
-      name: 'StorageError',
-      message: /^the process that writes: .*ENOENT/,
-    });
-  },
-);
-
-t.test('a path that is too long for SQLite prevents the start, with one line', noSocketFile(), async (t) => {
+t.test('a path that is too long for SQLite prevents the start, with one line', async (t) => {
   const root = await temporaryFolder(t);
   const folder = join(root, 'x'.repeat(250), 'x'.repeat(500 - root.length - 262));
   await mkdir(folder, { recursive: true });
   const env = { DATABASE_URL: `file:${join(folder, 'plants.db')}`, PORT: '0' };
   t.match(await run('cli.js', ['migrate'], env), { code: 0 });
-  const { code, stderr } = await run('main.js', [], { ...env, WORKERS: '2' });
+  const { code, stderr } = await run('main.js', [], env);
   t.equal(code, 1);
   t.match(stderr, /^plant-store: SQLite, .*\/plants\.db-lock, .*: .*unable to open database file\n$/);
 });
-
-t.test(
-  'a worker that cannot be accepted for lack of descriptors waits, and the writer serves the others',
-  skipFor(lacks('prlimit')),
-  async (t) => {
-    const writer = await startWriter(t, await newUrl(t));
-    const early = await writer.open();
-    const prlimit = (...args: string[]) => spawnSync('prlimit', ['--pid', String(writer.pid), ...args]);
-    const before = String(prlimit('--nofile', '--noheadings', '--output=SOFT').stdout).trim();
-    prlimit('--nofile=8:');
-    const late = writer.open();
-    t.equal(await early.plants.create('s', 1n, { name: 'a' }), 'created');
-    prlimit(`--nofile=${before}:`);
-    t.equal(await (await late).plants.create('s', 2n, { name: 'a' }), 'created');
-  },
-);

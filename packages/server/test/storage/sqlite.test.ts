@@ -20,8 +20,7 @@ import { loadSchema, pendingMigrations } from '../../dist/storage/migrations.js'
 import { identifyFiles } from '../../dist/storage/sqlite/files.js';
 import { openSqlite } from '../../dist/storage/sqlite/storage.js';
 import { SpaceReserve, spaceMeter } from '../../dist/storage/sqlite/free-space.js';
-import { unpackDecision, unpackResults } from '../../dist/storage/sqlite/packed-batches.js';
-import { BatchCommitter, type WriterData } from '../../dist/storage/sqlite/writer-thread.js';
+import { BatchCommitter, type Reply, type WriterData } from '../../dist/storage/sqlite/writer-thread.js';
 import type { Write } from '../../dist/storage/writes.js';
 
 const newFile = async (t: Test) => join(await temporaryFolder(t), 'plants.db');
@@ -314,33 +313,23 @@ async function startCommitter(t: Test, volume: { size: number; free: number }) {
   );
   const commit = (...changes: Pick<Write, 'id' | 'when' | 'text'>[]) => {
     const writes = changes.map((change) => ({ collection: plants, subject: 's', ...change }) as Write);
-    let results: unknown[] = [];
-    committer.add({
-      writes,
-      reply: ({ result }) => {
-        results = unpackResults(result as string).map((one) =>
-          one instanceof StorageError ? one.failure : one,
-        );
-      },
-    });
+    let reply: Reply | undefined;
+    committer.add({ writes }, (given) => (reply = given));
     committer.commit();
-    return results;
+    return reply?.results;
   };
   /** A transaction that requires of each document that it is absent, or has a text, and then changes it. */
   const transact = (...steps: { id: bigint; expected: string | undefined; text?: string | null }[]) => {
-    const key = { collection: plants, subject: 's' };
-    let reply: unknown;
-    committer.add({
-      required: steps.map(({ id, expected }) => ({ ...key, id, expected })),
-      writes: steps.flatMap(({ id, text }) => (text === undefined ? [] : { ...key, id, when: 'any', text })),
-      reply: ({ result }) => (reply = result),
-    });
+    let reply: Reply | undefined;
+    const all = steps.map(({ id, expected = null, text = expected }) => ({
+      collection: plants,
+      id,
+      expected,
+      text,
+    }));
+    committer.add({ subject: 's', steps: all }, (given) => (reply = given));
     committer.commit();
-    try {
-      return unpackDecision(reply as string);
-    } catch (error) {
-      return (error as StorageError).failure;
-    }
+    return reply?.results;
   };
   return { commit, transact, measure, looks: () => looks };
 }
@@ -363,23 +352,23 @@ t.test(
         { id: 1n, when: 'present', text: null },
         { id: 5n, when: 'any', text: null },
       ),
-      ['unavailable', 'unavailable', 'deleted', 'missing'],
+      ['refused', 'refused', 'deleted', 'missing'],
       'it has looked again, after what it had written',
     );
-    t.strictSame(commit(create(4n)), ['unavailable'], 'a batch that is refused as a whole');
-    t.equal(
+    t.strictSame(commit(create(4n)), ['refused'], 'a batch that is refused as a whole');
+    t.strictSame(
       transact({ id: 2n, expected: '{}', text: null }, { id: 4n, expected: undefined, text: '{}' }),
-      'unavailable',
+      ['refused'],
       'a transaction that is refused as a whole',
     );
-    t.equal(
+    t.strictSame(
       transact({ id: 2n, expected: '{}' }, { id: 4n, expected: undefined }),
-      true,
+      ['committed'],
       'nothing of it was made',
     );
-    t.equal(transact({ id: 2n, expected: '{"name":"a"}', text: null }), false);
+    t.strictSame(transact({ id: 2n, expected: '{"name":"a"}', text: null }), ['conflict']);
     volume.free = 65 * MiB;
-    t.strictSame(commit(create(4n)), ['unavailable'], 'the log needs the space');
+    t.strictSame(commit(create(4n)), ['refused'], 'the log needs the space');
     t.strictSame(commit({ id: 3n, when: 'present', text: null }), ['deleted']);
     t.strictSame(commit(create(4n), { id: 2n, when: 'any', text: '"new"' }), ['inserted', 'replaced']);
   },

@@ -14,7 +14,6 @@ import {
   type PlantRepository,
   type Storage,
 } from './store.js';
-import { startWriter } from './writer-process.js';
 import type {
   Page,
   Storage as AnyStorage,
@@ -112,25 +111,24 @@ export const engines: readonly Engine[] = [
     },
   },
   {
-    name: 'sqlite through a supervisor',
+    name: 'sqlite in other threads',
     get options() {
       return skipFor(undefined);
     },
     createUrl: (t) => engines[0]!.createUrl(t),
-    open: openThroughSupervisor,
+    open: openAsThread,
     async openTwice(t, url) {
-      const writer = await startWriter(t, url);
-      return [await writer.open(), await writer.open()];
+      const main = closing(t, await openStorage(url));
+      return [await main.another(), await main.another()];
     },
     async openOther(t, definition) {
-      const url = await engines[0]!.createUrl(t);
-      const writer = await startWriter(t, url, definition);
-      return closing(t, await openAny(definition, url, {}, {}, { writerAddress: writer.address }));
+      const [storage] = await engines[2]!.openOtherTwice(t, definition);
+      return storage;
     },
     async openOtherTwice(t, definition) {
       const url = await engines[0]!.createUrl(t);
-      const { address: writerAddress } = await startWriter(t, url, definition);
-      const open = async () => closing(t, await openAny(definition, url, {}, {}, { writerAddress }));
+      const main = closing(t, await openAny(definition, url));
+      const open = async () => closing(t, await openAny(definition, url, {}, {}, { share: main.share?.() }));
       return [await open(), await open()];
     },
   },
@@ -141,17 +139,17 @@ const chosen = process.env['TEST_ENGINES']?.split(',');
 export const enginesToTest = engines.filter(({ name }) => chosen?.includes(name) ?? true);
 
 /**
- * Opens a store as a worker does: another process has the writer, which ends when the store is closed. What commands do
- * with tokens, a second connection does.
+ * Opens a store as a thread that serves does: another one has the writer, which ends when the store is closed. What
+ * commands do with tokens, a second connection does.
  */
-async function openThroughSupervisor(t: Test, url: string, limits?: Partial<WriteLimits>): Promise<Storage> {
-  const writer = await startWriter(t, url);
-  const storage = await writer.open(limits);
+async function openAsThread(t: Test, url: string, limits?: Partial<WriteLimits>): Promise<Storage> {
+  const main = await openStorage(url);
+  const storage = await main.another(limits);
   const command = await openExistingStorage(url);
   const close = async () => {
     await storage.close();
     await command.close();
-    await writer.close();
+    await main.close();
   };
   t.teardown(close);
   const tokens = withMethods(storage.tokens, {

@@ -2,11 +2,12 @@
 // DOES says, and writes what happens to it into the file JOURNAL.
 import { appendFileSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
+import { DatabaseSync } from '@photostructure/sqlite';
 import { receiveSignals } from '../../dist/process/signals.js';
 
 receiveSignals();
 
-/** What it does, read anew each time: words such as `open-throws` or, for one worker, `check-hangs-2`. */
+/** What it does, read anew each time: words such as `open-throws` or, for one thread, `check-hangs-2`. */
 const does = (/** @type {string} */ what, /** @type {number} */ worker) => {
   const words = readFileSync(process.env['DOES'] ?? '', 'utf8').split(/\s/);
   return words.includes(what) || words.includes(`${what}-${worker}`);
@@ -14,16 +15,28 @@ const does = (/** @type {string} */ what, /** @type {number} */ worker) => {
 const note = (/** @type {string} */ what) => {
   appendFileSync(process.env['JOURNAL'] ?? '', `${what}\n`);
 };
+/** Fails as it is told, while it serves. @param {number} worker */
+function fail(worker) {
+  if (does('throws', worker)) throw new Error('a defect');
+  if (does('exits', worker)) process.exit(7);
+  if (does('exhausts', worker))
+    for (const all = []; ;) all.push(Array.from({ length: 1_000_000 }, (_, i) => ({ i })));
+  // A statement without an end.
+  if (does('holds', worker)) {
+    note(`holds ${worker}`);
+    new DatabaseSync(':memory:').exec(
+      'WITH RECURSIVE counted (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM counted) SELECT count(*) FROM counted',
+    );
+  }
+}
 const never = () => new Promise(() => undefined);
 
-const [{ startProcess }, { runServiceCommand }, { workerVariable }, { service: plantStore }, { plants }] =
-  await Promise.all([
-    import('../../dist/process/start.js'),
-    import('../../dist/process/commands.js'),
-    import('../../dist/process/worker-messages.js'),
-    import('../../../../dist/service.js'),
-    import('../../../../dist/plants/repository.js'),
-  ]);
+const [{ startProcess }, { runServiceCommand }, { service: plantStore }, { plants }] = await Promise.all([
+  import('../../dist/process/start.js'),
+  import('../../dist/process/commands.js'),
+  import('../../../../dist/service.js'),
+  import('../../../../dist/plants/repository.js'),
+]);
 
 /** @type {import('../../dist/definition.js').Service} */
 const service = {
@@ -43,10 +56,15 @@ const service = {
     if (does('open-dawdles', worker)) await new Promise((resolve) => (signal.onabort = resolve));
     if (does('open-gives-up', worker)) await pause(2 ** 30, undefined, { signal });
     // The signal arrives when it is open, but does not serve yet.
-    if (does('open-signals', worker))
-      process.kill(process.env[workerVariable] === undefined ? process.pid : process.ppid, 'SIGTERM');
+    if (does('open-signals', worker)) process.kill(process.pid, 'SIGTERM');
     log.info({ opened: worker }, 'the service is open');
     const { handlers } = await plantStore.open(context);
+    const failing = setInterval(() => {
+      fail(worker);
+    }, 10);
+    signal.addEventListener('abort', () => {
+      clearInterval(failing);
+    });
     return {
       handlers: does('open-forgets', worker) ? {} : handlers,
       check: async () => {

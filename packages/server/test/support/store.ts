@@ -13,6 +13,7 @@ import * as accessToken from '../../dist/storage/access-token.js';
 import { PlantRepository as Repository, plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
 import { loadSchema, type Migration } from '../../dist/storage/migrations.js';
+import type { WriteLimits } from '../../dist/storage/group-commit.js';
 import * as open from '../../dist/storage/open.js';
 
 // Imported where it is used, since few tests need it.
@@ -24,8 +25,12 @@ export type PlantRepository = Pick<Repository, Exclude<keyof Repository, 'delete
 };
 /** A store of the Plant Store. */
 export type Storage = AnyStorage & { readonly plants: PlantRepository };
-/** A store that may have the writer of others. */
-export type OpenStorage = open.OpenStorage & Storage;
+/** A store that threads can share. */
+export type OpenStorage = open.OpenStorage &
+  Storage & {
+    /** Opens the store as another thread does, but in this one. It must be closed before the first. */
+    readonly another: (writes?: Partial<WriteLimits>) => Promise<Storage>;
+  };
 
 /** All scopes of the Plant Store. */
 export const { scopes } = service;
@@ -39,7 +44,10 @@ type Tail<F> = F extends (first: never, ...rest: infer Rest) => unknown ? Rest :
 
 /** Opens a store, as the server does. */
 export async function openStorage(...options: Tail<typeof open.openStorage>): Promise<OpenStorage> {
-  return withPlants(await open.openStorage(service, ...options));
+  const storage = await open.openStorage(service, ...options);
+  const another = async (writes?: Partial<WriteLimits>) =>
+    withPlants(await open.openStorage(service, options[0], writes, {}, { share: storage.share?.() }));
+  return Object.assign(withPlants(storage), { another });
 }
 
 /** Opens a store, as the commands do. */

@@ -11,9 +11,8 @@ export const rejectionReasons = [
   'timeout',
   'connect_method',
   'tls_handshake',
-  // Connections that are closed at once, or while they wait for a worker.
+  // Connections that are closed at once.
   'connection_limit',
-  'no_worker',
 ] as const;
 
 export type RejectionReason = (typeof rejectionReasons)[number];

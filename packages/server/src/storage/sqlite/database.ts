@@ -52,9 +52,9 @@ function checkVersion(): void {
 /**
  * Closes a connection. It stays open until its statements are garbage collected, so this runs the checkpoint of its close
  * now. First PASSIVE, because other processes may be writing. Then it empties the log, if it need not wait for them: a
- * link to an empty log, in a folder that a killed server left, is no copy of acknowledged writes. SQLite syncs neither
- * that nor the index. After a power failure, an older index would show that the empty log had writes, and the link would
- * have them again, although the log has lost its name.
+ * log with content would be read into a backup that is put in the place of the database. SQLite syncs neither that nor the
+ * index. After a power failure, an older index would show that the empty log had writes. Must be the last thing that this
+ * process does with the store.
  */
 export function closeWithCheckpoint(database: DatabaseSyncInstance): void {
   const path = database.location() ?? '';

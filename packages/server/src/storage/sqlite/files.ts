@@ -11,7 +11,7 @@ export interface StoreFile {
 }
 
 /** The endings of the paths of a database, its write-ahead log and the index of that log. */
-export const suffixes = ['', '-wal', '-shm'] as const;
+const suffixes = ['', '-wal', '-shm'] as const;
 
 /** Where a path leads. */
 interface Place {
@@ -65,14 +65,21 @@ export function existing(file: string): string {
   return `${pathToFileURL(file).href}?mode=rw`;
 }
 
+/** The path of the file that only one server can lock. @param database - The path without symbolic links. */
+export function lockOf(database: string): string {
+  return `${database}-lock`;
+}
+
 /**
  * Identifies the files of a database that this process has opened and read.
+ * @param isLocked - Whether this process has its lock, which is then one of them: another server could have a new one.
  * @throws Error when one of them is not in place.
  */
-export function identifyFiles(file: string): readonly StoreFile[] {
+export function identifyFiles(file: string, isLocked = false): readonly StoreFile[] {
   const real = realPathOf(file);
-  return suffixes.map((suffix) => {
-    const path = suffix === '' ? file : `${real}${suffix}`;
+  const paths = suffixes.map((suffix) => (suffix === '' ? file : `${real}${suffix}`));
+  if (isLocked) paths.push(lockOf(real));
+  return paths.map((path) => {
     const identity = identityOf(path);
     if (identity === undefined) throw new Error(`${path} was deleted while it was opened`);
     return { path, identity };

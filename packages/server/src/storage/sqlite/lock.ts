@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { explain, isFull } from './failures.js';
-import { existing } from './files.js';
+import { existing, lockOf } from './files.js';
 
 /** The lock of a store, as long as it is referenced. */
 export interface StoreLock {
@@ -35,7 +35,7 @@ const unreadable: readonly unknown[] = [11, 26];
  * @throws Error that names the process that has the lock, or why it cannot be taken.
  */
 export async function lockStore(database: string): Promise<StoreLock> {
-  const path = `${database}-lock`;
+  const path = lockOf(database);
   let holder: Holder | undefined;
   let lock: DatabaseSyncInstance | undefined;
   create(path);

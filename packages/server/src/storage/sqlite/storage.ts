@@ -1,4 +1,5 @@
-// The SQLite engine. Reads run on the main thread. A thread of this process or of its supervisor group-commits writes.
+// The SQLite engine. Each thread that serves reads by itself; one thread of the process group-commits all writes.
+import type { MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import {
   type CollectionDefinition,
@@ -26,7 +27,6 @@ import { lockStore, type StoreLock } from './lock.js';
 import { SqlitePageReader } from './page-reader.js';
 import { openSqliteTokens } from './tokens.js';
 import { applicationId, checkPath } from './store-check.js';
-import { createWorkerFolder, removeLeftFolders, type WorkerFolder } from './worker-folder.js';
 import { connectToWriter, startWriter } from './committer.js';
 
 /** The options of the SQLite engine. */
@@ -35,33 +35,31 @@ interface SqliteOptions {
   /** The path. If the file or its folders do not exist, they are created, accessible to this user only. */
   file: string;
   writes?: Partial<WriteLimits>;
-  /** Whether to commit the writes of other processes, too. */
-  forWorkers?: boolean | undefined;
   /** Whether this is a command, which may run beside a server, takes no lock, and creates no file. */
   isCommand?: boolean | undefined;
 }
 
+/** What another thread of the process needs to open the store. It can be posted to the thread once, with its port. */
+export interface SqliteShare {
+  /** The files that the writer has open; the first one is the database. */
+  readonly files: readonly StoreFile[];
+  /** Leads to the writer. */
+  readonly port: MessagePort;
+}
+
 /** An open SQLite engine. */
 interface OpenSqlite extends Storage {
-  /** Where other processes send their writes; undefined if it was not opened for them. */
-  readonly writerAddress: string | undefined;
+  /** Returns what one other thread needs to open the store. */
+  readonly share: () => SqliteShare;
 }
 
 /** What a file is opened for. */
-interface Purpose extends Pick<SqliteOptions, 'forWorkers'> {
+interface Purpose {
   readonly isServer?: boolean;
   readonly mayCreate: boolean;
 }
 
-/** What only the server of a store has, until it closes the store. */
-interface Held {
-  readonly lock?: StoreLock | undefined;
-  readonly folder?: WorkerFolder | undefined;
-}
-
 const selectApplied = 'SELECT version, name, oldest_application AS "oldestApplication" FROM migrations';
-/** What the line of a batch may have beyond the sizes of its writes, in characters. */
-const slack = 1_024;
 
 /**
  * Opens the SQLite engine, and brings its schema up to date.
@@ -71,24 +69,19 @@ export function openSqlite({
   store,
   file,
   writes: limits,
-  forWorkers = false,
   isCommand = false,
 }: SqliteOptions): Promise<OpenSqlite> {
-  const options = { isServer: !isCommand, mayCreate: !isCommand, forWorkers };
-  return withDatabase(file, options, async (database, held) => {
+  const options = { isServer: !isCommand, mayCreate: !isCommand };
+  return withDatabase(file, options, async (database, lock) => {
     await migrate(loadSchema(store, 'sqlite'), database);
-    const files = identifyFiles(file);
-    const { queueBytes, batchBytes } = { ...defaultWriteLimits, ...limits };
-    const workers = held.folder && {
-      socket: held.folder.socket,
-      database: held.folder.database,
-      maxLineLength: Math.max(queueBytes, batchBytes) + slack,
-    };
+    const files = identifyFiles(file, lock !== undefined);
     const { collections } = store;
     const reserve = limits?.reserve;
-    const writer = await startWriter({ file, files, collections, reserve, workers }, limits?.observer);
+    const writer = await startWriter({ file, files, collections, reserve }, limits?.observer);
     limits?.observer?.space?.(observedSpace(database, spaceMeter(database, file, reserve)));
-    return createStorage(store, database, files, writer, limits, held);
+    const share = () => ({ files, port: writer.connect() });
+    const storage = createStorage(store, database, files, writer.committer, limits, lock);
+    return { ...storage, share };
   });
 }
 
@@ -122,22 +115,18 @@ export function migrateSqlite(schema: StoreSchema, file: string): Promise<Migrat
  */
 async function withDatabase<T>(
   file: string,
-  { isServer = false, mayCreate, forWorkers }: Purpose,
-  work: (database: DatabaseSyncInstance, held: Held) => Promise<T>,
+  { isServer = false, mayCreate }: Purpose,
+  work: (database: DatabaseSyncInstance, lock: StoreLock | undefined) => Promise<T>,
 ): Promise<T> {
   let database: DatabaseSyncInstance | undefined;
   let lock: StoreLock | undefined;
-  let folder: WorkerFolder | undefined;
   try {
     const path = mayCreate ? openFolder(file) : checkPath(file);
     lock = isServer ? await lockStore(path) : undefined;
     database = openDatabase(file, mayCreate);
-    if (lock !== undefined) await removeLeftFolders(path);
-    folder = forWorkers ? createWorkerFolder(path) : undefined;
-    return await work(database, { lock, folder });
+    return await work(database, lock);
   } catch (error) {
     if (database?.isOpen === true) closeAfterFailure(database);
-    folder?.remove();
     lock?.release();
     if (error instanceof StorageError) throw error;
     throw new StorageError('unavailable', `SQLite, ${file}: ${explain(error)}`, { cause: error });
@@ -174,26 +163,25 @@ async function migrate(schema: StoreSchema, database: DatabaseSyncInstance): Pro
 }
 
 /**
- * Opens the SQLite engine in a process whose writes another process commits. Only reads: it changes and creates no file,
- * and runs no checkpoint. The files are those that the writer has open, whatever is at the path of the store.
- * @param address - The `writerAddress` of a storage that was opened with `forWorkers`.
- * @throws StorageError when there is no process at the address, or its files cannot be opened.
+ * Opens the SQLite engine in another thread than that which has opened the store. It only reads, and runs no checkpoint.
+ * Its connection stays the same until the storage is closed.
+ * @throws StorageError when the files that the writer has open are not in place, or cannot be opened.
  */
-export async function openSqliteReader(
+export function openSqliteReader(
   { store, writes: limits }: Pick<SqliteOptions, 'store' | 'writes'>,
-  address: string,
-): Promise<OpenSqlite> {
-  const { committer, files } = await connectToWriter(address, store.collections, limits?.observer);
+  { files, port }: SqliteShare,
+): Storage {
   try {
-    return createStorage(store, openLinks(files), [], committer, limits);
+    const database = openForReading(files);
+    return createStorage(store, database, [], connectToWriter(port, limits?.observer), limits);
   } catch (error) {
-    await committer.close();
+    port.close();
     throw toStorageError(`SQLite, ${files[0]?.path}`, error);
   }
 }
 
 /** Opens the writer's files for reading. @throws Error when they are not the writer's. */
-function openLinks(files: readonly StoreFile[]): DatabaseSyncInstance {
+function openForReading(files: readonly StoreFile[]): DatabaseSyncInstance {
   // SQLite would create a log that is missing.
   checkFiles(files);
   const database = new DatabaseSync(files[0]?.path, { timeout: 5_000, readOnly: true });
@@ -219,8 +207,8 @@ function createStorage(
   files: readonly StoreFile[],
   committer: Committer & TransactionCommitter,
   limits: Partial<WriteLimits> | undefined,
-  { folder, lock }: Held = {},
-): OpenSqlite {
+  lock?: StoreLock,
+): Storage {
   const allLimits = { ...defaultWriteLimits, ...limits };
   const groupCommit = new GroupCommit(committer, allLimits);
   const pages = new SqlitePageReader(database);
@@ -231,7 +219,6 @@ function createStorage(
     transaction: documents.transaction,
     tokens: openSqliteTokens(database, files, groupCommit),
     broken: committer.broken,
-    writerAddress: folder?.socket,
     // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
     async check() {
       withStorageErrors(() => {
@@ -245,7 +232,6 @@ function createStorage(
       await Promise.all([documents.close(), groupCommit.close()]);
       await pages.drain();
       database.close();
-      folder?.remove();
       // The last connection to close runs a checkpoint, and this must be the writer's.
       await committer.close();
       lock?.release();

@@ -4,7 +4,6 @@ import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import { madeBeforeReleases } from '../migrations.js';
 import { birthOf, existing, identityOf, logOf, placeOf, realPathOf, sizeOf } from './files.js';
 import { indexOf, indexShowsWrites, isBlank } from './write-ahead-log.js';
-import { strayFiles } from './worker-folder.js';
 
 /**
  * Checks that a file is a whole store, or that one may be created there. Where a database or its log is missing, SQLite
@@ -14,17 +13,13 @@ import { strayFiles } from './worker-folder.js';
  */
 export function checkStore(file: string): string {
   const path = checkPath(file);
-  const stray = strayFiles(path);
-  if (sizeOf(path) > 0) {
-    checkLog(path, stray);
-    return path;
-  }
-  const rest = [logOf(path)].filter((log) => sizeOf(log) > 0).concat(stray);
-  if (rest.length === 0) return path;
-  throw new Error(
-    `${path} is missing, but not ${rest.join(' and ')}: put it back (db and db-wal in a folder for workers are the ` +
-      'database and its log), or move those away to begin an empty store',
-  );
+  const log = logOf(path);
+  if (sizeOf(path) > 0) checkLog(path);
+  else if (sizeOf(log) > 0)
+    throw new Error(
+      `${path} is missing, but not ${log}: put it back, or move the log away to begin an empty store`,
+    );
+  return path;
 }
 
 /**
@@ -41,14 +36,7 @@ export function checkPath(file: string): string {
   );
 }
 
-/** @param stray - The files in folders beside the database that are not those in place. */
-function checkLog(database: string, stray: readonly string[]): void {
-  if (stray.length > 0) {
-    throw new Error(
-      `${stray.join(' and ')} may have the only copy of acknowledged writes, and ${database} is without them: put a ` +
-        `log (db-wal) back as ${logOf(database)}, or move the folder away to continue without it`,
-    );
-  }
+function checkLog(database: string): void {
   const [log, index] = [logOf(database), indexOf(database)];
   const advice = `put it back, since it may have acknowledged writes, or delete ${index} to continue without them`;
   // SQLite makes the log before its index, and removes it after. A server may do either between two of these looks.

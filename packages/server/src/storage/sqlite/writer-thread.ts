@@ -1,37 +1,17 @@
-// The thread that owns the connection for writes of documents, and of tokens by handlers: it receives batches, of its own process and of workers,
-// syncs them, and runs all checkpoints.
-import { once } from 'node:events';
-import { createServer } from 'node:net';
-import { isMainThread, parentPort, workerData } from 'node:worker_threads';
+// The thread that owns the connection for writes of documents, and of tokens by handlers: it receives batches of all
+// threads that serve, syncs them, and runs all checkpoints.
+import { isMainThread, parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { oncePerIteration } from '../../once-per-iteration.js';
-import { type CollectionDefinition, type Id, messageOf, type Outcome } from '../interface.js';
+import type { CollectionDefinition, Id, Outcome, StorageFailure } from '../interface.js';
+import { isCheck, type Step } from '../transactions.js';
 import { outcomeOf, type Write } from '../writes.js';
-import {
-  asTransaction,
-  packDecision,
-  Packer,
-  packResults,
-  refused,
-  type PackedBatch,
-  type PackedResults,
-  type Reply,
-  type Required,
-} from './packed-batches.js';
 import { closeWithCheckpoint, inTransaction } from './database.js';
 import { describeError, isFull } from './failures.js';
 import { SpaceReserve, spaceMeter } from './free-space.js';
 import { checkFiles, existing, type StoreFile } from './files.js';
-import { lineOf, onLine, openSocketPath, parseRequest, type Greeting } from './writer-protocol.js';
 import { tokenDocuments } from '../token-writes.js';
 import { prepareTokenWrites } from './tokens.js';
-import { linkFiles, type WorkerFolder } from './worker-folder.js';
-
-/** How workers reach the thread. */
-interface WorkerAccess extends Pick<WorkerFolder, 'socket' | 'database'> {
-  /** The maximum length of a line from a worker, in characters. */
-  readonly maxLineLength: number;
-}
 
 /** The worker data of the thread. */
 export interface WriterData {
@@ -41,8 +21,6 @@ export interface WriterData {
   collections: readonly CollectionDefinition[];
   /** The free space that creates and replacements leave on the disk, in bytes. */
   reserve?: number | undefined;
-  /** Where the thread also receives the batches of other processes. */
-  workers?: WorkerAccess | undefined;
 }
 
 /** The first message of the thread, when its connection is open, with the settings that SQLite reports. */
@@ -51,90 +29,64 @@ interface WriterReady {
   journal: string;
 }
 
-/** A batch or a transaction to commit, or the request to exit. */
-export type WriterRequest = PackedBatch | 'close';
+/** A batch of at least one write, whose results are independent; or a transaction of at least one step. */
+export type WriterBatch =
+  { readonly writes: readonly Write[] } | { readonly subject: string; readonly steps: readonly Step[] };
 
-/** Takes a request, and replies once it is committed, in the order of the requests. @throws Error when it is invalid. */
-type Receive = (request: PackedBatch, reply: (reply: Reply) => void) => void;
+/** To the thread: what to commit; from the thread that started it also another one's port, or the request to exit. */
+export type WriterRequest = WriterBatch | { readonly port: MessagePort } | 'close';
 
-/** The writes of a batch or of a transaction, and what to call when they are committed. */
+/** What became of a write or of a transaction. Either may be refused for lack of space. */
+export type Result = Outcome | 'committed' | 'conflict' | 'refused';
+
+/** Why nothing of a request is known to be committed. */
+export interface Failure {
+  readonly failure: StorageFailure;
+  readonly message: string;
+}
+
+/** The reply to the oldest request of a port without a reply. */
+export interface Reply {
+  /** Of each write in order, or the one of a transaction. */
+  readonly results: readonly Result[] | Failure;
+  /** The number of writes of the commit and its duration, in one of the replies to its requests. */
+  readonly commit?: { readonly rows: number; readonly seconds: number } | undefined;
+}
+
+/** The writes of a request, and what to call when they are committed. */
 interface WaitingBatch {
+  readonly request: WriterBatch;
   readonly writes: readonly Write[];
-  /** What must hold so that any of them is made, if they are a transaction. */
-  readonly required?: readonly Required[];
   readonly reply: (reply: Reply) => void;
 }
 
-async function serve(
-  port: NonNullable<typeof parentPort>,
-  { file, files, collections, reserve, workers }: WriterData,
-): Promise<void> {
+function serve(
+  parent: NonNullable<typeof parentPort>,
+  { file, files, collections, reserve }: WriterData,
+): void {
   const { database, ...settings } = openForWriting(file);
   checkFiles(files);
-  const packer = new Packer(collections);
   const space = new SpaceReserve(spaceMeter(database, file, reserve));
   const committer = new BatchCommitter(database, files, collections, space);
-  const receive: Receive = (request, reply) => {
-    const writes = packer.unpack(request);
-    committer.add(request.isTransaction ? { ...asTransaction(writes), reply } : { writes, reply });
-  };
-  const stopReceiving =
-    workers &&
-    (await receiveFromWorkers(
-      workers.socket,
-      { files: linkFiles(files, workers.database), maxLineLength: workers.maxLineLength },
-      receive,
-    ));
-  port.on('message', (request: WriterRequest) => {
-    if (request !== 'close') {
-      receive(request, (reply) => {
-        port.postMessage(reply);
-      });
-      return;
-    }
-    committer.commit();
-    closeWithCheckpoint(database);
-    stopReceiving?.();
-    port.close();
-  });
-  port.postMessage(settings satisfies WriterReady);
-}
-
-/**
- * Receives the batches of other processes. A batch that has arrived is committed even if its sender dies; a line that
- * is not a batch closes its connection. Does not keep the thread alive.
- * @param path - The path of a Unix domain socket, or on Windows of a named pipe.
- * @param greeting - The first message to each process.
- * @returns A function that stops listening.
- * @throws Error when it cannot listen.
- */
-async function receiveFromWorkers(path: string, greeting: Greeting, receive: Receive): Promise<() => void> {
-  const server = createServer((socket) => {
-    // A worker that has died needs no reply.
-    socket.on('error', () => undefined);
-    socket.unref();
-    socket.write(lineOf(greeting));
-    onLine(socket, greeting.maxLineLength, (line) => {
-      receive(parseRequest(line), (reply) => {
-        if (socket.writable) socket.write(lineOf(reply));
-      });
+  const receive = (port: MessagePort) => {
+    port.on('message', (request: WriterRequest) => {
+      if (request === 'close') {
+        committer.commit();
+        closeWithCheckpoint(database);
+        parent.close();
+      } else if ('port' in request) {
+        receive(request.port);
+        // Only the thread that started this one keeps it alive.
+        request.port.unref();
+      } else {
+        committer.add(request, (reply) => {
+          port.postMessage(reply);
+        });
+      }
     });
-  });
-  const { address, release } = openSocketPath(path);
-  try {
-    await once(server.listen(address), 'listening');
-  } catch (error) {
-    release();
-    throw new Error(`${path}, the socket for workers: ${messageOf(error)}`, { cause: error });
-  }
-  // For lack of a descriptor, a connection was not accepted. It waits, without a greeting, and is tried again.
-  server.on('error', () => undefined);
-  server.unref();
-  return () => {
-    // Closing removes the socket by its address, so the address must be valid until then.
-    server.close();
-    release();
   };
+  receive(parent);
+  parent.postMessage(settings satisfies WriterReady);
 }
 
 /**
@@ -157,7 +109,8 @@ export class BatchCommitter {
   readonly #database: DatabaseSyncInstance;
   readonly #space: SpaceReserve;
   readonly #files: readonly StoreFile[];
-  readonly #tables: ReadonlyMap<CollectionDefinition, Table>;
+  /** By the names of their collections, which arrive as copies. */
+  readonly #tables: ReadonlyMap<string, Table>;
   readonly #makeToken: (write: Write) => Outcome;
   #waiting: WaitingBatch[] = [];
   readonly #commitSoon = oncePerIteration(() => {
@@ -173,17 +126,17 @@ export class BatchCommitter {
     this.#database = database;
     this.#space = space;
     this.#files = files;
-    this.#tables = new Map(collections.map((one) => [one, tableOf(database, one)]));
+    this.#tables = new Map(collections.map((one) => [one.name, tableOf(database, one)]));
     this.#makeToken = prepareTokenWrites(database);
   }
 
-  /** Adds a batch, and commits it with those of all processes that have arrived. */
-  add(batch: WaitingBatch): void {
-    this.#waiting.push(batch);
+  /** Adds a request, and commits it with those of all threads that have arrived. */
+  add(request: WriterBatch, reply: WaitingBatch['reply']): void {
+    this.#waiting.push({ request, writes: writesOf(request), reply });
     this.#commitSoon();
   }
 
-  /** Commits all batches that wait. */
+  /** Commits everything that waits. */
   commit(): void {
     if (this.#waiting.length === 0) return;
     const start = performance.now();
@@ -192,29 +145,29 @@ export class BatchCommitter {
     const results = this.#run(committed);
     const rows = committed.reduce((sum, { writes }) => sum + writes.length, 0);
     const seconds = (performance.now() - start) / 1000;
-    for (const [i, { reply }] of committed.entries()) {
+    results.forEach((each, i) => {
       // One of them has the commit, unless there were only checks.
-      const commit = i === 0 && rows > 0 ? { rows, seconds } : undefined;
-      reply({ result: results[i] as PackedResults, commit });
-    }
+      committed[i]?.reply({ results: each, commit: i === 0 && rows > 0 ? { rows, seconds } : undefined });
+    });
   }
 
-  #run(batches: readonly WaitingBatch[]): PackedResults[] {
+  #run(batches: readonly WaitingBatch[]): Reply['results'][] {
     // What makes space goes on.
     const refuses = this.#space.isShortFor(batches.map(({ writes }) => writes))
       ? ({ text }: Write) => text !== null
       : () => false;
-    const tableOf = (collection: CollectionDefinition) => this.#tables.get(collection) as Table;
-    const make = (write: Write) =>
-      write.collection === tokenDocuments ? this.#makeToken(write) : tableOf(write.collection).make(write);
-    const find = ({ collection, subject, id }: Required) => tableOf(collection).find(subject, id);
-    const run = ({ writes, required }: WaitingBatch) => {
-      if (required === undefined)
-        return packResults(writes, (write) => (refuses(write) ? refused : make(write)));
-      return writes.some(refuses) ? refused : packDecision({ required, writes }, find, make);
+    const run = ({ request, writes }: WaitingBatch): readonly Result[] => {
+      if ('writes' in request) return writes.map((write) => (refuses(write) ? 'refused' : this.#make(write)));
+      if (writes.some(refuses)) return ['refused'];
+      const { subject, steps } = request;
+      const holds = steps.every(
+        ({ collection, id, expected }) => (this.#tableOf(collection).find(subject, id) ?? null) === expected,
+      );
+      if (holds) for (const write of writes) this.#make(write);
+      return [holds ? 'committed' : 'conflict'];
     };
-    const isRefused = ({ writes, required }: WaitingBatch) =>
-      required === undefined ? writes.every(refuses) : writes.some(refuses);
+    const isRefused = ({ request, writes }: WaitingBatch) =>
+      'writes' in request ? writes.every(refuses) : writes.some(refuses);
     if (batches.every(isRefused)) return batches.map(run);
     let committing = false as boolean;
     try {
@@ -231,6 +184,28 @@ export class BatchCommitter {
       return batches.map(() => ({ failure, message: describeError(error) }));
     }
   }
+
+  #make(write: Write): Outcome {
+    const { collection } = write;
+    return collection.name === tokenDocuments.name
+      ? this.#makeToken(write)
+      : this.#tableOf(collection).make(write);
+  }
+
+  #tableOf({ name }: CollectionDefinition): Table {
+    const table = this.#tables.get(name);
+    if (table === undefined) throw new Error(`the store has no collection ${name}`);
+    return table;
+  }
+}
+
+/** What a request writes: of a transaction, whose expectations hold then, the steps that are no checks. */
+function writesOf(request: WriterBatch): readonly Write[] {
+  if ('writes' in request) return request.writes;
+  const { subject, steps } = request;
+  return steps
+    .filter((step) => !isCheck(step))
+    .map(({ collection, id, text }) => ({ collection, subject, id, when: 'any', text }));
 }
 
 /** The documents of a collection, in the transaction that is open. */
@@ -263,4 +238,4 @@ function tableOf(database: DatabaseSyncInstance, { name, column }: CollectionDef
   return { make, find };
 }
 
-if (!isMainThread && parentPort !== null) await serve(parentPort, workerData as WriterData);
+if (!isMainThread && parentPort !== null) serve(parentPort, workerData as WriterData);

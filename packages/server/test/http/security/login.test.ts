@@ -14,7 +14,7 @@ import { emptyDatabase, temporaryFolder } from '../../support/engines.js';
 import { loginCollections } from '../../support/login/login.js';
 import { isPassword } from '../../support/login/passwords.js';
 import { serviceIn } from '../../support/login/service.js';
-import { stores } from '../../support/workers.js';
+import { stores } from '../../support/threads.js';
 
 const page = await readFile(new URL('../../../docs/login.md', import.meta.url), 'utf8');
 const folder = await mkdtemp(join(await temporaryFolder(t), 'login-'));
@@ -196,18 +196,18 @@ for (const { name, options } of stores) {
     async (t) => {
       const url = isPostgres ? await emptyDatabase(t) : `file:${join(await temporaryFolder(t), 'tasks.db')}`;
       if (isPostgres) await migrateStorage(service, url);
-      const writer = isPostgres ? undefined : await openStorage(service, url, {}, {}, { forWorkers: true });
-      t.teardown(() => writer?.close());
+      const main = isPostgres ? undefined : await openStorage(service, url);
+      t.teardown(() => main?.close());
       let ahead = 0;
       const open = async () => {
-        const storage = await openStorage(service, url, {}, {}, { writerAddress: writer?.writerAddress });
+        const storage = await openStorage(service, url, {}, {}, { share: main?.share?.() });
         t.teardown(() => storage.close());
         const app = await buildApp({ service, storage, monotonic: () => performance.now() + ahead });
         t.teardown(() => app.close());
         return app;
       };
-      const workers = [await open(), await open()] as const;
-      const [one, other] = workers;
+      const threads = [await open(), await open()] as const;
+      const [one, other] = threads;
       t.equal((await one.inject({ method: 'POST', url: '/users', payload: body })).statusCode, 204);
       const logIn = async (app: typeof one) =>
         (await app.inject({ method: 'POST', url: '/sessions', payload: body })).json<{ token: string }>()
@@ -216,9 +216,9 @@ for (const { name, options } of stores) {
         const headers = { authorization: `Bearer ${token}` };
         return (await app.inject({ method: 'DELETE', url: '/sessions/current', headers })).statusCode;
       };
-      for (const [login, logout] of [workers, [other, one] as const]) {
+      for (const [login, logout] of [threads, [other, one] as const]) {
         const token = await logIn(login);
-        t.equal(await logOut(logout, token), 204, 'at once in the other process');
+        t.equal(await logOut(logout, token), 204, 'at once in the other one');
         ahead += 5_000;
         t.strictSame([await logOut(one, token), await logOut(other, token)], [401, 401]);
       }

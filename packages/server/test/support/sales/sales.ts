@@ -37,7 +37,7 @@ function sqliteDialect(file: string): Dialect {
 }
 
 function postgresDialect(connectionString: string, log: ServiceContext['log']): Dialect {
-  // Each worker has a pool: WORKERS times `max` connections, beside those of the store.
+  // Each thread has a pool: WORKERS times `max` connections, beside those of the store.
   const pool = new Pool({ connectionString, max: 5, connectionTimeoutMillis: 5_000, query_timeout: 10_000 });
   // Without this, a connection that is lost while nothing uses it would end the process.
   pool.on('error', (error) => {
@@ -52,7 +52,7 @@ export async function openSales({ log }: Pick<ServiceContext, 'log'>, url: strin
   const database = new Kysely<Tables>({ dialect });
   try {
     await database.transaction().execute(async (transaction) => {
-      // On PostgreSQL, several workers that create the same table at once would fail.
+      // On PostgreSQL, several threads that create the same table at once would fail.
       if (isPostgres) await sql`SELECT pg_advisory_xact_lock(20261124)`.execute(transaction);
       await sql`CREATE TABLE IF NOT EXISTS sales (
         seller text NOT NULL, id text NOT NULL, product text NOT NULL, cents bigint NOT NULL,

@@ -1,21 +1,21 @@
-// A run of prove:workers: injects faults under load, and records every broken promise.
+// A run of prove:threads: injects faults under load, and records every broken promise.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { longPatience, until } from '../lib/processes.js';
-import { Commands } from './workers-commands.js';
-import { Subject } from './workers-documents.js';
-import { endGracefully } from './workers-faults.js';
-import { kinds, Load } from './workers-load.js';
-import { World } from './workers-world.js';
+import { Commands } from './threads-commands.js';
+import { Subject } from './threads-documents.js';
+import { endGracefully } from './threads-faults.js';
+import { kinds, Load } from './threads-load.js';
+import { World } from './threads-world.js';
 
-/** @typedef {import('./workers-faults.js').Fault} Fault */
-/** @typedef {import('./workers-random.js').Random} Random */
+/** @typedef {import('./threads-faults.js').Fault} Fault */
+/** @typedef {import('./threads-random.js').Random} Random */
 
 /** How many broken promises are printed. */
 const mostPrinted = 12;
-/** The longest time for which a fault lasts before and after workers may die meanwhile, in ms. */
-const longestHold = 750;
+/** The longest time for which a fault lasts before the service must work as far as it can, in ms. */
+const longestHold = 1_500;
 
 /**
  * The names of the subjects, and how many books and loans their clients use at a time: many, so that lists have several
@@ -60,7 +60,7 @@ export class Run {
 
   /**
    * Creates the store, starts the server and its clients, and waits until all of them are served.
-   * @param {import('./workers-world.js').WorldOptions & RunOptions} options
+   * @param {import('./threads-world.js').WorldOptions & RunOptions} options
    * @param {Random} random
    */
   static async begin(options, random) {
@@ -74,8 +74,8 @@ export class Run {
   }
 
   /** Whether a fault can happen to the running server. @param {Fault} fault */
-  applies({ engine = this.#world.engine, workers = 1 }) {
-    return engine === this.#world.engine && this.#world.workers >= workers;
+  applies({ engine = this.#world.engine }) {
+    return engine === this.#world.engine;
   }
 
   /** Records a broken promise. @param {string} what */
@@ -89,19 +89,17 @@ export class Run {
    * Injects a fault, repairs it, waits until the service has recovered, and compares all lists.
    * @param {Fault} fault
    * @param {Random} random
-   * @param {Fault} [possibleDeath] - The death of workers meanwhile, if it applies.
    */
-  async disturb(fault, random, possibleDeath) {
+  async disturb(fault, random) {
     const { load } = this;
-    const death = possibleDeath && this.applies(possibleDeath) ? possibleDeath : undefined;
-    const name = death === undefined ? fault.name : `${fault.name}, and ${death.name}`;
+    const { name } = fault;
     const failed = load.failed;
     this.#endCalm();
     load.allow500 = fault.allow500 === true;
     try {
       const repair = await fault.inject(this.#world, random);
       try {
-        if (repair !== undefined || death !== undefined) await this.#hold(fault, random, death);
+        if (repair !== undefined) await this.#hold(fault, random);
       } finally {
         await repair?.();
       }
@@ -119,9 +117,7 @@ export class Run {
   /** From now on requests may fail. */
   #endCalm() {
     const unexpected = this.load.unexpected.splice(0);
-    // A slow machine kills workers that cannot respond in time, and they take their requests with them.
-    if (!this.#world.isOverdue)
-      for (const what of unexpected) this.violate(`without a fault, this failed: ${what}`);
+    for (const what of unexpected) this.violate(`without a fault, this failed: ${what}`);
     this.load.calmSince = Infinity;
   }
 
@@ -129,32 +125,25 @@ export class Run {
    * Waits while a fault lasts, and until the service works as far as it must meanwhile.
    * @param {Fault} fault
    * @param {Random} random
-   * @param {Fault | undefined} death
    */
-  async #hold({ down = [], noNewWorkers = false }, random, death) {
-    await pause(random.integer(0, longestHold));
-    await death?.inject(this.#world, random);
+  async #hold({ down = [] }, random) {
     const moment = performance.now();
     await pause(random.integer(0, longestHold));
-    if (death !== undefined && noNewWorkers) return;
     const up = kinds.filter((kind) => !down.includes(kind));
     await this.#required(`meanwhile no ${up.join(', ')}`, () => this.load.hasSuccess(moment, up));
-    if (death !== undefined) await this.#required('meanwhile no new worker', () => this.#world.allServe());
   }
 
-  /** Waits until all workers serve, and no request fails any more; from then on, none may. */
+  /** Waits until all threads serve, and no request fails any more; from then on, none may. */
   async #recover() {
     const world = this.#world;
     const [moment, time] = [performance.now(), Date.now()];
     await this.#required(
       'not recovered',
       async () =>
-        (await world.allServe()) &&
         this.load.isCalm(moment) &&
-        world.workersWithNewConnections(time) >= world.workers &&
+        world.threadsWithNewConnections(time) >= world.threads &&
         (await world.ready()),
     );
-    world.isOverdue = false;
     this.load.allow500 = false;
     this.load.calmSince = performance.now();
   }

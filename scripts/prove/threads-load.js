@@ -4,15 +4,15 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startClients } from '../lib/clients.js';
 import { send } from '../lib/request.js';
-import { idOf, messageOf, outcomeOf, stateOf } from './workers-model.js';
+import { idOf, messageOf, outcomeOf, stateOf } from './threads-model.js';
 
 /** The kinds of requests. */
 export const kinds = /** @type {const} */ (['write', 'get', 'list']);
 /** @typedef {typeof kinds[number]} Kind */
-/** @typedef {import('./workers-model.js').Collection} Collection */
-/** @typedef {import('./workers-model.js').Operation} Operation */
-/** @typedef {import('./workers-documents.js').Document} Document */
-/** @typedef {import('./workers-documents.js').Subject} Subject */
+/** @typedef {import('./threads-model.js').Collection} Collection */
+/** @typedef {import('./threads-model.js').Operation} Operation */
+/** @typedef {import('./threads-documents.js').Document} Document */
+/** @typedef {import('./threads-documents.js').Subject} Subject */
 /** @typedef {import('../lib/request.js').Response} Response */
 /** @typedef {(message: import('../lib/request.js').Message) => Promise<Response>} Send */
 

@@ -1,10 +1,10 @@
 // What clients know of the documents, from all responses: the model of what was acknowledged.
 import { performance } from 'node:perf_hooks';
 import { Register } from '../lib/linearizability.js';
-import { applyTo, readOutcome } from './workers-model.js';
+import { applyTo, readOutcome } from './threads-model.js';
 
-/** @typedef {import('./workers-model.js').Collection} Collection */
-/** @typedef {import('./workers-model.js').Operation} Operation */
+/** @typedef {import('./threads-model.js').Collection} Collection */
+/** @typedef {import('./threads-model.js').Operation} Operation */
 
 /** A document is not written again once so many requests may still take effect: each doubles what is possible. */
 const mostUnsettled = 3;

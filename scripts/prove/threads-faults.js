@@ -1,32 +1,30 @@
-// The faults and the ends of the server in prove:workers. Signals during a start, and a second one, are tested in
+// The faults and the ends of the server in prove:threads. Signals during a start, and a second one, are tested in
 // packages/server/test/process.
 import { execFileSync } from 'node:child_process';
-import { linkSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { linkSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { required, signalAll } from '../lib/processes.js';
-import { kinds } from './workers-load.js';
-import { descriptors } from './workers-world.js';
+import { signalAll } from '../lib/processes.js';
+import { kinds } from './threads-load.js';
+import { descriptors } from './threads-world.js';
 
-/** @typedef {import('./workers-world.js').World} World */
-/** @typedef {import('./workers-random.js').Random} Random */
+/** @typedef {import('./threads-world.js').World} World */
+/** @typedef {import('./threads-random.js').Random} Random */
 
 /**
  * A fault, and what the service promises meanwhile.
  * @typedef {object} Fault
  * @property {string} name
- * @property {import('./workers-world.js').Engine} [engine] - The only one that it concerns.
- * @property {number} [workers] - How many workers the server must have.
+ * @property {import('./threads-world.js').Engine} [engine] - The only one that it concerns.
  * @property {(world: World, random: Random) => Repair | Promise<Repair>} inject - Returns how it is repaired, unless it is
  *   over. Both throw an Error when the service has broken a promise.
- * @property {readonly import('./workers-load.js').Kind[]} [down] - The kinds of requests that need not succeed while it lasts.
- * @property {boolean} [noNewWorkers] - Whether workers that die meanwhile are replaced only after the repair.
+ * @property {readonly import('./threads-load.js').Kind[]} [down] - The kinds of requests that need not succeed while it lasts.
  * @property {boolean} [allow500] - Whether 500 is a valid response while it lasts.
  */
 /** @typedef {(() => unknown) | undefined} Repair */
 
-/** A limit of descriptors that every process has reached when it serves. */
+/** A limit of descriptors that the process has reached when it serves. */
 const fewDescriptors = 10;
 
 /** Stops processes, and lets them continue. @param {readonly number[]} processes @returns {Repair} */
@@ -59,66 +57,34 @@ const moveAway = (name, suffixes) => ({
 });
 
 /**
- * Leaves a running process hardly a free descriptor, or none at all.
+ * Lowers a limit of the running process, and raises it again.
  * @param {World} world
- * @param {number} pid
- * @param {Random} random
+ * @param {string} name - As prlimit calls it.
+ * @param {number} low
+ * @param {number | string} high
  * @returns {Repair}
  */
-function takeDescriptors(world, pid, random) {
-  const limit = (/** @type {number} */ soft) =>
-    execFileSync('prlimit', [`--pid=${pid}`, `--nofile=${soft}:`]);
-  limit(random.pick([readdirSync(`/proc/${pid}/fd`).length, fewDescriptors]));
+function lower(world, name, low, high) {
+  const limit = (/** @type {number | string} */ soft) =>
+    execFileSync('prlimit', [`--pid=${world.pid}`, `--${name}=${soft}:`]);
+  limit(low);
   return () => {
-    if (world.processes().includes(pid)) limit(descriptors);
+    if (world.runs) limit(high);
   };
 }
 
 /** All faults that a server must survive. @satisfies {Record<string, Fault>} */
 export const faults = {
-  killWorker: {
-    name: 'kill a worker',
-    workers: 2,
-    inject: (world, random) => {
-      const workers = world.workerProcesses();
-      // Another fault may have killed all of them.
-      if (workers.length > 0) signalAll([random.pick(workers)], 'SIGKILL');
-      return undefined;
-    },
-  },
-  killAllWorkers: {
-    name: 'kill all workers',
-    workers: 2,
+  pause: {
+    name: 'stop the server for a moment',
     down: kinds,
-    inject: (world) => void signalAll(world.workerProcesses(), 'SIGKILL'),
+    inject: ({ pid }) => stopForAMoment([pid]),
   },
-  pauseWorker: {
-    name: 'stop a worker for a moment',
-    workers: 2,
-    inject: (world, random) => stopForAMoment([random.pick(world.workerProcesses())]),
-  },
-  stopWorker: {
-    name: 'stop a worker until it is replaced',
-    workers: 2,
-    inject: (world, random) => {
-      const pid = random.pick(world.workerProcesses());
-      signalAll([pid], 'SIGSTOP');
-      return () => required('a stopped worker is replaced', () => !world.processes().includes(pid));
-    },
-  },
-  pauseSupervisor: {
-    name: 'stop the supervisor for a moment',
-    down: kinds,
-    noNewWorkers: true,
-    inject: ({ supervisor }) => stopForAMoment([supervisor]),
-  },
-  emptyTemporaryFolder: {
-    name: 'empty the folder of temporary files',
-    inject: ({ temporaryFolder }) => {
-      for (const name of readdirSync(temporaryFolder))
-        rmSync(join(temporaryFolder, name), { recursive: true, force: true });
-      return undefined;
-    },
+  fullDisk: {
+    name: 'let no file grow, as on a full disk',
+    engine: 'sqlite',
+    down: ['write'],
+    inject: (world) => lower(world, 'fsize', statSync(`${world.store}-wal`).size, 'unlimited'),
   },
   moveStore: moveAway('move the store away and back', ['', '-wal', '-shm']),
   moveDatabase: moveAway('move the database alone away and back', ['']),
@@ -132,31 +98,21 @@ export const faults = {
     name: 'kill a process of PostgreSQL, which restarts',
     engine: 'postgres',
     down: kinds,
-    noNewWorkers: true,
     inject: (world, random) => void signalAll([random.pick(sessionsOf(world))], 'SIGKILL'),
   },
   pausePostgres: {
     name: 'stop PostgreSQL for a moment',
     engine: 'postgres',
     down: kinds,
-    noNewWorkers: true,
     inject: ({ postgres }) => stopForAMoment(postgres?.processes() ?? []),
   },
   restartPostgres: {
     name: 'end PostgreSQL without a checkpoint, and start it',
     engine: 'postgres',
     down: kinds,
-    noNewWorkers: true,
     inject: async ({ postgres }) => {
       await postgres?.stop('SIGQUIT');
       return () => postgres?.start();
-    },
-  },
-  stallLog: {
-    name: "stall the log's reader",
-    inject: async (world) => {
-      await world.stallLog();
-      return () => world.resumeLog();
     },
   },
   idleConnections: {
@@ -167,17 +123,16 @@ export const faults = {
       return () => sockets.forEach((socket) => socket.destroy());
     },
   },
-  supervisorDescriptors: {
-    name: 'leave the supervisor no descriptors',
-    noNewWorkers: true,
+  noDescriptors: {
+    name: 'leave the server no descriptors',
     allow500: true,
-    inject: (world, random) => takeDescriptors(world, world.supervisor, random),
-  },
-  workerDescriptors: {
-    name: 'leave a worker no descriptors',
-    workers: 2,
-    allow500: true,
-    inject: (world, random) => takeDescriptors(world, random.pick(world.workerProcesses()), random),
+    inject: (world, random) =>
+      lower(
+        world,
+        'nofile',
+        random.pick([readdirSync(`/proc/${world.pid}/fd`).length, fewDescriptors]),
+        descriptors,
+      ),
   },
 };
 
@@ -185,7 +140,7 @@ export const faults = {
 
 /** @type {Ending} */
 export async function endGracefully(world, random) {
-  process.kill(world.supervisor, random.pick(/** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP'])));
+  process.kill(world.pid, random.pick(/** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP'])));
   const status = await world.exited();
   if (status !== 0) throw new Error(`a graceful end had the status ${status}`);
   const left = world.leftovers();
@@ -193,21 +148,9 @@ export async function endGracefully(world, random) {
 }
 
 /** @type {Ending} */
-async function killSupervisor(world) {
-  process.kill(world.supervisor, 'SIGKILL');
-  await allExit(world);
-}
-
-/** @type {Ending} */
-async function killEverything(world) {
+async function kill(world) {
   world.kill();
-  await allExit(world);
-}
-
-/** Waits until the supervisor and then its workers have ended. @param {World} world */
-async function allExit(world) {
   await world.exited();
-  await required('no process outlives its supervisor', () => world.processes().length === 0);
 }
 
 /** @type {Ending} */
@@ -217,14 +160,14 @@ async function deleteLog(world, random) {
   linkSync(log, restored);
   rmSync(log);
   await pause(random.integer(0, 500));
-  await killEverything(world, random);
-  world.launch(world.workers);
+  await kill(world, random);
+  world.launch(world.threads);
   const status = await world.settled();
   if (status === 1) renameSync(restored, log);
   // A command that outlives the server closes the store, with all that the deleted log has.
   else if (status === undefined) rmSync(restored);
   else throw new Error(`a start without the log had the status ${status}`);
-  await killEverything(world, random);
+  await kill(world, random);
 }
 
 /**
@@ -251,21 +194,14 @@ const restart = (name, end, fault) => ({
   },
 });
 
-/** @type {Fault} */
-export const restartAfterKill = restart('kill all processes', killEverything);
-
 /** All ends, with the next start. @type {readonly Fault[]} */
 export const restarts = [
-  restart('end the supervisor by a signal', endGracefully),
-  restart('kill the supervisor', killSupervisor),
-  restartAfterKill,
+  restart('end the server by a signal', endGracefully),
+  restart('kill the server', kill),
   {
-    ...restart('delete the write-ahead log, kill all processes, and restore the log', deleteLog),
+    ...restart('delete the write-ahead log, kill the server, and restore the log', deleteLog),
     engine: 'sqlite',
   },
-  restart('kill the supervisor', killSupervisor, faults.moveDatabase),
-  restart('kill all processes', killEverything, faults.moveStore),
-  restart('end the supervisor by a signal', endGracefully, faults.killWorker),
-  restart('end the supervisor by a signal', endGracefully, faults.pauseWorker),
-  restart('end the supervisor by a signal', endGracefully, faults.stallLog),
+  restart('kill the server', kill, faults.moveDatabase),
+  restart('kill the server', kill, faults.moveStore),
 ];

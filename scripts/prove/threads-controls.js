@@ -1,19 +1,17 @@
-// The controls of prove:workers: builds in which a fix is taken back. A schedule that provokes the fault must fail.
+// The controls of prove:threads: builds in which a fix is taken back. A schedule that provokes the fault must fail.
 import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { copyingLibraryOf, editedBuild, torn } from '../lib/edited-build.js';
 import { until } from '../lib/processes.js';
-import { faults, restartAfterKill } from './workers-faults.js';
-import { randomFrom } from './workers-random.js';
-import { Run } from './workers-run.js';
+import { randomFrom } from './threads-random.js';
+import { Run } from './threads-run.js';
 
 /**
  * @typedef {object} Control
  * @property {string} name
  * @property {readonly import('../lib/edited-build.js').Edit[]} edits
  * @property {boolean} [transactions] - Whether writes are transactions.
- * @property {number} [workers] - Two by default.
- * @property {(run: Run, random: import('./workers-random.js').Random) => Promise<void>} provoke
+ * @property {number} [threads] - Two by default.
  * @property {RegExp} expected - A violation that the fault must cause.
  */
 
@@ -21,9 +19,6 @@ import { Run } from './workers-run.js';
 const attempts = 3;
 /** How long a control waits for what must work, in s: it fails anyway if the fault shows. */
 const patience = 10;
-
-/** Waits for a violation. @param {Run} run */
-const untilViolated = async (run) => void (await until(() => run.violations.length > 0, 60));
 
 /** @type {readonly Control[]} */
 const controls = [
@@ -36,21 +31,19 @@ const controls = [
         by: "when: 'present', text }",
       },
     ],
-    workers: 1,
-    provoke: untilViolated,
+    threads: 1,
     expected: /no order explains/,
   },
   {
     name: 'a transaction is committed whatever has become of what it has read',
     edits: [
       {
-        file: 'storage/sqlite/packed-batches.js',
-        text: 'find(document) !== document.expected',
-        by: 'find(document) === false',
+        file: 'storage/sqlite/writer-thread.js',
+        text: '(this.#tableOf(collection).find(subject, id) ?? null) === expected',
+        by: 'true',
       },
     ],
     transactions: true,
-    provoke: untilViolated,
     expected: /no order explains/,
   },
   {
@@ -58,49 +51,41 @@ const controls = [
     edits: [torn],
     transactions: true,
     // A backup sees what a killed server would leave.
-    provoke: untilViolated,
     expected: /half of a transaction/,
   },
   {
-    name: 'workers open the store by its path, for writing',
+    name: 'an outcome is sent before its commit',
     edits: [
       {
-        file: 'storage/sqlite/storage.js',
-        text: 'openLinks(files), ',
-        by: String.raw`openDatabase(files[0].path.replace(/\.(library\.db)\.workers-\w+.db$/, '$1'), true), `,
-      },
-      // Without this, the worker would not start.
-      { file: 'storage/sqlite/database.js', text: '    checkStore(file);\n', by: '' },
-      {
-        file: 'storage/sqlite/database.js',
-        text: 'const database = openWhole(file, false);',
-        by: 'const database = new DatabaseSync(file);',
+        file: 'storage/sqlite/writer-thread.js',
+        text: 'const results = batches.map(run);\n                checkFiles(this.#files);',
+        by: `const results = batches.map(run);
+                checkFiles(this.#files);
+                results.forEach((each, i) => batches[i].reply({ results: each }));
+                for (const batch of batches) batch.reply = () => undefined;
+                Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);`,
       },
     ],
-    provoke: async (run, random) => {
-      await run.disturb(faults.moveDatabase, random, faults.killWorker);
-      await run.disturb(restartAfterKill, random);
-    },
-    // A new worker finds an empty database; whether the writer's last connection then removes the log is chance.
-    expected: /no order explains|^move the database alone away and back.*meanwhile no get/,
+    // The other thread does not see it yet.
+    expected: /no order explains/,
   },
   {
-    name: 'workers inherit standard output, and log to it',
+    name: 'a thread opens the index of the log, and closes it',
     edits: [
       {
-        file: 'observability/log-destination.js',
-        text: 'if (fstatSync(fd).isFIFO() || isatty(fd)) {',
-        by: 'if (false) {',
+        file: 'storage/sqlite/writer-thread.js',
+        text: 'checkFiles(this.#files);',
+        by: `checkFiles(this.#files);
+                fs.closeSync(fs.openSync(this.#files[2].path, 'r'));`,
       },
       {
-        file: 'process/supervisor.js',
-        text: "['ignore', 'pipe', 'pipe', 'ipc', output]",
-        by: "['ignore', 'inherit', 'pipe', 'ipc', output]",
+        file: 'storage/sqlite/writer-thread.js',
+        text: "import { checkFiles, existing } from './files.js';",
+        by: "import { checkFiles, existing } from './files.js';\nimport fs from 'node:fs';",
       },
     ],
-    provoke: (run, random) => run.disturb(faults.stallLog, random, faults.killWorker),
-    // Whether the other worker also stops depends on how soon the pipe of the log is full.
-    expected: /^stall the log's reader.*meanwhile no (write|new worker)/,
+    // Then commands beside the server believe that nobody has the store.
+    expected: /no order explains|lost|not permitted|without a fault|not recovered/,
   },
 ];
 
@@ -116,7 +101,7 @@ export async function runControls(root) {
 }
 
 /** @param {Control} control @param {string} root */
-async function runControl({ name, edits, transactions, workers = 2, provoke, expected }, root) {
+async function runControl({ name, edits, transactions, threads = 2, expected }, root) {
   /** They run at the same time, and each prints at its end. */
   const lines = [`\ncontrol: ${name}`];
   const folder = editedBuild(root, edits);
@@ -124,7 +109,7 @@ async function runControl({ name, edits, transactions, workers = 2, provoke, exp
     root: folder,
     ...(transactions === true && { server: copyingLibraryOf(folder) }),
     engine: /** @type {const} */ ('sqlite'),
-    counts: [workers],
+    counts: [threads],
     print: (/** @type {string} */ line) => void lines.push(line),
     // What else the edited build does wrong must not end the run before the expected fault shows.
     counted: expected,
@@ -137,7 +122,7 @@ async function runControl({ name, edits, transactions, workers = 2, provoke, exp
       const run = await Run.begin(options, random);
       // The write-ahead log then has acknowledged writes.
       await pause(1_000);
-      await provoke(run, random);
+      await until(() => run.violations.length > 0, 60);
       await run.abandon();
       failed = run.violations.length > 0;
     }

@@ -1,36 +1,39 @@
-// Checks that WORKERS on SQLite keeps its promises while processes, files, the log and descriptors fail under load.
-// Needs "npm run build && npm run build:services", Linux and prlimit.
+// Checks that several threads keep the promises of one while the process, files and descriptors fail under load.
+// Needs "npm run build && npm run build:services", Linux and prlimit; Node.js 22.12 for more than one thread.
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { Command, Option } from 'commander';
+import { kernelDistributes } from '../../packages/server/dist/process/system-limits.js';
 import { copyingLibrary } from '../lib/copying-library.js';
-import { runControls } from './workers-controls.js';
-import { faults, restarts } from './workers-faults.js';
-import { randomFrom } from './workers-random.js';
-import { Run } from './workers-run.js';
+import { runControls } from './threads-controls.js';
+import { faults, restarts } from './threads-faults.js';
+import { randomFrom } from './threads-random.js';
+import { Run } from './threads-run.js';
 
 /** How many faults the server must survive before it is ended. */
 const faultsPerRound = 4;
-/** What may happen to workers while another fault lasts. */
-const deaths = [undefined, faults.killWorker, faults.killWorker, faults.killAllWorkers];
 /** The time for the end of the run, in ms. */
 const reserve = 12_000;
 
-const program = new Command('npm run prove:workers --')
+const program = new Command('npm run prove:threads --')
   .description(
     `24 clients of several subjects use the library (examples/library) with all its operations, on kept and on new
 connections, and many at the same documents. An operator creates, lists and revokes tokens, and backs up the store.
-Meanwhile processes are killed and stopped, the folder of temporary files is emptied, the store or its log
-is moved away and back, the reader of the log stalls, and the descriptors are taken; on PostgreSQL, its processes are
+Meanwhile the server is killed and stopped, the store or its log is moved away and back, no file can grow, and the
+descriptors are taken; on PostgreSQL, its processes are
 killed, stopped and restarted.
 
 For each document there must be an order of all requests that explains all responses, lists and backups included: no
 acknowledged write is lost, none takes effect twice, and each takes effect between its request and its response. Commands
 must succeed unless a fault lasts, nothing may be left at the end, and no kind of request may stay without success. With
-a fix taken back (scripts/prove/workers-controls.js), this must fail.`,
+a fix taken back (scripts/prove/threads-controls.js), this must fail.`,
   )
   .addOption(new Option('--engine <NAME>').choices(['sqlite', 'postgres']).default('sqlite'))
-  .option('--workers <N,...>', 'how many processes serve, one of these numbers after each start', '1,2,2,3')
+  .option(
+    '--threads <N,...>',
+    'how many threads serve (WORKERS), one of these numbers after each start',
+    kernelDistributes ? '1,2,2,3' : '1',
+  )
   .option('--transactions', 'each write also changes a copy, in one transaction; both must be equal')
   .option('--minutes <N>', 'how long to run, without the controls', Number, 1)
   .option(
@@ -43,11 +46,11 @@ a fix taken back (scripts/prove/workers-controls.js), this must fail.`,
   .option('--no-controls', 'runs without them')
   .parse();
 /**
- * @type {{ engine: import('./workers-world.js').Engine, workers: string, minutes: number, seed: number, controls?: boolean, transactions?: boolean }}
+ * @type {{ engine: import('./threads-world.js').Engine, threads: string, minutes: number, seed: number, controls?: boolean, transactions?: boolean }}
  */
 const options = program.opts();
 const { engine, minutes, seed, controls } = options;
-const counts = options.workers.split(',').map(Number);
+const counts = options.threads.split(',').map(Number);
 if (!(minutes > 0) || !Number.isSafeInteger(seed) || !counts.every((n) => n > 0))
   program.help({ error: true });
 
@@ -63,7 +66,7 @@ async function prove() {
   const random = randomFrom(seed);
   const server = options.transactions === true ? { server: copyingLibrary } : {};
   const run = await Run.begin({ root, ...server, engine, counts, print: console.log }, random);
-  const applies = (/** @type {import('./workers-faults.js').Fault} */ fault) => run.applies(fault);
+  const applies = (/** @type {import('./threads-faults.js').Fault} */ fault) => run.applies(fault);
   const nextFault = deck(Object.values(faults), random, applies);
   const nextRestart = deck(restarts, random, applies);
   const left = () => minutes * 60_000 - reserve - (performance.now() - begin);
@@ -72,7 +75,7 @@ async function prove() {
       // What a fault draws depends on when it is injected, so it has a generator of its own.
       const own = randomFrom(random.integer(0, 2 ** 31 - 1));
       if (count % (faultsPerRound + 1) === 0) await run.disturb(nextRestart(), own);
-      else await run.disturb(nextFault(), own, random.pick(deaths));
+      else await run.disturb(nextFault(), own);
     }
     await run.finish(random);
   } catch (error) {
@@ -88,7 +91,7 @@ async function prove() {
  * Returns values in random order, each of them once before any comes again, except those that do not apply.
  * @template T
  * @param {readonly T[]} values
- * @param {import('./workers-random.js').Random} random
+ * @param {import('./threads-random.js').Random} random
  * @param {(value: T) => boolean} applies
  * @returns {() => T}
  */
@@ -108,7 +111,7 @@ function deck(values, random, applies) {
 function report({ load, commands, violations }) {
   const { write, get, list } = load.successes;
   console.log(`
-${options.engine}, workers: ${options.workers}
+${options.engine}, threads: ${options.threads}
 requests: ${write} writes, ${get} gets and ${list} lists got their responses; ${load.failed} failed
 acknowledged writes: ${load.acknowledged}, of which ${load.renewals} renewals; they leave ${load.present} documents
 other writes: ${load.refused} refused without effect, ${load.unknown} with unknown outcome

@@ -1,14 +1,14 @@
-// The operator of prove:workers: creates, lists and revokes tokens and backs up the store, whatever else happens.
+// The operator of prove:threads: creates, lists and revokes tokens and backs up the store, whatever else happens.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startClients } from '../lib/clients.js';
-import { statesIn } from './workers-model.js';
+import { statesIn } from './threads-model.js';
 
-/** @typedef {import('./workers-world.js').World} World */
-/** @typedef {import('./workers-load.js').Load} Load */
+/** @typedef {import('./threads-world.js').World} World */
+/** @typedef {import('./threads-load.js').Load} Load */
 
 /** The pause between two commands, in ms. */
 const between = 500;

@@ -1,0 +1,441 @@
+// Several threads that serve as one, from dist: what one acknowledges, the others show, limits hold for all, and operators
+// see each; and whatever becomes of one thread, the process ends in order or at once, and no acknowledged write is lost.
+import { DatabaseSync } from '@photostructure/sqlite';
+import { once } from 'node:events';
+import { readFileSync, statSync } from 'node:fs';
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { fileURLToPath } from 'node:url';
+import { Client as Database } from 'pg';
+import t, { type Test } from 'tap';
+import { surviveKills } from '../support/crashes.js';
+import { temporaryFolder } from '../support/engines.js';
+import {
+  adminOf,
+  fillStore,
+  list,
+  run,
+  samples,
+  startServer,
+  type ServerProcess,
+} from '../support/processes.js';
+import { certificateLack, makeCertificate } from '../support/transport.js';
+import {
+  childrenOf,
+  Client,
+  clientsOf,
+  needsThreads,
+  needsThreadsOn,
+  startThreads,
+  stores,
+} from '../support/threads.js';
+import { repeatUntil, until } from '../support/wait.js';
+
+for (const engine of stores) {
+  t.test(`several threads serve as one service, on ${engine.name}`, needsThreadsOn(engine), async (t) => {
+    const server = await startThreads(t, { DATABASE_URL: await engine.createUrl(t) }, '--dev');
+    await repeatUntil(
+      () => server.stderr().includes('curl'),
+      () => fetch(`${server.origin}/openapi.json`),
+    );
+    t.equal(server.stderr().match(/pst_/g)?.length, 2, 'one first token, and a line that shows its use');
+    t.strictSame(childrenOf(server.child.pid!), [], 'it is one process');
+    const token = await server.createToken('alice');
+    const [one, two] = (await clientsOf(t, server, token)) as [Client, Client];
+
+    for (let id = 0; id < 50; id++) {
+      t.match(await one.send('POST', '/plants', `{"id":${id},"name":"${id}"}`), { status: 200 });
+      t.equal(
+        (JSON.parse((await two.send('GET', '/plants')).text) as unknown[]).length,
+        id + 1,
+        'whatever one thread has acknowledged, the other one shows',
+      );
+    }
+    t.match(await two.send('POST', '/plants', '{"id":7,"name":"7"}'), { status: 400, text: /"error":40011/ });
+    t.match(await two.send('POST', '/plants', '{"id":7,"name":"x"}'), { status: 400, text: /"error":40010/ });
+
+    const { etag = '' } = (await one.send('GET', '/plants')).headers;
+    const revalidate = { 'if-none-match': etag };
+    t.match(await two.send('GET', '/plants', undefined, revalidate), { status: 304 });
+    t.match(await two.send('DELETE', '/plants/7'), { status: 204 });
+    t.match(await one.send('GET', '/plants', undefined, revalidate), { status: 200 });
+    t.match(await one.send('DELETE', '/plants/7'), { status: 404 });
+
+    const responses = await Promise.all(
+      Array.from({ length: 100 }, (_, i) => (i % 2 === 0 ? one : two).send('DELETE', '/plants/8')),
+    );
+    t.equal(responses.filter(({ status }) => status === 204).length, 1, 'of concurrent deletes one finds it');
+
+    t.equal(await server.end('SIGTERM'), 0);
+    const requests = server.log.filter(({ msg }) => msg === 'request');
+    t.strictSame(
+      [...new Set(requests.map(({ thread }) => thread))].sort(),
+      [1, 2],
+      'both have responded, and every line names its thread',
+    );
+    t.equal(new Set(requests.map(({ requestId }) => requestId)).size, requests.length);
+    t.match(server.log.at(-1), { thread: 'main', msg: 'plant-store has shut down' });
+  });
+}
+
+const postgres = stores.find(({ name }) => name === 'postgres')!;
+t.test(
+  'on PostgreSQL, each thread has its own connections before it is ready',
+  needsThreadsOn(postgres),
+  async (t) => {
+    const DATABASE_URL = await postgres.createUrl(t);
+    const server = await startThreads(t, { DATABASE_URL, DATABASE_POOL_SIZE: '3' });
+    const database = new Database({ connectionString: DATABASE_URL });
+    await database.connect();
+    const { rows } = await database.query<{ others: number }>(
+      `SELECT count(*)::int AS others FROM pg_stat_activity
+     WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+    );
+    await database.end();
+    const { others = 0 } = rows[0] ?? {};
+    t.ok(others >= 8, 'each thread has three to read and one to write');
+    t.ok(others <= 12, 'and so may the main one');
+    const token = await server.createToken('alice');
+    for (const [id, client] of (await clientsOf(t, server, token)).entries()) {
+      t.match(await client.send('POST', '/plants', `{"id":${id},"name":"a"}`), { status: 200 });
+      t.match(await client.send('GET', '/plants'), { status: 200 });
+    }
+    t.equal(await server.end(), 0);
+  },
+);
+
+t.test('a revoked token stops working in every thread', needsThreads(), async (t) => {
+  const server = await startThreads(t);
+  const token = await server.createToken('alice');
+  const clients = await clientsOf(t, server, token);
+  for (const client of clients) t.match(await client.send('GET', '/plants'), { status: 200 });
+  const env = { DATABASE_URL: server.databaseUrl };
+  const [{ id }] = JSON.parse((await run('cli.js', ['token', 'list', '--json'], env)).stdout) as [
+    { id: string },
+  ];
+  t.match(await run('cli.js', ['token', 'revoke', id], env), { code: 0 });
+  // How soon, test/http/security/authentication.test.ts shows with a clock of its own.
+  for (const client of clients) {
+    await until(
+      () => client.send('GET', '/plants'),
+      ({ status }) => status === 401,
+    );
+  }
+  t.equal(await server.end(), 0);
+});
+
+t.test('the write queue is bounded over all threads together', needsThreads(), async (t) => {
+  const server = await startThreads(t, { WRITE_QUEUE_ROWS: '2', WRITE_BATCH_ROWS: '1' });
+  const token = await server.createToken('alice');
+  const clients = Array.from({ length: 64 }, () => new Client(t, server, token));
+  let id = 0;
+  const responses: Awaited<ReturnType<Client['send']>>[] = [];
+  const load = () =>
+    Promise.all(
+      clients.map(async (client) => {
+        responses.push(await client.send('POST', '/plants', `{"id":${++id},"name":"a"}`));
+      }),
+    );
+  await repeatUntil(() => responses.some(({ status }) => status === 503), load);
+  const created = responses.filter(({ status }) => status === 200).length;
+  const refused = responses.filter(({ text }) => text.includes('"error":50301,'));
+  t.equal(created + refused.length, responses.length);
+  t.equal(((await (await list(server, token)).json()) as unknown[]).length, created);
+  t.equal(await server.end(), 0);
+});
+
+/** Sends a request on a new connection. It is served, or the connection is closed. */
+function request(t: Test, port: number) {
+  const socket = connect(port, '127.0.0.1');
+  t.teardown(() => socket.destroy());
+  socket.on('error', () => undefined);
+  socket.write('GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n');
+  const served = new Promise<boolean>((resolve) => {
+    socket
+      .once('data', () => {
+        resolve(true);
+      })
+      .once('close', () => {
+        resolve(false);
+      });
+  });
+  return { socket, served };
+}
+
+t.test('limits hold for all threads together, even if there are more threads', needsThreads(), async (t) => {
+  const server = await startServer(t, {
+    env: { WORKERS: '4', MAX_CONNECTIONS: '3', WRITE_QUEUE_ROWS: '3', OPS_PORT: '0' },
+  });
+  t.match(
+    server.log.find(({ threads }) => threads !== undefined),
+    { level: 40, threads: 3 },
+  );
+  const connections: ReturnType<typeof request>[] = [];
+  const isServed = () => {
+    const connection = request(t, server.port);
+    connections.push(connection);
+    return connection.served;
+  };
+  const served = [];
+  while (served.length < 20) served.push(await isServed());
+  t.strictSame(
+    served,
+    Array.from(served, (_, i) => i < 3),
+    'whichever threads the first three reach',
+  );
+  const metrics = await (await fetch(`${adminOf(server)}/metrics`)).text();
+  t.equal(samples(metrics)['plant_store_rejections_total{reason="connection_limit"}'], 17);
+  for (let i = 0; i < 20; i++) {
+    connections[i < 3 ? i : connections.length - 1]?.socket.destroy();
+    await until(isServed);
+  }
+  t.equal(await isServed(), false);
+  t.equal(await server.end(), 0);
+  const counts = server.log
+    .filter(({ reason }) => reason === 'connection_limit')
+    .map(({ count }) => Number(count));
+  t.ok(counts.reduce((sum, count) => sum + count, 0) >= 18, 'the threads log each of them in some line');
+});
+
+t.test(
+  'a port that another server has prevents the start, also if that shares it',
+  needsThreads(),
+  async (t) => {
+    const first = await startThreads(t);
+    const DATABASE_URL = `file:${join(await temporaryFolder(t), 'other.db')}`;
+    for (const WORKERS of ['1', '2'])
+      t.match(await run('main.js', [], { DATABASE_URL, PORT: String(first.port), WORKERS }), {
+        code: 1,
+        stderr: `plant-store: PORT: port ${first.port} of 127.0.0.1 is already in use; choose another one\n`,
+      });
+    const token = await first.createToken('alice');
+    for (const client of await clientsOf(t, first, token))
+      t.match(await client.send('GET', '/plants'), { status: 200 });
+    t.equal(await first.end(), 0);
+  },
+);
+
+t.test('a TLS session is resumed in whichever thread', needsThreads(certificateLack), async (t) => {
+  const file = join(await temporaryFolder(t), 'both.pem');
+  const pem = await makeCertificate();
+  await writeFile(file, pem);
+  const server = await startThreads(t, { TLS_CERT_FILE: file, TLS_KEY_FILE: file });
+  const open = async (session?: Buffer) => {
+    const socket: TLSSocket = connectTls({ port: server.port, ca: pem, servername: 'localhost', session });
+    t.teardown(() => socket.destroy());
+    const received = session === undefined ? (once(socket, 'session') as Promise<[Buffer]>) : [session];
+    const isResumed = once(socket, 'secureConnect').then(() => socket.isSessionReused());
+    socket.write('GET /openapi.json HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    t.match(await text(socket), /^HTTP\/1\.1 200 /);
+    const [ticket] = await received;
+    return { ticket, isResumed: await isResumed };
+  };
+  const { ticket } = await open();
+  for (let i = 0; i < 20; i++) t.ok((await open(ticket)).isResumed);
+  t.equal(await server.end(), 0);
+  t.equal(new Set(server.log.flatMap(({ msg, thread }) => (msg === 'request' ? [thread] : []))).size, 2);
+});
+
+/** The locks of this process on a file, as /proc/locks shows them: type, mode, first byte and last byte. */
+function locksOf(pid: number, file: string): string[] {
+  const { ino } = statSync(file);
+  return readFileSync('/proc/locks', 'utf8')
+    .split('\n')
+    .flatMap((line) => {
+      const [, , , mode = '', owner, place = '', ...range] = line.split(/\s+/);
+      return owner === String(pid) && place.endsWith(`:${ino}`) ? [[mode, ...range].join(' ')] : [];
+    })
+    .sort();
+}
+
+t.test(
+  'whatever the threads and commands beside them do, SQLite keeps its locks',
+  needsThreads(),
+  async (t) => {
+    const { file, env, token } = await fillStore(t, 100, String);
+    const server = await startThreads(t, { ...env, OPS_PORT: '0' });
+    const locks = () => ['', '-shm', '-lock'].map((suffix) => locksOf(server.child.pid!, `${file}${suffix}`));
+    const first = locks();
+    t.strictSame(
+      first.map((held) => held.length > 0),
+      [true, true, true],
+      'the database, the index of its log, and the lock of the store',
+    );
+    const folder = await temporaryFolder(t);
+    const clients = await clientsOf(t, server, token);
+    for (const [i, client] of clients.entries()) {
+      t.match(await client.send('POST', '/plants', `{"id":${1_000 + i},"name":"a"}`), { status: 200 });
+      t.match(await client.send('GET', '/plants'), { status: 200 });
+      t.match(await client.send('GET', '/docs/'), { status: 200 });
+      t.match(await client.send('GET', '/openapi.yaml'), { status: 200 });
+      t.match(await client.send('DELETE', '/plants/1'), { status: i === 0 ? 204 : 404 });
+    }
+    for (const path of ['readyz', 'metrics'])
+      t.match(await fetch(`${adminOf(server)}/${path}`), { status: 200 });
+    for (const args of [
+      ['token', 'create', 'bob'],
+      ['backup', join(folder, 'copy.db')],
+      ['sql', 'SELECT 1'],
+    ])
+      t.match(await run('cli.js', args, env), { code: 0 });
+    t.strictSame(locks(), first);
+    t.match(await run('main.js', [], { ...env, PORT: '0' }), {
+      code: 1,
+      stderr: /another server has this store/,
+    });
+    t.strictSame(locks(), first);
+    t.equal(await server.end(), 0);
+  },
+);
+
+t.test('acknowledged writes survive SIGKILL at any moment', needsThreads(), async (t) => {
+  const store = await fillStore(t, 0, String);
+  const kill = ({ child }: ServerProcess) => Promise.resolve(!child.kill('SIGKILL'));
+  await surviveKills(t, { ...store, env: { ...store.env, WORKERS: '2' }, kill });
+});
+
+/** Starts a service of two threads of which the second does what it is told, and clients of both. */
+async function startFailing(t: Test, env: Record<string, string> = {}, nodeArgs: string[] = []) {
+  const { env: store, file, token } = await fillStore(t, 0, String);
+  const folder = await temporaryFolder(t);
+  const [JOURNAL, DOES] = [join(folder, 'journal'), join(folder, 'does')];
+  const tell = async (words: string) => {
+    await writeFile(`${DOES}.new`, words);
+    await rename(`${DOES}.new`, DOES);
+  };
+  await tell('');
+  const server = await startServer(t, {
+    script: fileURLToPath(new URL('../support/opening-service.js', import.meta.url)),
+    env: { ...store, WORKERS: '2', JOURNAL, DOES, ...env },
+    nodeArgs,
+  });
+  const [first, second] = (await clientsOf(t, server, token)) as [Client, Client];
+  /** The plants in the store, when the server has ended. */
+  const stored = () => {
+    const database = new DatabaseSync(file);
+    const rows = database.prepare('SELECT id FROM plants').all() as { id: number }[];
+    database.close();
+    return new Set(rows.map(({ id }) => id));
+  };
+  const fatal = () => server.log.filter(({ level }) => level === 60);
+  const isHeld = async () => (await readFile(JOURNAL, 'utf8')).includes('holds 2\n');
+  return { server, tell, isHeld, first, second, stored, fatal };
+}
+
+for (const [does, reason] of [
+  ['throws', /^Error: a defect\n +at /],
+  ['exits', /^it exited with status 7$/],
+  ['exhausts', /memory limit/],
+] as const)
+  t.test(`a thread that ${does} ends the process, in order`, needsThreads(), async (t) => {
+    // A small heap is exhausted soon.
+    const { server, tell, first, stored, fatal } = await startFailing(t, {}, ['--max-old-space-size=128']);
+    const acknowledged: number[] = [];
+    const ended = once(server.child, 'exit');
+    let id = 0;
+    const write = async () => {
+      const { status, headers } = await first.send('POST', '/plants', `{"id":${++id},"name":"a"}`);
+      if (status !== 200) throw new Error(`the response was ${status}`);
+      acknowledged.push(id);
+      return headers.connection === 'close';
+    };
+    await write();
+    await tell(`${does}-2`);
+    await until(write);
+    t.strictSame(await ended, [1, null], 'the other thread has responded to the end');
+    t.match(fatal(), [{ thread: 2, reason, msg: /^a thread has ended/ }]);
+    t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
+    const there = stored();
+    t.strictSame(
+      acknowledged.filter((one) => !there.has(one)),
+      [],
+    );
+  });
+
+t.test(
+  'a thread that does not respond ends the process, which does not wait for it',
+  needsThreads(),
+  async (t) => {
+    const { server, tell, first, stored, fatal } = await startFailing(t, {
+      WORKER_TIMEOUT_SECONDS: '1',
+      SHUTDOWN_SECONDS: '1',
+      OPS_PORT: '0',
+    });
+    const ended = once(server.child, 'exit');
+    await tell('holds-2');
+    let id = 0;
+    await until(async () => {
+      const { status, headers } = await first.send('POST', '/plants', `{"id":${++id},"name":"a"}`);
+      t.equal(status, 200);
+      return headers.connection === 'close';
+    });
+    t.strictSame(await ended, [null, 'SIGKILL']);
+    t.match(fatal(), [
+      { thread: 2, reason: 'it did not respond' },
+      { threads: [2], msg: /^threads did not end within SHUTDOWN_SECONDS/ },
+    ]);
+    t.equal(stored().size, id);
+  },
+);
+
+t.test('a second signal does not wait for a thread that is in a statement', needsThreads(), async (t) => {
+  const { server, tell, isHeld, first, fatal } = await startFailing(t);
+  await tell('holds-2');
+  await repeatUntil(isHeld);
+  server.child.kill('SIGTERM');
+  await until(async () => (await first.send('GET', '/plants')).headers.connection === 'close');
+  t.equal(await server.end('SIGTERM'), 'SIGKILL');
+  t.match(fatal(), [{ reason: 'SIGTERM', msg: 'plant-store ends at once' }]);
+});
+
+t.test(
+  'metrics and readiness speak for all threads, also if one does not respond',
+  needsThreads(),
+  async (t) => {
+    const { server, tell, first, second } = await startFailing(t, { OPS_PORT: '0', SHUTDOWN_SECONDS: '1' });
+    const admin = adminOf(server);
+    const scrape = async () => {
+      const text = await (await fetch(`${admin}/metrics`)).text();
+      const names = [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)];
+      t.equal(new Set(names.map(([, name]) => name)).size, names.length, 'every metric is there once');
+      return samples(text);
+    };
+    const readiness = async () => (await fetch(`${admin}/readyz`)).status;
+    const clients = [first, second];
+    for (let id = 0; id < 20; id++)
+      t.match(await clients[id % 2]!.send('POST', '/plants', `{"id":${id},"name":"a"}`), { status: 200 });
+    const count =
+      'plant_store_http_request_duration_seconds_count{method="POST",route="/plants",status="200"}';
+    let last: Record<string, number> = {};
+    await repeatUntil(
+      () => last[count] === 20,
+      async () => (last = await scrape()),
+    );
+    t.match(last, { plant_store_write_batch_rows_sum: 20, plant_store_threads_silent: 0 });
+    const threadsOf = (name: string) =>
+      Object.keys(last).filter((key) => key.startsWith(name) && !key.includes('le='));
+    t.strictSame(
+      threadsOf('nodejs_heap_size_used_bytes').sort(),
+      ['1', '2', 'main'].map((thread) => `nodejs_heap_size_used_bytes{thread="${thread}"}`),
+    );
+    t.strictSame(threadsOf('process_resident_memory_bytes'), ['process_resident_memory_bytes']);
+    t.strictSame(threadsOf('nodejs_version_info').length, 1);
+    t.equal(await readiness(), 200);
+
+    await tell('holds-2');
+    await repeatUntil(
+      () => last['plant_store_threads_silent'] === 1,
+      async () => (last = await scrape()),
+    );
+    t.equal(last[count], 20, 'its counters stay');
+    t.strictSame(
+      threadsOf('nodejs_heap_size_used_bytes').sort(),
+      ['1', 'main'].map((thread) => `nodejs_heap_size_used_bytes{thread="${thread}"}`),
+    );
+    t.equal(await readiness(), 503);
+    t.equal(await server.end(), 'SIGKILL');
+  },
+);
