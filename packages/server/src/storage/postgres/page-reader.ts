@@ -3,7 +3,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { type CollectionDefinition, type Id, type Page, StorageError } from '../interface.js';
 import type { BoundedPage, Bounds } from '../collections.js';
 import { idRules, type IdRules } from '../ids.js';
-import { bytesTogether, countTime } from '../page-size.js';
+import { bytesTogether, countTime, pageBytes, pageRows, shortBytes } from '../page-size.js';
 import { SubjectQueue } from '../../subject-queue.js';
 import { isolateFailures } from './failures.js';
 import type { StatementRunner } from './statement-runner.js';
@@ -214,12 +214,17 @@ export class PageReaders {
   /** Reads pages together; those that have long documents then one after the other. */
   async #readPages(pages: readonly SubjectPage[]): Promise<PageRow[]> {
     const texts = pages[0]?.descending === true ? this.#texts.descending : this.#texts.ascending;
+    const rows = pages.reduce((sum, { limit }) => sum + limit, 0);
+    const areShort = rows * shortBytes <= bytesTogether && pages.every(({ limit }) => limit <= pageRows);
     const read: PageRow[] = [];
     const long: number[] = [];
-    type StepRow = readonly [page: number, ...row: PageRow, hasLong: boolean];
-    for (const [page, json, count, last, hasLong] of await this.#rows<StepRow>(texts.pages, pages)) {
+    type StepRow = readonly [page: number, ...row: PageRow, hasLong: boolean, bytes: number];
+    const steps = await this.#rows<StepRow>(areShort ? texts.shortPages : texts.pages, pages);
+    for (const [page, json, count, last, hasLong, bytes] of steps) {
       const before = read[page - 1];
       if (before === undefined && hasLong) long.push(page - 1);
+      // If a later step has a long document or exceeds the size of a page, it is left to the following page.
+      if (before !== undefined && (hasLong || bytes > pageBytes)) continue;
       const parts = [before?.[0], json].filter((part) => typeof part === 'string');
       read[page - 1] = [parts.join(), count, last];
     }
