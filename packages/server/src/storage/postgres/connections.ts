@@ -2,7 +2,7 @@
 import { Pool, type PoolClient } from 'pg';
 import { within } from '../../time-limit.js';
 import { StorageError } from '../interface.js';
-import { NotConnected, storageError } from './failures.js';
+import { storageError } from './failures.js';
 import { runQuery, type Query } from './query.js';
 import { checkServer } from './server-check.js';
 import type { TimeLimits } from './time-limits.js';
@@ -73,24 +73,23 @@ export class Connections {
   /**
    * Waits for a connection. The caller must release its client.
    * @param deadline - On the clock of performance.now().
-   * @throws StorageError `overloaded` if all connections remain in use, NotConnected if connecting fails, or
-   *   `unavailable` if the server is not suitable.
+   * @throws StorageError `overloaded` if all connections remain in use, or `unavailable` if connecting fails
+   *   or the server is not suitable.
    */
   async acquire(deadline: number): Promise<DatabaseConnection> {
-    const client = await this.#connect().catch((error: unknown) => {
-      throw error instanceof StorageError ? error : storageError('unavailable', error, NotConnected);
-    });
-    const known = this.#checked.get(client);
-    if (known !== undefined) return known;
+    let client: PoolClient | undefined;
     try {
-      const query: Query = (text, values = []) => runQuery(client, text, values, deadline);
+      client = await this.#connect();
+      const known = this.#checked.get(client);
+      if (known !== undefined) return known;
+      const query: Query = (text, values = []) => runQuery(client as PoolClient, text, values, deadline);
       const connection = { client, ...(await checkServer(query, this.#limits.server)) };
       await this.#onConnect(query);
       this.#checked.set(client, connection);
       return connection;
     } catch (error) {
-      client.release(true);
-      throw storageError('unavailable', error);
+      client?.release(true);
+      throw error instanceof StorageError ? error : storageError('unavailable', error);
     }
   }
 

@@ -3,24 +3,20 @@ import { DatabaseError } from 'pg';
 import { messageOf, StorageError, type StorageFailure } from '../interface.js';
 
 const DIVISION_BY_ZERO = '22012';
+const INSUFFICIENT_PRIVILEGE = '42501';
 const UNDEFINED_TABLE = '42P01';
 const UNDEFINED_COLUMN = '42703';
+/** What helps when a role lacks a privilege. */
+export const grantsHelp = '"migrate" prints all that it needs';
 
-/** The server could not be reached, or refused the connection. */
-export class NotConnected extends StorageError {}
-
-/**
- * Wraps an error of the driver in a StorageError, as its cause.
- * @param Kind - The class of the StorageError.
- */
-export function storageError(failure: StorageFailure, cause: unknown, Kind = StorageError): StorageError {
+/** Wraps an error of the driver in a StorageError, as its cause. */
+export function storageError(failure: StorageFailure, cause: unknown): StorageError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   // For a host with several addresses, Node.js throws an AggregateError with a code but no message.
-  const reason =
-    code === DIVISION_BY_ZERO
-      ? 'the statement reached the server too late'
-      : messageOf(cause) || String(code);
-  return new Kind(failure, `PostgreSQL: ${reason}`, { cause });
+  let reason = messageOf(cause) || String(code);
+  if (code === DIVISION_BY_ZERO) reason = 'the statement reached the server too late';
+  if (code === INSUFFICIENT_PRIVILEGE) reason += `; ${grantsHelp}`;
+  return new StorageError(failure, `PostgreSQL: ${reason}`, { cause });
 }
 
 /** Whether a driver error means that a table does not exist. */

@@ -183,7 +183,7 @@ function createStorage(store: StoreDefinition, options: PostgresOptions, limits:
     broken: committer.broken,
     connect: () => runner.connect(),
     async check() {
-      await checkPrivileges(runner, schema, options.url);
+      await checkPrivileges(runner, schema);
       tables.check();
       const rows = await runner.read(selectApplied).catch((error: unknown) => {
         if (error instanceof StorageError && isMissingTable(error.cause)) return [];

@@ -5,7 +5,6 @@ import type { CollectionDefinition, Id } from '../interface.js';
 import { StorageError } from '../interface.js';
 import { isCheck, type Step, type TransactionCommitter } from '../transactions.js';
 import { isolateFailures } from './failures.js';
-import { withPrivileges } from './privileges.js';
 import type { Query } from './query.js';
 import type { StatementRunner } from './statement-runner.js';
 import { columnsOf, reported, type DocumentTexts } from './statements.js';
@@ -128,15 +127,10 @@ export class PostgresTransactions implements TransactionCommitter {
       async (some) => {
         if (some.length === 0) return;
         const all = some.map(({ steps }) => steps);
-        const decisions = await this.#locked(
-          subject,
-          () => all.flat(),
-          deadline,
-          async (query) => {
-            const decided = await this.#decide(query, subject, all);
-            return decided.includes(true) && decided;
-          },
-        );
+        const decisions = await this.#locked(subject, deadline, async (query) => {
+          const decided = await this.#decide(query, subject, all);
+          return decided.includes(true) && decided;
+        });
         for (const [i, { resolve }] of some.entries()) resolve(decisions && decisions[i] === true);
       },
       ({ reject }, error) => {
@@ -151,45 +145,27 @@ export class PostgresTransactions implements TransactionCommitter {
    */
   async commitAlone(subject: string, run: () => Promise<readonly Step[]>): Promise<boolean> {
     let steps: readonly Step[] = [];
-    const isCommitted = await this.#locked(
-      subject,
-      () => steps,
-      this.#runner.deadline(),
-      async (query) => {
-        // What it throws is thrown below, when the lock is free.
-        const ran = run().catch(() => []);
-        steps = await within(ran, this.#runner.limits.alone, []);
-        if (steps.length === 0) return undefined;
-        if (steps.every(isCheck)) return this.#holds(subject, steps);
-        return (await this.#decide(query, subject, [steps])).includes(true);
-      },
-    );
+    const isCommitted = await this.#locked(subject, this.#runner.deadline(), async (query) => {
+      // What it throws is thrown below, when the lock is free.
+      const ran = run().catch(() => []);
+      steps = await within(ran, this.#runner.limits.alone, []);
+      if (steps.length === 0) return undefined;
+      if (steps.every(isCheck)) return this.#holds(subject, steps);
+      return (await this.#decide(query, subject, [steps])).includes(true);
+    });
     if (isCommitted !== undefined) return isCommitted;
     steps = await run();
     return steps.length === 0 || this.commitTransaction(subject, steps);
   }
 
-  /**
-   * Works in a transaction of the database that has the lock of the subject.
-   * @param steps - What it does, to name privileges that are missing.
-   */
-  #locked<T>(
-    subject: string,
-    steps: () => readonly Step[],
-    deadline: number,
-    work: (query: Query) => Promise<T>,
-  ): Promise<T> {
+  /** Works in a transaction of the database that has the lock of the subject. */
+  #locked<T>(subject: string, deadline: number, work: (query: Query) => Promise<T>): Promise<T> {
     const { limits } = this.#runner;
     const settings = `SET LOCAL idle_in_transaction_session_timeout TO ${limits.inTransaction};
       SET LOCAL statement_timeout TO ${limits.server};
       ${this.#engine.begin(subject, lockOf(subject))};
       SET LOCAL statement_timeout TO ${limits.inTransaction}`;
-    // A service that only creates and deletes does not need this privilege.
-    const needed = () =>
-      [...new Set(steps().map(({ collection }) => collection.name))].map((name) => [name, 'UPDATE'] as const);
-    return withPrivileges(this.#runner, needed, () =>
-      this.#runner.transaction(settings, deadline, work, 'transactions', this.#engine.isConstant),
-    );
+    return this.#runner.transaction(settings, deadline, work, 'transactions', this.#engine.isConstant);
   }
 
   /** Makes those transactions whose expectations hold, in order. Resolves with which of them. */
