@@ -7,6 +7,9 @@ import { runQuery, type Query } from './query.js';
 import { checkServer } from './server-check.js';
 import type { TimeLimits } from './time-limits.js';
 
+/** The maximum number of callers that wait for a connection. */
+const maxWaiting = 1_000;
+
 /** A connection to a server whose settings have been checked. */
 export interface DatabaseConnection {
   readonly client: PoolClient;
@@ -65,15 +68,10 @@ export class Connections {
     return this.#pool.totalCount;
   }
 
-  /** How many callers wait for a connection. */
-  get waiting(): number {
-    return this.#pool.waitingCount;
-  }
-
   /**
    * Waits for a connection. The caller must release its client.
    * @param deadline - On the clock of performance.now().
-   * @throws StorageError `overloaded` if all connections remain in use, or `unavailable` if connecting fails
+   * @throws StorageError `overloaded` if all connections remain in use or too many wait, or `unavailable` if connecting fails
    *   or the server is not suitable.
    */
   async acquire(deadline: number): Promise<DatabaseConnection> {
@@ -111,6 +109,8 @@ export class Connections {
 
   async #connect(): Promise<PoolClient> {
     const pool = this.#pool;
+    if (pool.waitingCount >= maxWaiting)
+      throw new StorageError('overloaded', 'PostgreSQL: too many wait for a connection');
     const free = pool.idleCount + pool.options.max - pool.totalCount;
     const isBusy = pool.waitingCount >= free;
     const connecting = pool.connect();
