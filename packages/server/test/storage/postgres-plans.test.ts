@@ -13,6 +13,8 @@ import { skipFor } from '../support/skip.js';
 const page = 500;
 /** The documents of a page that is read in several steps. */
 const longPage = 2_500;
+/** How far the number of rows of many loops may be off, since PostgreSQL rounds their mean before version 18. */
+const rounding = 50;
 /** Beyond this cost PostgreSQL compiles a statement, which takes longer than any of ours runs: jit_above_cost. */
 const costOfCompilation = 100_000;
 const batch = 1_000;
@@ -121,9 +123,13 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
           });
           t.not(plans.length, 0, what);
           for (const plan of plans) {
-            t.ok(mostRead(plan.Plan) <= rows + page, `${what}: it reads ${mostRead(plan.Plan)} rows`, {
-              plan,
-            });
+            t.ok(
+              mostRead(plan.Plan) <= rows + page + rounding,
+              `${what}: it reads ${mostRead(plan.Plan)} rows`,
+              {
+                plan,
+              },
+            );
             t.ok(plan.Plan['Total Cost'] < costOfCompilation, `${what}: it costs ${plan.Plan['Total Cost']}`);
           }
         };

@@ -9,13 +9,10 @@ import type { StatementRunner } from './statement-runner.js';
 import type { Row } from './query.js';
 import { issueTokens } from './tokens.js';
 
-/**
- * Creates the committer of one process, which uses the connection for writes.
- * @param tables - Returns what writes the next batch.
- */
+/** Creates the committer of one process, which uses the connection for writes. */
 export function createPostgresCommitter(
   runner: StatementRunner,
-  tables: () => Tables,
+  { documents }: Tables,
   observer: WriteObserver | undefined,
 ): Committer {
   return {
@@ -26,7 +23,7 @@ export function createPostgresCommitter(
     async commit(writes) {
       const start = performance.now();
       try {
-        return await commitBatch(runner, tables(), writes);
+        return await commitBatch(runner, documents, writes);
       } finally {
         observer?.committed?.(writes.length, (performance.now() - start) / 1000);
       }
@@ -43,7 +40,7 @@ export function createPostgresCommitter(
 /** Commits the writes of one batch. If some of them cannot be committed, only those fail. */
 async function commitBatch(
   runner: StatementRunner,
-  tables: Tables,
+  tables: Tables['documents'],
   writes: readonly Write[],
 ): Promise<WriteResult[]> {
   const deadline = runner.deadline();
@@ -93,7 +90,7 @@ async function commitBatch(
 
   // All processes lock rows in the same order, which prevents deadlocks.
   const sorted = [...writes].sort(byKey);
-  for (const [collection, documents] of tables.documents) {
+  for (const [collection, documents] of tables) {
     const own = sorted.filter((write) => write.collection === collection);
     const isDeletion = ({ when, text }: Write) => text === null && when !== 'equals';
     const split: Split<Write> = (some, error) => documents.split(some, error);

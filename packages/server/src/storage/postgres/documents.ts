@@ -1,14 +1,14 @@
 // The documents of a collection on PostgreSQL: what an engine can do, and how one server does it.
-import type { CollectionDefinition, Id, Page, StorageError } from '../interface.js';
-import type { Bounds } from '../collections.js';
+import type { CollectionDefinition, StorageError } from '../interface.js';
+import type { CollectionReader } from '../collections.js';
 import type { TransactionCommitter } from '../transactions.js';
 import { expectedBy, type Write } from '../writes.js';
 import { bisect } from './failures.js';
-import { PageReaders, type SubjectPage } from './page-reader.js';
+import { createPageReaders } from './page-reader.js';
 import type { StatementRunner } from './statement-runner.js';
 import type { Row } from './query.js';
 import { columnsOf, documentTexts, reported, type DocumentTexts } from './statements.js';
-import { PostgresTransactions } from './transactions.js';
+import { postgresTransactions } from './transactions.js';
 
 /**
  * What reads and writes the documents of a collection. `deadline` is on the clock of performance.now(). All methods
@@ -26,7 +26,7 @@ import { PostgresTransactions } from './transactions.js';
  *   PostgreSQL may still find a deadlock; then the statement had no effect, and the runner repeats it.
  * - No key is in a statement twice, and each is one of a collection: each has a table of its own.
  */
-export interface Documents {
+export interface Documents extends CollectionReader {
   /** Inserts documents that do not exist: rows without an outcome. */
   insert(writes: readonly Write[], deadline: number): Promise<Row[]>;
 
@@ -42,22 +42,14 @@ export interface Documents {
   /** Splits writes that failed together, so that some parts may succeed; returns one part if that cannot help. */
   split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]>;
 
-  /** Reads a page, together with others that are requested at the same time. */
-  page(page: SubjectPage): Promise<Page<Id>>;
-
-  /** Counts the documents of a subject between bounds. */
-  count(subject: string, bounds: Bounds): Promise<number>;
-
   /** Resolves when all requested pages have been read. */
-  drain(): Promise<void>;
+  drain(): Promise<unknown>;
 }
 
 /** How the tables are stored: by one server, or distributed by Citus. */
 export interface Tables {
   readonly documents: ReadonlyMap<CollectionDefinition, Documents>;
-  readonly transactions: Required<TransactionCommitter>;
-  /** @throws StorageError when servers besides the one of the connection are known to be unable to serve. */
-  readonly check: () => void;
+  readonly transactions: TransactionCommitter;
 }
 
 /** Tables that one server stores: each kind of writes is one statement. */
@@ -67,15 +59,12 @@ export function serverTables(runner: StatementRunner, collections: readonly Coll
     documents: new Map(
       Array.from(texts, ([collection, own]) => [collection, serverDocuments(runner, collection, own)]),
     ),
-    transactions: new PostgresTransactions(runner, texts, {
+    transactions: postgresTransactions(runner, texts, {
       begin: (_subject, key) => `SELECT pg_advisory_xact_lock(${key})`,
       insertion: ({ insert, replace }, kind, columns) =>
         kind === 'insert' ? [insert, [...columns, Infinity]] : [replace, columns],
       isConstant: true,
     }),
-    check: () => {
-      // Each connection has checked the only server.
-    },
   };
 }
 
@@ -84,7 +73,6 @@ function serverDocuments(
   collection: CollectionDefinition,
   texts: DocumentTexts,
 ): Documents {
-  const pages = new PageReaders(runner, collection, texts);
   const compare = reported([texts.compare()]);
   return {
     insert: (writes, deadline) => runner.write(texts.insert, columnsOf(writes), deadline),
@@ -93,8 +81,6 @@ function serverDocuments(
     change: (writes, deadline) =>
       runner.write(texts.change, [...columnsOf(writes), writes.map(expectedBy)], deadline),
     split: (writes, error) => Promise.resolve(bisect(writes, error)),
-    page: (page) => pages.read(page),
-    count: (subject, bounds) => pages.count({ ...bounds, subject }),
-    drain: () => pages.drain(),
+    ...createPageReaders(runner, collection, texts),
   };
 }

@@ -2,7 +2,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type CollectionDefinition, type Id, type Page, StorageError } from '../interface.js';
 import type { BoundedPage, Bounds } from '../collections.js';
-import { idRules, type IdRules } from '../ids.js';
+import { idRules } from '../ids.js';
 import { bytesTogether, countTime, pageBytes, pageRows, shortBytes } from '../page-size.js';
 import { SubjectQueue } from '../../subject-queue.js';
 import { isolateFailures } from './failures.js';
@@ -15,6 +15,8 @@ const maxWaiting = 10_000;
 const firstPages = { maxBatch: 64, minConcurrentBatch: 8 };
 /** Likewise for next pages. They are mostly full, so that combining more saves little. */
 const nextPages = { maxBatch: 4, minConcurrentBatch: 1 };
+/** The maximum number of documents in a next page. A first page has fewer, so that many can be read together. */
+const nextPageRows = 5 * pageRows;
 /** The number of documents that are counted at once. */
 const countedTogether = 5_000;
 
@@ -22,7 +24,7 @@ const countedTogether = 5_000;
 export interface SubjectPage extends BoundedPage {
   readonly subject: string;
   /** Where its documents are, if not all are in one place: only pages of one shard are read together. */
-  readonly shard?: string;
+  readonly shard: string | undefined;
 }
 
 /** The text of a page, the number of its documents, and the last id if more may follow. */
@@ -32,16 +34,8 @@ type PageRow = readonly [json: string | null, count: number, last: string | null
 interface PageRequest extends SubjectPage {
   /** When it was requested, on the clock of performance.now(). */
   readonly since: number;
-  readonly resolve: (page: Page<Id>) => void;
+  readonly resolve: (row: PageRow) => void;
   readonly reject: (error: unknown) => void;
-}
-
-/** How a reader combines pages. */
-interface PageReaderOptions {
-  /** The maximum number of pages in a statement. */
-  readonly maxBatch: number;
-  /** The number of waiting pages from which another statement starts while others are in flight. */
-  readonly minConcurrentBatch: number;
 }
 
 /**
@@ -52,9 +46,9 @@ type ReadPages = (pages: readonly SubjectPage[]) => Promise<readonly PageRow[]>;
 
 /** Reads several pages in one statement. Pages requested while statements are in flight go into the next one. */
 class PageReader {
-  readonly #options: PageReaderOptions;
+  /** How many pages a statement has at most, and from how many another one starts while others are in flight. */
+  readonly #options: { readonly maxBatch: number; readonly minConcurrentBatch: number };
   readonly #runner: StatementRunner;
-  readonly #ids: IdRules;
   readonly #readPages: ReadPages;
   readonly #waiting = new SubjectQueue<PageRequest>();
   readonly #inFlight = new Set<Promise<void>>();
@@ -63,15 +57,14 @@ class PageReader {
   /** Without this, all subsequent statements would belong to the trace of the request that caused the first one. */
   readonly #ownContext = new AsyncResource('PageReader');
 
-  constructor(options: PageReaderOptions, runner: StatementRunner, ids: IdRules, readPages: ReadPages) {
+  constructor(options: typeof firstPages, runner: StatementRunner, readPages: ReadPages) {
     this.#options = options;
     this.#runner = runner;
-    this.#ids = ids;
     this.#readPages = readPages;
   }
 
   /** @throws StorageError */
-  read(page: SubjectPage): Promise<Page<Id>> {
+  read(page: SubjectPage): Promise<PageRow> {
     if (this.#waiting.size >= maxWaiting)
       return Promise.reject(new StorageError('overloaded', 'PostgreSQL: too many pages wait to be read'));
     return new Promise((resolve, reject) => {
@@ -145,81 +138,51 @@ class PageReader {
     if (requests.length === 0) return;
     const rows = await this.#readPages(requests);
     this.#waiting.putBack(requests.slice(rows.length));
-    for (const [i, [json, count, last]] of rows.entries()) {
-      const next = last === null ? undefined : this.#ids.parse(last);
-      requests[i]?.resolve({ json: json ?? '', count, next });
-    }
+    for (const [i, row] of rows.entries()) requests[i]?.resolve(row);
   };
 }
 
-/** Separate readers for the first and the next pages of lists, and for counting, so that none delays the others. */
-export class PageReaders {
-  readonly #ids: IdRules;
-  readonly #runner: StatementRunner;
-  readonly #texts: DocumentTexts;
-  readonly #first: PageReader;
-  readonly #next: PageReader;
-  readonly #count: PageReader;
-
-  /** @param ready - Throws a StorageError if pages cannot be read. */
-  constructor(
-    runner: StatementRunner,
-    { id }: CollectionDefinition,
-    texts: DocumentTexts,
-    ready: (pages: readonly SubjectPage[]) => Promise<void> = () => Promise.resolve(),
-  ) {
-    this.#ids = idRules[id];
-    this.#runner = runner;
-    this.#texts = texts;
-    const reader = (options: PageReaderOptions, read: ReadPages) =>
-      new PageReader(options, runner, this.#ids, (pages) => ready(pages).then(() => read(pages)));
-    const read = (pages: readonly SubjectPage[]) => this.#readPages(pages);
-    this.#first = reader(firstPages, read);
-    this.#next = reader(nextPages, read);
-    this.#count = reader(nextPages, (pages) => this.#rows<PageRow>(texts.ascending.count, pages));
-  }
-
-  /**
-   * Reads a page.
-   * @throws StorageError
-   */
-  read(page: SubjectPage): Promise<Page<Id>> {
-    return (page.isFirst ? this.#first : this.#next).read(page);
-  }
-
-  /**
-   * Counts documents, in parts between which other reads get the connections.
-   * @throws StorageError
-   */
-  async count({ from, to, ...of }: Pick<SubjectPage, 'subject' | 'shard'> & Bounds): Promise<number> {
-    const deadline = performance.now() + countTime;
-    let total = 0;
-    let start: Id | undefined = from;
-    while (start !== undefined) {
-      if (performance.now() > deadline)
-        throw new StorageError('overloaded', 'PostgreSQL: counting the documents takes too long');
-      const part = { ...of, from: start, to, descending: false, limit: countedTogether, isFirst: false };
-      const { count, next } = await this.#count.read(part);
-      total += count;
-      start = next === undefined ? undefined : this.#ids.following(next);
-    }
-    return total;
-  }
-
+/** Reads the pages of a collection, and counts its documents. */
+export interface PageReaders {
+  /** @param shard - Where the subject is, if not all are in one place. @throws StorageError */
+  readonly page: (subject: string, page: BoundedPage, shard?: string) => Promise<Page<Id>>;
+  /** Counts in parts between which other reads get the connections. @throws StorageError */
+  readonly count: (subject: string, bounds: Bounds, shard?: string) => Promise<number>;
   /** Resolves when all requested pages have been read. */
-  async drain(): Promise<void> {
-    await Promise.all([this.#first, this.#next, this.#count].map((reader) => reader.drain()));
-  }
+  readonly drain: () => Promise<unknown>;
+}
 
+/**
+ * Creates separate readers for the first and the next pages of lists, and for counting, so that none delays the others.
+ * @param ready - Throws a StorageError if the pages of these subjects cannot be read.
+ */
+export function createPageReaders(
+  runner: StatementRunner,
+  { id }: CollectionDefinition,
+  { ascending, descending }: DocumentTexts,
+  ready?: (subjects: readonly string[]) => Promise<void>,
+): PageReaders {
+  const { last: lastId, following, parse } = idRules[id];
+  const rowsOf = async <T extends readonly unknown[]>(text: string, pages: readonly SubjectPage[]) => {
+    const stopOf = ({ to, descending }: SubjectPage) =>
+      to === lastId ? null : `${descending && typeof to === 'string' ? following(to) : to}`;
+    const rows = await runner.read(text, [
+      pages.map(({ subject }) => subject),
+      pages.map(({ from }) => `${from}`),
+      pages.map(stopOf),
+      pages.map(({ limit }) => limit),
+    ]);
+    return rows as readonly unknown[] as readonly T[];
+  };
   /** Reads pages together; those that have long documents then one after the other. */
-  async #readPages(pages: readonly SubjectPage[]): Promise<PageRow[]> {
-    const texts = pages[0]?.descending === true ? this.#texts.descending : this.#texts.ascending;
-    const rows = pages.reduce((sum, { limit }) => sum + limit, 0);
-    const areShort = rows * shortBytes <= bytesTogether && pages.every(({ limit }) => limit <= pageRows);
+  const readPages: ReadPages = async (pages) => {
+    const texts = pages[0]?.descending === true ? descending : ascending;
+    const most = pages.reduce((sum, { limit }) => sum + limit, 0);
+    const areShort = most * shortBytes <= bytesTogether && pages.every(({ limit }) => limit <= pageRows);
     const read: PageRow[] = [];
     const long: number[] = [];
     type StepRow = readonly [page: number, ...row: PageRow, hasLong: boolean, bytes: number];
-    const steps = await this.#rows<StepRow>(areShort ? texts.shortPages : texts.pages, pages);
+    const steps = await rowsOf<StepRow>(areShort ? texts.shortPages : texts.pages, pages);
     for (const [page, json, count, last, hasLong, bytes] of steps) {
       const before = read[page - 1];
       if (before === undefined && hasLong) long.push(page - 1);
@@ -231,26 +194,41 @@ export class PageReaders {
     let bytes = 0;
     for (const index of long) {
       if (bytes >= bytesTogether) return read.slice(0, index);
-      const [row] = await this.#rows<PageRow>(texts.longPage, pages.slice(index, index + 1));
+      const [row] = await rowsOf<PageRow>(texts.longPage, pages.slice(index, index + 1));
       read[index] = row as PageRow;
       bytes += row?.[0]?.length ?? 0;
     }
     return read;
-  }
-
-  async #rows<T extends readonly unknown[]>(
-    text: string,
-    pages: readonly SubjectPage[],
-  ): Promise<readonly T[]> {
-    const { last, following } = this.#ids;
-    const stopOf = ({ to, descending }: SubjectPage) =>
-      to === last ? null : `${descending && typeof to === 'string' ? following(to) : to}`;
-    const rows = await this.#runner.read(text, [
-      pages.map(({ subject }) => subject),
-      pages.map(({ from }) => `${from}`),
-      pages.map(stopOf),
-      pages.map(({ limit }) => limit),
-    ]);
-    return rows as readonly unknown[] as readonly T[];
-  }
+  };
+  const reader = (options: typeof firstPages, read: ReadPages) =>
+    new PageReader(options, runner, async (pages) => {
+      await ready?.(pages.map(({ subject }) => subject));
+      return read(pages);
+    });
+  const first = reader(firstPages, readPages);
+  const next = reader(nextPages, readPages);
+  const counting = reader(nextPages, (pages) => rowsOf<PageRow>(ascending.count, pages));
+  return {
+    async page(subject, page, shard) {
+      const [from, rows] = page.isFirst ? [first, pageRows] : [next, nextPageRows];
+      const limit = Math.min(page.limit, rows);
+      const [json, count, last] = await from.read({ ...page, subject, shard, limit });
+      return { json: json ?? '', count, next: last === null ? undefined : parse(last) };
+    },
+    async count(subject, { from, to }, shard) {
+      const deadline = performance.now() + countTime;
+      const part = { subject, shard, to, descending: false, limit: countedTogether, isFirst: false };
+      let total = 0;
+      let start: Id | undefined = from;
+      while (start !== undefined) {
+        if (performance.now() > deadline)
+          throw new StorageError('overloaded', 'PostgreSQL: counting the documents takes too long');
+        const [, count, last] = await counting.read({ ...part, from: start });
+        total += count;
+        start = last === null ? undefined : following(parse(last));
+      }
+      return total;
+    },
+    drain: () => Promise.all([first, next, counting].map((one) => one.drain())),
+  };
 }
