@@ -261,7 +261,6 @@ function citusDocuments(
     split: (writes, error) => nodes.split(writes, error),
     page: (subject, page) => read(subject, (readers, shard) => readers.page(subject, page, shard)),
     count: (subject, bounds) => read(subject, (readers, shard) => readers.count(subject, bounds, shard)),
-    drain: () => Promise.all([...readersOfNodes.values()].map((readers) => readers.drain())),
   };
 }
 

@@ -41,9 +41,6 @@ export interface Documents extends CollectionReader {
 
   /** Splits writes that failed together, so that some parts may succeed; returns one part if that cannot help. */
   split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]>;
-
-  /** Resolves when all requested pages have been read. */
-  drain(): Promise<unknown>;
 }
 
 /** How the tables are stored: by one server, or distributed by Citus. */
@@ -55,32 +52,25 @@ export interface Tables {
 /** Tables that one server stores: each kind of writes is one statement. */
 export function serverTables(runner: StatementRunner, collections: readonly CollectionDefinition[]): Tables {
   const texts = new Map(collections.map((one) => [one, documentTexts(one)]));
+  const documentsOf = (collection: CollectionDefinition, own: DocumentTexts): Documents => {
+    const compare = reported([own.compare()]);
+    return {
+      insert: (writes, deadline) => runner.write(own.insert, columnsOf(writes), deadline),
+      compare: (writes, deadline) => runner.read(compare, columnsOf(writes), deadline),
+      delete: (writes, deadline) => runner.write(own.delete, columnsOf(writes).slice(0, 2), deadline),
+      change: (writes, deadline) =>
+        runner.write(own.change, [...columnsOf(writes), writes.map(expectedBy)], deadline),
+      split: (writes, error) => Promise.resolve(bisect(writes, error)),
+      ...createPageReaders(runner, collection, own),
+    };
+  };
   return {
-    documents: new Map(
-      Array.from(texts, ([collection, own]) => [collection, serverDocuments(runner, collection, own)]),
-    ),
+    documents: new Map(Array.from(texts, ([one, own]) => [one, documentsOf(one, own)])),
     transactions: postgresTransactions(runner, texts, {
       begin: (_subject, key) => `SELECT pg_advisory_xact_lock(${key})`,
       insertion: ({ insert, replace }, kind, columns) =>
         kind === 'insert' ? [insert, [...columns, Infinity]] : [replace, columns],
       isConstant: true,
     }),
-  };
-}
-
-function serverDocuments(
-  runner: StatementRunner,
-  collection: CollectionDefinition,
-  texts: DocumentTexts,
-): Documents {
-  const compare = reported([texts.compare()]);
-  return {
-    insert: (writes, deadline) => runner.write(texts.insert, columnsOf(writes), deadline),
-    compare: (writes, deadline) => runner.read(compare, columnsOf(writes), deadline),
-    delete: (writes, deadline) => runner.write(texts.delete, columnsOf(writes).slice(0, 2), deadline),
-    change: (writes, deadline) =>
-      runner.write(texts.change, [...columnsOf(writes), writes.map(expectedBy)], deadline),
-    split: (writes, error) => Promise.resolve(bisect(writes, error)),
-    ...createPageReaders(runner, collection, texts),
   };
 }

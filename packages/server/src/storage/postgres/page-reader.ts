@@ -21,7 +21,7 @@ const nextPageRows = 5 * pageRows;
 const countedTogether = 5_000;
 
 /** A page of a subject to be read. */
-export interface SubjectPage extends BoundedPage {
+interface SubjectPage extends BoundedPage {
   readonly subject: string;
   /** Where its documents are, if not all are in one place: only pages of one shard are read together. */
   readonly shard: string | undefined;
@@ -44,101 +44,79 @@ interface PageRequest extends SubjectPage {
  */
 type ReadPages = (pages: readonly SubjectPage[]) => Promise<readonly PageRow[]>;
 
-/** Reads several pages in one statement. Pages requested while statements are in flight go into the next one. */
-class PageReader {
-  /** How many pages a statement has at most, and from how many another one starts while others are in flight. */
-  readonly #options: { readonly maxBatch: number; readonly minConcurrentBatch: number };
-  readonly #runner: StatementRunner;
-  readonly #readPages: ReadPages;
-  readonly #waiting = new SubjectQueue<PageRequest>();
-  readonly #inFlight = new Set<Promise<void>>();
+/**
+ * Returns what reads several pages in one statement. Pages requested while statements are in flight go into the next one.
+ * @param options - How many pages a statement has at most, and from how many another one starts while others are in flight.
+ * @throws StorageError
+ */
+function pageReader(
+  { maxBatch, minConcurrentBatch }: typeof firstPages,
+  runner: StatementRunner,
+  readPages: ReadPages,
+): (page: SubjectPage) => Promise<PageRow> {
+  const waiting = new SubjectQueue<PageRequest>();
+  let inFlight = 0;
+  // With more at a time, each would have fewer pages; and tokens and other readers need connections too.
+  const maxInFlight = Math.ceil(runner.size / 5);
   /** The number of pages that waited in the previous iteration of the event loop, until a statement starts. */
-  #waitedBefore = 0;
-  /** Without this, all subsequent statements would belong to the trace of the request that caused the first one. */
-  readonly #ownContext = new AsyncResource('PageReader');
-
-  constructor(options: typeof firstPages, runner: StatementRunner, readPages: ReadPages) {
-    this.#options = options;
-    this.#runner = runner;
-    this.#readPages = readPages;
-  }
-
-  /** @throws StorageError */
-  read(page: SubjectPage): Promise<PageRow> {
-    if (this.#waiting.size >= maxWaiting)
-      return Promise.reject(new StorageError('overloaded', 'PostgreSQL: too many pages wait to be read'));
-    return new Promise((resolve, reject) => {
-      this.#waiting.add({ ...page, since: performance.now(), resolve, reject });
-      const { size } = this.#waiting;
-      if (size !== 1 && size !== this.#options.minConcurrentBatch) return;
-      this.#waitedBefore = 0;
-      setImmediate(this.#startWhenComplete);
-    });
-  }
-
-  /** Delays a statement while each iteration of the event loop adds pages, since every statement has a fixed cost. */
-  readonly #startWhenComplete = (): void => {
-    const { size } = this.#waiting;
-    if (size <= this.#waitedBefore || size >= this.#options.maxBatch || this.#inFlight.size > 0) {
-      this.#start();
-      return;
-    }
-    this.#waitedBefore = size;
-    setImmediate(this.#startWhenComplete);
-  };
-
-  #start(): void {
-    // With more at a time, each would have fewer pages; and tokens and other readers need connections too.
-    const maxInFlight = Math.ceil(this.#runner.size / 5);
-    while (
-      this.#waiting.size >= (this.#inFlight.size > 0 ? this.#options.minConcurrentBatch : 1) &&
-      this.#inFlight.size < maxInFlight
-    ) {
-      const reading = isolateFailures(this.#takeBatch(), this.#read, ({ reject }, error) => {
-        reject(error);
-      }).finally(() => {
-        this.#inFlight.delete(reading);
-        // Without delay, so that PostgreSQL reads while this process writes the responses with the previous pages.
-        this.#ownContext.runInAsyncScope(() => {
-          this.#start();
-        });
-      });
-      this.#inFlight.add(reading);
-    }
-  }
-
-  /** Resolves when all requested pages have been read. */
-  async drain(): Promise<void> {
-    this.#start();
-    while (this.#inFlight.size > 0) {
-      await Promise.all(this.#inFlight);
-      this.#start();
-    }
-  }
+  let waitedBefore = 0;
+  // Without this, all subsequent statements would belong to the trace of the request that caused the first one.
+  const ownContext = new AsyncResource('PageReader');
 
   /** Takes pages that one statement can read together with the first one. */
-  #takeBatch(): PageRequest[] {
-    const oldest = performance.now() - this.#runner.limits.all;
+  const takeBatch = (): PageRequest[] => {
+    const oldest = performance.now() - runner.limits.all;
     const batch: PageRequest[] = [];
     const others: PageRequest[] = [];
-    while (batch.length + others.length < this.#options.maxBatch) {
-      const request = this.#waiting.take();
+    while (batch.length + others.length < maxBatch) {
+      const request = waiting.take();
       if (request === undefined) break;
       const { descending, shard } = batch[0] ?? request;
       if (request.since < oldest)
         request.reject(new StorageError('overloaded', 'PostgreSQL: the page waited too long to be read'));
       else (request.descending === descending && request.shard === shard ? batch : others).push(request);
     }
-    this.#waiting.putBack(others);
+    waiting.putBack(others);
     return batch;
-  }
-
+  };
   /** Reads pages, and puts those that were not read back into the queue. */
-  readonly #read = async (requests: readonly PageRequest[]): Promise<void> => {
+  const readBatch = async (requests: readonly PageRequest[]): Promise<void> => {
     if (requests.length === 0) return;
-    const rows = await this.#readPages(requests);
-    this.#waiting.putBack(requests.slice(rows.length));
+    const rows = await readPages(requests);
+    waiting.putBack(requests.slice(rows.length));
     for (const [i, row] of rows.entries()) requests[i]?.resolve(row);
+  };
+  const start = (): void => {
+    while (waiting.size >= (inFlight > 0 ? minConcurrentBatch : 1) && inFlight < maxInFlight) {
+      inFlight++;
+      const failed = ({ reject }: PageRequest, error: unknown) => {
+        reject(error);
+      };
+      void isolateFailures(takeBatch(), readBatch, failed).finally(() => {
+        inFlight--;
+        // Without delay, so that PostgreSQL reads while this process writes the responses with the previous pages.
+        ownContext.runInAsyncScope(start);
+      });
+    }
+  };
+  /** Delays a statement while each iteration of the event loop adds pages, since every statement has a fixed cost. */
+  const startWhenComplete = (): void => {
+    const { size } = waiting;
+    if (size <= waitedBefore || size >= maxBatch || inFlight > 0) start();
+    else {
+      waitedBefore = size;
+      setImmediate(startWhenComplete);
+    }
+  };
+  return (page) => {
+    if (waiting.size >= maxWaiting)
+      return Promise.reject(new StorageError('overloaded', 'PostgreSQL: too many pages wait to be read'));
+    return new Promise((resolve, reject) => {
+      waiting.add({ ...page, since: performance.now(), resolve, reject });
+      if (waiting.size !== 1 && waiting.size !== minConcurrentBatch) return;
+      waitedBefore = 0;
+      setImmediate(startWhenComplete);
+    });
   };
 }
 
@@ -148,8 +126,6 @@ export interface PageReaders {
   readonly page: (subject: string, page: BoundedPage, shard?: string) => Promise<Page<Id>>;
   /** Counts in parts between which other reads get the connections. @throws StorageError */
   readonly count: (subject: string, bounds: Bounds, shard?: string) => Promise<number>;
-  /** Resolves when all requested pages have been read. */
-  readonly drain: () => Promise<unknown>;
 }
 
 /**
@@ -201,7 +177,7 @@ export function createPageReaders(
     return read;
   };
   const reader = (options: typeof firstPages, read: ReadPages) =>
-    new PageReader(options, runner, async (pages) => {
+    pageReader(options, runner, async (pages) => {
       await ready?.(pages.map(({ subject }) => subject));
       return read(pages);
     });
@@ -212,7 +188,7 @@ export function createPageReaders(
     async page(subject, page, shard) {
       const [from, rows] = page.isFirst ? [first, pageRows] : [next, nextPageRows];
       const limit = Math.min(page.limit, rows);
-      const [json, count, last] = await from.read({ ...page, subject, shard, limit });
+      const [json, count, last] = await from({ ...page, subject, shard, limit });
       return { json: json ?? '', count, next: last === null ? undefined : parse(last) };
     },
     async count(subject, { from, to }, shard) {
@@ -223,12 +199,11 @@ export function createPageReaders(
       while (start !== undefined) {
         if (performance.now() > deadline)
           throw new StorageError('overloaded', 'PostgreSQL: counting the documents takes too long');
-        const [, count, last] = await counting.read({ ...part, from: start });
+        const [, count, last] = await counting({ ...part, from: start });
         total += count;
         start = last === null ? undefined : following(parse(last));
       }
       return total;
     },
-    drain: () => Promise.all([first, next, counting].map((one) => one.drain())),
   };
 }

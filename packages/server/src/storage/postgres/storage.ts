@@ -7,7 +7,7 @@ import {
   type StoreDefinition,
   toStorageError,
 } from '../interface.js';
-import { openCollections } from '../collections.js';
+import { type CollectionReader, openCollections } from '../collections.js';
 import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../group-commit.js';
 import {
   applyMigrations,
@@ -89,7 +89,20 @@ export async function openPostgres({
     distributed === true ? citusTables(runner, nodes, collections) : serverTables(runner, collections);
   const committer = createPostgresCommitter(runner, tables, limits.observer);
   const groupCommit = new GroupCommit(committer, { ...limits, maxAge: runner.limits.all });
-  const readerOf = (one: CollectionDefinition) => tables.documents.get(one) as Documents;
+  /** Those that are completed before the store closes. */
+  const reads = new Set<Promise<unknown>>();
+  const completed = async <T>(read: Promise<T>): Promise<T> => {
+    reads.add(read);
+    try {
+      return await read;
+    } finally {
+      reads.delete(read);
+    }
+  };
+  const readerOf = (one: CollectionDefinition): CollectionReader => {
+    const { page, count } = tables.documents.get(one) as Documents;
+    return { page: (...all) => completed(page(...all)), count: (...all) => completed(count(...all)) };
+  };
   const documents = openCollections(collections, groupCommit, readerOf, tables.transactions, limits);
   return {
     collection: documents.collection,
@@ -99,7 +112,7 @@ export async function openPostgres({
     check,
     async close() {
       await Promise.all([documents.close(), groupCommit.close()]);
-      await Promise.all(Array.from(tables.documents.values(), (one) => one.drain()));
+      while (reads.size > 0) await Promise.allSettled(reads);
       await committer.close();
     },
   };
