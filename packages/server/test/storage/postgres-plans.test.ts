@@ -11,13 +11,17 @@ import { skipFor } from '../support/skip.js';
 
 /** The most rows of a page: how many a statement may read beyond those that it is about. */
 const page = 500;
+/** The documents of a page that is read in several steps. */
+const longPage = 2_500;
+/** How far the number of rows of many loops may be off, since PostgreSQL rounds their mean before version 18. */
+const rounding = 50;
 /** Beyond this cost PostgreSQL compiles a statement, which takes longer than any of ours runs: jit_above_cost. */
 const costOfCompilation = 100_000;
 const batch = 1_000;
 /** How many documents a statement counts at most. */
 const counted = 5_000;
-/** How many documents a table has that was empty when its statements were planned. */
-const grown = 300_000;
+/** How many documents a table has that was empty when its statements were planned; more take longer than a test may. */
+const grown = Number(process.env['TEST_GROWN_DOCUMENTS'] ?? 300_000);
 /** The number of a long document, so that its page is read differently. */
 const longDocument = 25_000;
 
@@ -119,9 +123,13 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
           });
           t.not(plans.length, 0, what);
           for (const plan of plans) {
-            t.ok(mostRead(plan.Plan) <= rows + page, `${what}: it reads ${mostRead(plan.Plan)} rows`, {
-              plan,
-            });
+            t.ok(
+              mostRead(plan.Plan) <= rows + page + rounding,
+              `${what}: it reads ${mostRead(plan.Plan)} rows`,
+              {
+                plan,
+              },
+            );
             t.ok(plan.Plan['Total Cost'] < costOfCompilation, `${what}: it costs ${plan.Plan['Total Cost']}`);
           }
         };
@@ -245,17 +253,15 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
           const storage = await openStorage(store, url, {}, { timeout: 90_000, poolSize: 1, prepared });
           t.teardown(() => storage.close());
           const documents = storage.collection(definition);
-          const read = (number: number, descending: boolean) => {
+          const read = async (number: number, descending: boolean, limit: number) => {
             const id = idOf(number);
-            return documents.page('large', {
-              ...(descending ? { before: id } : { after: id }),
-              descending,
-              limit: 500,
-            });
+            const ends = descending ? { before: id } : { after: id };
+            return (await documents.page('large', { ...ends, descending, limit })).count;
           };
           const ids = [1, 2, 3].map((number) => idOf(grown + number));
           const everything = async (round: number) => {
-            for (const descending of [false, true]) await read(grown / 2, descending);
+            for (const limit of [page, longPage])
+              for (const descending of [false, true]) await read(grown / 2, descending, limit);
             await documents.count('large', {});
             for (const change of [
               { when: 'absent', text: '{}' },
@@ -280,14 +286,16 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
                 t.ok(plan['Total Cost'] < costOfCompilation, `it costs ${plan['Total Cost']}`);
               }
             };
-            for (const number of [0, grown / 2, grown - 500])
-              await check(`the page after ${number}`, page, async () =>
-                t.equal((await read(number, false)).count, 500),
-              );
-            for (const number of [501, grown / 2, grown + 1])
-              await check(`the page before ${number}`, page, async () =>
-                t.equal((await read(number, true)).count, 500),
-              );
+            for (const limit of [page, longPage]) {
+              for (const number of [0, grown / 2, grown - limit])
+                await check(`the ${limit} after ${number}`, limit, async () =>
+                  t.equal(await read(number, false, limit), limit),
+                );
+              for (const number of [limit + 1, grown / 2, grown + 1])
+                await check(`the ${limit} before ${number}`, limit, async () =>
+                  t.equal(await read(number, true, limit), limit),
+                );
+            }
             await check('everything else', counted, () => everything(7));
           }
         },

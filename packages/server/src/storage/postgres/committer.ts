@@ -6,17 +6,13 @@ import type { Committer, WriteResult, Write } from '../writes.js';
 import { bisect, isolateFailures, type Split } from './failures.js';
 import type { Tables } from './documents.js';
 import type { StatementRunner } from './statement-runner.js';
-import { withPrivileges } from './privileges.js';
 import type { Row } from './query.js';
 import { issueTokens } from './tokens.js';
 
-/**
- * Creates the committer of one process, which uses the connection for writes.
- * @param tables - Returns what writes the next batch.
- */
+/** Creates the committer of one process, which uses the connection for writes. */
 export function createPostgresCommitter(
   runner: StatementRunner,
-  tables: () => Tables,
+  { documents }: Tables,
   observer: WriteObserver | undefined,
 ): Committer {
   return {
@@ -27,7 +23,7 @@ export function createPostgresCommitter(
     async commit(writes) {
       const start = performance.now();
       try {
-        return await commitBatch(runner, tables(), writes);
+        return await commitBatch(runner, documents, writes);
       } finally {
         observer?.committed?.(writes.length, (performance.now() - start) / 1000);
       }
@@ -44,7 +40,7 @@ export function createPostgresCommitter(
 /** Commits the writes of one batch. If some of them cannot be committed, only those fail. */
 async function commitBatch(
   runner: StatementRunner,
-  tables: Tables,
+  tables: Tables['documents'],
   writes: readonly Write[],
 ): Promise<WriteResult[]> {
   const deadline = runner.deadline();
@@ -94,7 +90,7 @@ async function commitBatch(
 
   // All processes lock rows in the same order, which prevents deadlocks.
   const sorted = [...writes].sort(byKey);
-  for (const [collection, documents] of tables.documents) {
+  for (const [collection, documents] of tables) {
     const own = sorted.filter((write) => write.collection === collection);
     const isDeletion = ({ when, text }: Write) => text === null && when !== 'equals';
     const split: Split<Write> = (some, error) => documents.split(some, error);
@@ -121,9 +117,7 @@ async function commitBatch(
       split,
     );
     await commit(own.filter(isDeletion), remove, split);
-    // A service that only creates and deletes does not need this privilege.
-    const needed = () => [[collection.name, 'UPDATE'] as const];
-    await commit(undecided(own), (some) => withPrivileges(runner, needed, () => change(some)), split);
+    await commit(undecided(own), change, split);
   }
   const issue = async (some: readonly Write[]) => {
     decideAll(decide(some, await issueTokens(runner, some, deadline)), 'other');

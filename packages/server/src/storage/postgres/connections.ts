@@ -2,10 +2,13 @@
 import { Pool, type PoolClient } from 'pg';
 import { within } from '../../time-limit.js';
 import { StorageError } from '../interface.js';
-import { NotConnected, storageError } from './failures.js';
+import { storageError } from './failures.js';
 import { runQuery, type Query } from './query.js';
 import { checkServer } from './server-check.js';
 import type { TimeLimits } from './time-limits.js';
+
+/** The maximum number of callers that wait for a connection. */
+const maxWaiting = 1_000;
 
 /** A connection to a server whose settings have been checked. */
 export interface DatabaseConnection {
@@ -65,32 +68,26 @@ export class Connections {
     return this.#pool.totalCount;
   }
 
-  /** How many callers wait for a connection. */
-  get waiting(): number {
-    return this.#pool.waitingCount;
-  }
-
   /**
    * Waits for a connection. The caller must release its client.
    * @param deadline - On the clock of performance.now().
-   * @throws StorageError `overloaded` if all connections remain in use, NotConnected if connecting fails, or
-   *   `unavailable` if the server is not suitable.
+   * @throws StorageError `overloaded` if all connections remain in use or too many wait, or `unavailable` if connecting fails
+   *   or the server is not suitable.
    */
   async acquire(deadline: number): Promise<DatabaseConnection> {
-    const client = await this.#connect().catch((error: unknown) => {
-      throw error instanceof StorageError ? error : storageError('unavailable', error, NotConnected);
-    });
-    const known = this.#checked.get(client);
-    if (known !== undefined) return known;
+    let client: PoolClient | undefined;
     try {
-      const query: Query = (text, values = []) => runQuery(client, text, values, deadline);
+      client = await this.#connect();
+      const known = this.#checked.get(client);
+      if (known !== undefined) return known;
+      const query: Query = (text, values = []) => runQuery(client as PoolClient, text, values, deadline);
       const connection = { client, ...(await checkServer(query, this.#limits.server)) };
       await this.#onConnect(query);
       this.#checked.set(client, connection);
       return connection;
     } catch (error) {
-      client.release(true);
-      throw storageError('unavailable', error);
+      client?.release(true);
+      throw error instanceof StorageError ? error : storageError('unavailable', error);
     }
   }
 
@@ -112,6 +109,8 @@ export class Connections {
 
   async #connect(): Promise<PoolClient> {
     const pool = this.#pool;
+    if (pool.waitingCount >= maxWaiting)
+      throw new StorageError('overloaded', 'PostgreSQL: too many wait for a connection');
     const free = pool.idleCount + pool.options.max - pool.totalCount;
     const isBusy = pool.waitingCount >= free;
     const connecting = pool.connect();

@@ -1,14 +1,14 @@
 // The documents of a collection on PostgreSQL: what an engine can do, and how one server does it.
-import type { CollectionDefinition, Id, Page, StorageError } from '../interface.js';
-import type { Bounds } from '../collections.js';
+import type { CollectionDefinition, StorageError } from '../interface.js';
+import type { CollectionReader } from '../collections.js';
 import type { TransactionCommitter } from '../transactions.js';
 import { expectedBy, type Write } from '../writes.js';
 import { bisect } from './failures.js';
-import { PageReaders, type SubjectPage } from './page-reader.js';
+import { createPageReaders } from './page-reader.js';
 import type { StatementRunner } from './statement-runner.js';
 import type { Row } from './query.js';
 import { columnsOf, documentTexts, reported, type DocumentTexts } from './statements.js';
-import { PostgresTransactions } from './transactions.js';
+import { postgresTransactions } from './transactions.js';
 
 /**
  * What reads and writes the documents of a collection. `deadline` is on the clock of performance.now(). All methods
@@ -26,7 +26,7 @@ import { PostgresTransactions } from './transactions.js';
  *   PostgreSQL may still find a deadlock; then the statement had no effect, and the runner repeats it.
  * - No key is in a statement twice, and each is one of a collection: each has a table of its own.
  */
-export interface Documents {
+export interface Documents extends CollectionReader {
   /** Inserts documents that do not exist: rows without an outcome. */
   insert(writes: readonly Write[], deadline: number): Promise<Row[]>;
 
@@ -41,60 +41,36 @@ export interface Documents {
 
   /** Splits writes that failed together, so that some parts may succeed; returns one part if that cannot help. */
   split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]>;
-
-  /** Reads a page, together with others that are requested at the same time. */
-  page(page: SubjectPage): Promise<Page<Id>>;
-
-  /** Counts the documents of a subject between bounds. */
-  count(subject: string, bounds: Bounds): Promise<number>;
-
-  /** Resolves when all requested pages have been read. */
-  drain(): Promise<void>;
 }
 
 /** How the tables are stored: by one server, or distributed by Citus. */
 export interface Tables {
   readonly documents: ReadonlyMap<CollectionDefinition, Documents>;
-  readonly transactions: Required<TransactionCommitter>;
-  /** @throws StorageError when servers besides the one of the connection are known to be unable to serve. */
-  readonly check: () => void;
+  readonly transactions: TransactionCommitter;
 }
 
 /** Tables that one server stores: each kind of writes is one statement. */
 export function serverTables(runner: StatementRunner, collections: readonly CollectionDefinition[]): Tables {
   const texts = new Map(collections.map((one) => [one, documentTexts(one)]));
+  const documentsOf = (collection: CollectionDefinition, own: DocumentTexts): Documents => {
+    const compare = reported([own.compare()]);
+    return {
+      insert: (writes, deadline) => runner.write(own.insert, columnsOf(writes), deadline),
+      compare: (writes, deadline) => runner.read(compare, columnsOf(writes), deadline),
+      delete: (writes, deadline) => runner.write(own.delete, columnsOf(writes).slice(0, 2), deadline),
+      change: (writes, deadline) =>
+        runner.write(own.change, [...columnsOf(writes), writes.map(expectedBy)], deadline),
+      split: (writes, error) => Promise.resolve(bisect(writes, error)),
+      ...createPageReaders(runner, collection, own),
+    };
+  };
   return {
-    documents: new Map(
-      Array.from(texts, ([collection, own]) => [collection, serverDocuments(runner, collection, own)]),
-    ),
-    transactions: new PostgresTransactions(runner, texts, {
+    documents: new Map(Array.from(texts, ([one, own]) => [one, documentsOf(one, own)])),
+    transactions: postgresTransactions(runner, texts, {
       begin: (_subject, key) => `SELECT pg_advisory_xact_lock(${key})`,
       insertion: ({ insert, replace }, kind, columns) =>
         kind === 'insert' ? [insert, [...columns, Infinity]] : [replace, columns],
       isConstant: true,
     }),
-    check: () => {
-      // Each connection has checked the only server.
-    },
-  };
-}
-
-function serverDocuments(
-  runner: StatementRunner,
-  collection: CollectionDefinition,
-  texts: DocumentTexts,
-): Documents {
-  const pages = new PageReaders(runner, collection, texts);
-  const compare = reported([texts.compare()]);
-  return {
-    insert: (writes, deadline) => runner.write(texts.insert, columnsOf(writes), deadline),
-    compare: (writes, deadline) => runner.read(compare, columnsOf(writes), deadline),
-    delete: (writes, deadline) => runner.write(texts.delete, columnsOf(writes).slice(0, 2), deadline),
-    change: (writes, deadline) =>
-      runner.write(texts.change, [...columnsOf(writes), writes.map(expectedBy)], deadline),
-    split: (writes, error) => Promise.resolve(bisect(writes, error)),
-    page: (page) => pages.read(page),
-    count: (subject, bounds) => pages.count({ ...bounds, subject }),
-    drain: () => pages.drain(),
   };
 }

@@ -3,99 +3,72 @@ import { DatabaseError } from 'pg';
 import { messageOf, StorageError, type StorageFailure } from '../interface.js';
 
 const DIVISION_BY_ZERO = '22012';
-const UNDEFINED_TABLE = '42P01';
-const UNDEFINED_COLUMN = '42703';
+const INSUFFICIENT_PRIVILEGE = '42501';
+/** What helps when a role lacks a privilege. */
+export const grantsHelp = '"migrate" prints all that it needs';
 
-/** The server could not be reached, or refused the connection. */
-export class NotConnected extends StorageError {}
-
-/**
- * Wraps an error of the driver in a StorageError, as its cause.
- * @param Kind - The class of the StorageError.
- */
-export function storageError(failure: StorageFailure, cause: unknown, Kind = StorageError): StorageError {
+/** Wraps an error of the driver in a StorageError, as its cause. */
+export function storageError(failure: StorageFailure, cause: unknown): StorageError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   // For a host with several addresses, Node.js throws an AggregateError with a code but no message.
-  const reason =
-    code === DIVISION_BY_ZERO
-      ? 'the statement reached the server too late'
-      : messageOf(cause) || String(code);
-  return new Kind(failure, `PostgreSQL: ${reason}`, { cause });
+  let reason = messageOf(cause) || String(code);
+  if (code === DIVISION_BY_ZERO) reason = 'the statement reached the server too late';
+  if (code === INSUFFICIENT_PRIVILEGE) reason += `; ${grantsHelp}`;
+  return new StorageError(failure, `PostgreSQL: ${reason}`, { cause });
+}
+
+function hasState(error: unknown, states: RegExp): boolean {
+  return error instanceof DatabaseError && states.test(error.code ?? '');
 }
 
 /** Whether a driver error means that a table does not exist. */
-export function isMissingTable(error: unknown): boolean {
-  return error instanceof DatabaseError && error.code === UNDEFINED_TABLE;
-}
+export const isMissingTable = (error: unknown) => hasState(error, /^42P01$/);
 
 /** Whether a driver error means that a column does not exist. */
-export function isMissingColumn(error: unknown): boolean {
-  return error instanceof DatabaseError && error.code === UNDEFINED_COLUMN;
-}
+export const isMissingColumn = (error: unknown) => hasState(error, /^42703$/);
 
 /**
  * Whether a single row may have caused a driver error: invalid data, a limit, an operator's constraint or trigger, or a
- * corrupted row on disk.
+ * corrupted row on disk. A division by zero is a deadline of ours.
  */
-export function isRowError(error: unknown): boolean {
-  return (
-    error instanceof DatabaseError &&
-    /^(22|23|54|P0|XX00[12])/.test(error.code ?? '') &&
-    error.code !== DIVISION_BY_ZERO
-  );
-}
+export const isRowError = (error: unknown) => hasState(error, /^(22(?!012)|23|54|P0|XX00[12])/);
 
 /**
  * Whether a statement had no effect because it is not prepared in this session (26000) or already is (42P05), behind a
  * pooler that shares sessions and does not support prepared statements.
  */
-export function isNotPrepared(error: unknown): boolean {
-  return error instanceof DatabaseError && (error.code === '26000' || error.code === '42P05');
-}
+export const isNotPrepared = (error: unknown) => hasState(error, /^(26000|42P05)$/);
 
 /** Whether PostgreSQL rolled back because of concurrent transactions: 40001 serialization failure, 40P01 deadlock. */
-export function isSerializationError(error: unknown): boolean {
-  return error instanceof DatabaseError && (error.code === '40001' || error.code === '40P01');
-}
+export const isSerializationError = (error: unknown) => hasState(error, /^(40001|40P01)$/);
 
 /**
  * Whether a notice is a warning, by its SQLSTATE, since the server writes the severity in its own language. The others
  * have class 00 (all went well), or 42 if they say that something exists already.
  */
-export function isWarning(code = ''): boolean {
-  return !/^(00|42)/.test(code);
-}
+export const isWarning = (code = '') => !/^(00|42)/.test(code);
 
 /**
  * Whether the SQLSTATE of an error does not say if its session goes on. PostgreSQL reports the same ones when it rolls
  * back, and when it ends the session or crashes, as for a full disk. What distinguishes them is the severity, in the
  * server's own language. The codes are those of the server's state, and those that stand for an error of a file system.
  */
-export function mayEndSession(error: unknown): boolean {
-  return (
-    error instanceof DatabaseError && /^($|08006|25P0|42501|42809|53|57P|58|F0|XX)/.test(error.code ?? '')
-  );
-}
+export const mayEndSession = (error: unknown) =>
+  hasState(error, /^($|08006|25P0|42501|42809|53|57P|58|F0|XX)/);
 
 /**
  * Whether a connection remains usable after an error, if its session goes on. A server reports 08006 when it could not
  * reach another node (Citus).
  */
-export function isUsable(error: unknown): boolean {
-  if (isRowError(error) || isSerializationError(error) || isNotPrepared(error)) return true;
-  return error instanceof DatabaseError && error.code === '08006';
-}
+export const isUsable = (error: unknown) =>
+  isRowError(error) || isSerializationError(error) || isNotPrepared(error) || hasState(error, /^08006$/);
 
 /**
- * Whether a failed statement certainly had no effect. An error rolls back, except for those that report an unknown
- * outcome (40003, class 08). When the session has ended, after a timeout or when the connection was lost, the outcome
- * is unknown.
- * @param goesOn - Whether the session goes on, if the error may have ended it.
+ * Whether a failed statement certainly had no effect, if its session goes on. An error rolls back, except for those that
+ * report an unknown outcome (40003, class 08). When the session has ended, after a timeout or when the connection was
+ * lost, the outcome is unknown.
  */
-export function hadNoEffect(error: unknown, goesOn: boolean): boolean {
-  if (!(error instanceof DatabaseError) || /^(08|40003)/.test(error.code ?? '')) return false;
-  return goesOn || !mayEndSession(error);
-}
+export const hadNoEffect = (error: unknown) => hasState(error, /^(?!08|40003)/);
 
 /**
  * Splits items that failed together, so that some parts may succeed.

@@ -2,8 +2,8 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type CollectionDefinition, type Id, type Page, StorageError } from '../interface.js';
 import type { BoundedPage, Bounds } from '../collections.js';
-import { idRules, type IdRules } from '../ids.js';
-import { bytesTogether, countTime } from '../page-size.js';
+import { idRules } from '../ids.js';
+import { bytesTogether, countTime, pageBytes, pageRows, shortBytes } from '../page-size.js';
 import { SubjectQueue } from '../../subject-queue.js';
 import { isolateFailures } from './failures.js';
 import type { StatementRunner } from './statement-runner.js';
@@ -15,14 +15,16 @@ const maxWaiting = 10_000;
 const firstPages = { maxBatch: 64, minConcurrentBatch: 8 };
 /** Likewise for next pages. They are mostly full, so that combining more saves little. */
 const nextPages = { maxBatch: 4, minConcurrentBatch: 1 };
+/** The maximum number of documents in a next page. A first page has fewer, so that many can be read together. */
+const nextPageRows = 5 * pageRows;
 /** The number of documents that are counted at once. */
 const countedTogether = 5_000;
 
 /** A page of a subject to be read. */
-export interface SubjectPage extends BoundedPage {
+interface SubjectPage extends BoundedPage {
   readonly subject: string;
   /** Where its documents are, if not all are in one place: only pages of one shard are read together. */
-  readonly shard?: string;
+  readonly shard: string | undefined;
 }
 
 /** The text of a page, the number of its documents, and the last id if more may follow. */
@@ -32,16 +34,8 @@ type PageRow = readonly [json: string | null, count: number, last: string | null
 interface PageRequest extends SubjectPage {
   /** When it was requested, on the clock of performance.now(). */
   readonly since: number;
-  readonly resolve: (page: Page<Id>) => void;
+  readonly resolve: (row: PageRow) => void;
   readonly reject: (error: unknown) => void;
-}
-
-/** How a reader combines pages. */
-interface PageReaderOptions {
-  /** The maximum number of pages in a statement. */
-  readonly maxBatch: number;
-  /** The number of waiting pages from which another statement starts while others are in flight. */
-  readonly minConcurrentBatch: number;
 }
 
 /**
@@ -50,202 +44,166 @@ interface PageReaderOptions {
  */
 type ReadPages = (pages: readonly SubjectPage[]) => Promise<readonly PageRow[]>;
 
-/** Reads several pages in one statement. Pages requested while statements are in flight go into the next one. */
-class PageReader {
-  readonly #options: PageReaderOptions;
-  readonly #runner: StatementRunner;
-  readonly #ids: IdRules;
-  readonly #readPages: ReadPages;
-  readonly #waiting = new SubjectQueue<PageRequest>();
-  readonly #inFlight = new Set<Promise<void>>();
+/**
+ * Returns what reads several pages in one statement. Pages requested while statements are in flight go into the next one.
+ * @param options - How many pages a statement has at most, and from how many another one starts while others are in flight.
+ * @throws StorageError
+ */
+function pageReader(
+  { maxBatch, minConcurrentBatch }: typeof firstPages,
+  runner: StatementRunner,
+  readPages: ReadPages,
+): (page: SubjectPage) => Promise<PageRow> {
+  const waiting = new SubjectQueue<PageRequest>();
+  let inFlight = 0;
+  // With more at a time, each would have fewer pages; and tokens and other readers need connections too.
+  const maxInFlight = Math.ceil(runner.size / 5);
   /** The number of pages that waited in the previous iteration of the event loop, until a statement starts. */
-  #waitedBefore = 0;
-  /** Without this, all subsequent statements would belong to the trace of the request that caused the first one. */
-  readonly #ownContext = new AsyncResource('PageReader');
-
-  constructor(options: PageReaderOptions, runner: StatementRunner, ids: IdRules, readPages: ReadPages) {
-    this.#options = options;
-    this.#runner = runner;
-    this.#ids = ids;
-    this.#readPages = readPages;
-  }
-
-  /** @throws StorageError */
-  read(page: SubjectPage): Promise<Page<Id>> {
-    if (this.#waiting.size >= maxWaiting)
-      return Promise.reject(new StorageError('overloaded', 'PostgreSQL: too many pages wait to be read'));
-    return new Promise((resolve, reject) => {
-      this.#waiting.add({ ...page, since: performance.now(), resolve, reject });
-      const { size } = this.#waiting;
-      if (size !== 1 && size !== this.#options.minConcurrentBatch) return;
-      this.#waitedBefore = 0;
-      setImmediate(this.#startWhenComplete);
-    });
-  }
-
-  /** Delays a statement while each iteration of the event loop adds pages, since every statement has a fixed cost. */
-  readonly #startWhenComplete = (): void => {
-    const { size } = this.#waiting;
-    if (size <= this.#waitedBefore || size >= this.#options.maxBatch || this.#inFlight.size > 0) {
-      this.#start();
-      return;
-    }
-    this.#waitedBefore = size;
-    setImmediate(this.#startWhenComplete);
-  };
-
-  #start(): void {
-    // With more at a time, each would have fewer pages; and tokens and other readers need connections too.
-    const maxInFlight = Math.ceil(this.#runner.size / 5);
-    while (
-      this.#waiting.size >= (this.#inFlight.size > 0 ? this.#options.minConcurrentBatch : 1) &&
-      this.#inFlight.size < maxInFlight
-    ) {
-      const reading = isolateFailures(this.#takeBatch(), this.#read, ({ reject }, error) => {
-        reject(error);
-      }).finally(() => {
-        this.#inFlight.delete(reading);
-        // Without delay, so that PostgreSQL reads while this process writes the responses with the previous pages.
-        this.#ownContext.runInAsyncScope(() => {
-          this.#start();
-        });
-      });
-      this.#inFlight.add(reading);
-    }
-  }
-
-  /** Resolves when all requested pages have been read. */
-  async drain(): Promise<void> {
-    this.#start();
-    while (this.#inFlight.size > 0) {
-      await Promise.all(this.#inFlight);
-      this.#start();
-    }
-  }
+  let waitedBefore = 0;
+  // Without this, all subsequent statements would belong to the trace of the request that caused the first one.
+  const ownContext = new AsyncResource('PageReader');
 
   /** Takes pages that one statement can read together with the first one. */
-  #takeBatch(): PageRequest[] {
-    const oldest = performance.now() - this.#runner.limits.all;
+  const takeBatch = (): PageRequest[] => {
+    const oldest = performance.now() - runner.limits.all;
     const batch: PageRequest[] = [];
     const others: PageRequest[] = [];
-    while (batch.length + others.length < this.#options.maxBatch) {
-      const request = this.#waiting.take();
+    while (batch.length + others.length < maxBatch) {
+      const request = waiting.take();
       if (request === undefined) break;
       const { descending, shard } = batch[0] ?? request;
       if (request.since < oldest)
         request.reject(new StorageError('overloaded', 'PostgreSQL: the page waited too long to be read'));
       else (request.descending === descending && request.shard === shard ? batch : others).push(request);
     }
-    this.#waiting.putBack(others);
+    waiting.putBack(others);
     return batch;
-  }
-
+  };
   /** Reads pages, and puts those that were not read back into the queue. */
-  readonly #read = async (requests: readonly PageRequest[]): Promise<void> => {
+  const readBatch = async (requests: readonly PageRequest[]): Promise<void> => {
     if (requests.length === 0) return;
-    const rows = await this.#readPages(requests);
-    this.#waiting.putBack(requests.slice(rows.length));
-    for (const [i, [json, count, last]] of rows.entries()) {
-      const next = last === null ? undefined : this.#ids.parse(last);
-      requests[i]?.resolve({ json: json ?? '', count, next });
+    const rows = await readPages(requests);
+    waiting.putBack(requests.slice(rows.length));
+    for (const [i, row] of rows.entries()) requests[i]?.resolve(row);
+  };
+  const start = (): void => {
+    while (waiting.size >= (inFlight > 0 ? minConcurrentBatch : 1) && inFlight < maxInFlight) {
+      inFlight++;
+      const failed = ({ reject }: PageRequest, error: unknown) => {
+        reject(error);
+      };
+      void isolateFailures(takeBatch(), readBatch, failed).finally(() => {
+        inFlight--;
+        // Without delay, so that PostgreSQL reads while this process writes the responses with the previous pages.
+        ownContext.runInAsyncScope(start);
+      });
     }
+  };
+  /** Delays a statement while each iteration of the event loop adds pages, since every statement has a fixed cost. */
+  const startWhenComplete = (): void => {
+    const { size } = waiting;
+    if (size <= waitedBefore || size >= maxBatch || inFlight > 0) start();
+    else {
+      waitedBefore = size;
+      setImmediate(startWhenComplete);
+    }
+  };
+  return (page) => {
+    if (waiting.size >= maxWaiting)
+      return Promise.reject(new StorageError('overloaded', 'PostgreSQL: too many pages wait to be read'));
+    return new Promise((resolve, reject) => {
+      waiting.add({ ...page, since: performance.now(), resolve, reject });
+      if (waiting.size !== 1 && waiting.size !== minConcurrentBatch) return;
+      waitedBefore = 0;
+      setImmediate(startWhenComplete);
+    });
   };
 }
 
-/** Separate readers for the first and the next pages of lists, and for counting, so that none delays the others. */
-export class PageReaders {
-  readonly #ids: IdRules;
-  readonly #runner: StatementRunner;
-  readonly #texts: DocumentTexts;
-  readonly #first: PageReader;
-  readonly #next: PageReader;
-  readonly #count: PageReader;
+/** Reads the pages of a collection, and counts its documents. */
+export interface PageReaders {
+  /** @param shard - Where the subject is, if not all are in one place. @throws StorageError */
+  readonly page: (subject: string, page: BoundedPage, shard?: string) => Promise<Page<Id>>;
+  /** Counts in parts between which other reads get the connections. @throws StorageError */
+  readonly count: (subject: string, bounds: Bounds, shard?: string) => Promise<number>;
+}
 
-  /** @param ready - Throws a StorageError if pages cannot be read. */
-  constructor(
-    runner: StatementRunner,
-    { id }: CollectionDefinition,
-    texts: DocumentTexts,
-    ready: (pages: readonly SubjectPage[]) => Promise<void> = () => Promise.resolve(),
-  ) {
-    this.#ids = idRules[id];
-    this.#runner = runner;
-    this.#texts = texts;
-    const reader = (options: PageReaderOptions, read: ReadPages) =>
-      new PageReader(options, runner, this.#ids, (pages) => ready(pages).then(() => read(pages)));
-    const read = (pages: readonly SubjectPage[]) => this.#readPages(pages);
-    this.#first = reader(firstPages, read);
-    this.#next = reader(nextPages, read);
-    this.#count = reader(nextPages, (pages) => this.#rows<PageRow>(texts.ascending.count, pages));
-  }
-
-  /**
-   * Reads a page.
-   * @throws StorageError
-   */
-  read(page: SubjectPage): Promise<Page<Id>> {
-    return (page.isFirst ? this.#first : this.#next).read(page);
-  }
-
-  /**
-   * Counts documents, in parts between which other reads get the connections.
-   * @throws StorageError
-   */
-  async count({ from, to, ...of }: Pick<SubjectPage, 'subject' | 'shard'> & Bounds): Promise<number> {
-    const deadline = performance.now() + countTime;
-    let total = 0;
-    let start: Id | undefined = from;
-    while (start !== undefined) {
-      if (performance.now() > deadline)
-        throw new StorageError('overloaded', 'PostgreSQL: counting the documents takes too long');
-      const part = { ...of, from: start, to, descending: false, limit: countedTogether, isFirst: false };
-      const { count, next } = await this.#count.read(part);
-      total += count;
-      start = next === undefined ? undefined : this.#ids.following(next);
-    }
-    return total;
-  }
-
-  /** Resolves when all requested pages have been read. */
-  async drain(): Promise<void> {
-    await Promise.all([this.#first, this.#next, this.#count].map((reader) => reader.drain()));
-  }
-
-  /** Reads pages together; those that have long documents then one after the other. */
-  async #readPages(pages: readonly SubjectPage[]): Promise<PageRow[]> {
-    const texts = pages[0]?.descending === true ? this.#texts.descending : this.#texts.ascending;
-    const read: PageRow[] = [];
-    const long: number[] = [];
-    type StepRow = readonly [page: number, ...row: PageRow, hasLong: boolean];
-    for (const [page, json, count, last, hasLong] of await this.#rows<StepRow>(texts.pages, pages)) {
-      const before = read[page - 1];
-      if (before === undefined && hasLong) long.push(page - 1);
-      const parts = [before?.[0], json].filter((part) => typeof part === 'string');
-      read[page - 1] = [parts.join(), count, last];
-    }
-    let bytes = 0;
-    for (const index of long) {
-      if (bytes >= bytesTogether) return read.slice(0, index);
-      const [row] = await this.#rows<PageRow>(texts.longPage, pages.slice(index, index + 1));
-      read[index] = row as PageRow;
-      bytes += row?.[0]?.length ?? 0;
-    }
-    return read;
-  }
-
-  async #rows<T extends readonly unknown[]>(
-    text: string,
-    pages: readonly SubjectPage[],
-  ): Promise<readonly T[]> {
-    const { last, following } = this.#ids;
+/**
+ * Creates separate readers for the first and the next pages of lists, and for counting, so that none delays the others.
+ * @param ready - Throws a StorageError if the pages of these subjects cannot be read.
+ */
+export function createPageReaders(
+  runner: StatementRunner,
+  { id }: CollectionDefinition,
+  { ascending, descending }: DocumentTexts,
+  ready?: (subjects: readonly string[]) => Promise<void>,
+): PageReaders {
+  const { last: lastId, following, parse } = idRules[id];
+  const rowsOf = async <T extends readonly unknown[]>(text: string, pages: readonly SubjectPage[]) => {
     const stopOf = ({ to, descending }: SubjectPage) =>
-      to === last ? null : `${descending && typeof to === 'string' ? following(to) : to}`;
-    const rows = await this.#runner.read(text, [
+      to === lastId ? null : `${descending && typeof to === 'string' ? following(to) : to}`;
+    const rows = await runner.read(text, [
       pages.map(({ subject }) => subject),
       pages.map(({ from }) => `${from}`),
       pages.map(stopOf),
       pages.map(({ limit }) => limit),
     ]);
     return rows as readonly unknown[] as readonly T[];
-  }
+  };
+  /** Reads pages together; those that have long documents then one after the other. */
+  const readPages: ReadPages = async (pages) => {
+    const texts = pages[0]?.descending === true ? descending : ascending;
+    const most = pages.reduce((sum, { limit }) => sum + limit, 0);
+    const areShort = most * shortBytes <= bytesTogether && pages.every(({ limit }) => limit <= pageRows);
+    const read: PageRow[] = [];
+    const long: number[] = [];
+    type StepRow = readonly [page: number, ...row: PageRow, hasLong: boolean, bytes: number];
+    const steps = await rowsOf<StepRow>(areShort ? texts.shortPages : texts.pages, pages);
+    for (const [page, json, count, last, hasLong, bytes] of steps) {
+      const before = read[page - 1];
+      if (before === undefined && hasLong) long.push(page - 1);
+      // If a later step has a long document or exceeds the size of a page, it is left to the following page.
+      if (before !== undefined && (hasLong || bytes > pageBytes)) continue;
+      const parts = [before?.[0], json].filter((part) => typeof part === 'string');
+      read[page - 1] = [parts.join(), count, last];
+    }
+    let bytes = 0;
+    for (const index of long) {
+      if (bytes >= bytesTogether) return read.slice(0, index);
+      const [row] = await rowsOf<PageRow>(texts.longPage, pages.slice(index, index + 1));
+      read[index] = row as PageRow;
+      bytes += row?.[0]?.length ?? 0;
+    }
+    return read;
+  };
+  const reader = (options: typeof firstPages, read: ReadPages) =>
+    pageReader(options, runner, async (pages) => {
+      await ready?.(pages.map(({ subject }) => subject));
+      return read(pages);
+    });
+  const first = reader(firstPages, readPages);
+  const next = reader(nextPages, readPages);
+  const counting = reader(nextPages, (pages) => rowsOf<PageRow>(ascending.count, pages));
+  return {
+    async page(subject, page, shard) {
+      const [from, rows] = page.isFirst ? [first, pageRows] : [next, nextPageRows];
+      const limit = Math.min(page.limit, rows);
+      const [json, count, last] = await from({ ...page, subject, shard, limit });
+      return { json: json ?? '', count, next: last === null ? undefined : parse(last) };
+    },
+    async count(subject, { from, to }, shard) {
+      const deadline = performance.now() + countTime;
+      const part = { subject, shard, to, descending: false, limit: countedTogether, isFirst: false };
+      let total = 0;
+      let start: Id | undefined = from;
+      while (start !== undefined) {
+        if (performance.now() > deadline)
+          throw new StorageError('overloaded', 'PostgreSQL: counting the documents takes too long');
+        const [, count, last] = await counting({ ...part, from: start });
+        total += count;
+        start = last === null ? undefined : following(parse(last));
+      }
+      return total;
+    },
+  };
 }

@@ -1,13 +1,10 @@
-// The privileges that the service's role needs: what "migrate" prints, and which one is missing.
-import { Client, DatabaseError, escapeIdentifier } from 'pg';
+// The privileges that the service's role needs: what "migrate" prints, and which one is missing at a start.
+import { escapeIdentifier } from 'pg';
 import { StorageError, type StoreDefinition } from '../interface.js';
-import { NotConnected } from './failures.js';
+import { grantsHelp } from './failures.js';
 import type { StatementRunner } from './statement-runner.js';
 
-/** A privilege on a whole table. docs/postgres.md grants the same ones. */
-type TablePrivilege = readonly [table: string, privilege: 'SELECT' | 'INSERT' | 'UPDATE' | 'DELETE'];
-
-/** The privileges on the table of a collection that every service needs. */
+/** The privileges on the table of a collection that every service needs. docs/postgres.md grants the same ones. */
 const ofCollections = ['SELECT', 'INSERT', 'DELETE'] as const;
 /** Other tables, which every service reads. */
 const readOnly = ['tokens', 'migrations'];
@@ -31,8 +28,6 @@ export function grantsOf(
   return grants.map((grant) => `GRANT ${grant} TO ${escapeIdentifier(name.replaceAll('-', '_'))}`);
 }
 
-const INSUFFICIENT_PRIVILEGE = '42501';
-
 /**
  * Reads a privilege that the role lacks. A table that does not exist lacks nothing: the version of the schema shows that
  * it is missing. The tables of a schema without USAGE are invisible to the role, so that schema is looked up by its name
@@ -53,57 +48,22 @@ const readMissing = `
 
 /**
  * Checks that the role has the privileges that every service needs.
- * @param url - The URL of the database, to name it when the role may not connect to it.
  * @throws StorageError that names one that it lacks.
  */
 export async function checkPrivileges(
   runner: StatementRunner,
   { collections }: Pick<StoreDefinition, 'collections'>,
-  url: string,
 ): Promise<void> {
-  try {
-    await requirePrivileges(runner, [
-      ...collections.flatMap(({ name }) => ofCollections.map((privilege) => [name, privilege] as const)),
-      ...readOnly.map((name) => [name, 'SELECT'] as const),
-    ]);
-  } catch (error) {
-    if (!isDenied(error) || !(error instanceof NotConnected)) throw error;
-    const { database = '', user = '' } = new Client({ connectionString: url });
-    throw lacks(`CONNECT ON DATABASE ${escapeIdentifier(database)}`, user, error);
-  }
-}
-
-/** @throws StorageError that names a privilege that the role lacks. */
-async function requirePrivileges(runner: StatementRunner, tables: readonly TablePrivilege[]): Promise<void> {
-  const columns = [tables.map(([table]) => table), tables.map(([, privilege]) => privilege)];
+  const needed = [
+    ...collections.flatMap(({ name }) => ofCollections.map((privilege) => [name, privilege] as const)),
+    ...readOnly.map((name) => [name, 'SELECT'] as const),
+  ];
+  const columns = [needed.map(([table]) => table), needed.map(([, privilege]) => privilege)];
   const [missing] = (await runner.read(readMissing, columns)) as [what: string, role: string][];
-  if (missing !== undefined) throw lacks(...missing);
-}
-
-/**
- * Does what needs privileges that not every service needs.
- * @param needed - Returns them; called if one may be missing.
- * @throws StorageError as the statement does, or that names one that the role lacks.
- */
-export async function withPrivileges<T>(
-  runner: StatementRunner,
-  needed: () => readonly TablePrivilege[],
-  statement: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await statement();
-  } catch (error) {
-    if (isDenied(error)) await requirePrivileges(runner, needed());
-    throw error;
-  }
-}
-
-function lacks(what: string, role: string, cause?: unknown): StorageError {
-  const message = `PostgreSQL: the role ${role} lacks the privilege ${what}; "migrate" prints all that it needs`;
-  return new StorageError('unavailable', message, { cause });
-}
-
-function isDenied(error: unknown): error is StorageError & { cause: DatabaseError } {
-  if (!(error instanceof StorageError)) return false;
-  return error.cause instanceof DatabaseError && error.cause.code === INSUFFICIENT_PRIVILEGE;
+  if (missing === undefined) return;
+  const [what, role] = missing;
+  throw new StorageError(
+    'unavailable',
+    `PostgreSQL: the role ${role} lacks the privilege ${what}; ${grantsHelp}`,
+  );
 }

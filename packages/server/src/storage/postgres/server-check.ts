@@ -13,12 +13,11 @@ export async function checkServer(
 ): Promise<{ clock: number; session: number }> {
   const [row] = await query(
     `SELECT current_setting('server_encoding'), current_setting('transaction_read_only'),
-       current_setting('fsync'), current_setting('synchronous_commit'),
+       ${durabilitySettings},
        (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::int,
        pg_backend_pid(), (extract(epoch FROM clock_timestamp()) * 1000)::float8`,
   );
-  const [encoding, readOnly, fsync, synchronousCommit, statementTimeout, session, now] = row as [
-    string,
+  const [encoding, readOnly, durability, statementTimeout, session, now] = row as [
     string,
     string,
     string,
@@ -29,7 +28,8 @@ export async function checkServer(
   const clock = now - performance.now();
   checkEncoding(encoding);
   if (readOnly !== 'off') throw new Error('the server is read-only, perhaps a standby');
-  checkDurability(fsync, synchronousCommit);
+  const fault = durabilityFault(durability);
+  if (fault !== undefined) throw new Error(fault);
   if (statementTimeout === 0 || statementTimeout > statementTime) {
     throw new Error(
       `statement_timeout is ${statementTimeout} ms, because a pooler prevents the client from setting it: ` +
@@ -44,11 +44,13 @@ export function checkEncoding(encoding: string): void {
   if (encoding !== 'UTF8') throw new Error(`the database has the encoding ${encoding}, not UTF8`);
 }
 
-/** @throws Error when a server with these settings could lose acknowledged writes. */
-export function checkDurability(fsync: string, synchronousCommit: string, where = ''): void {
-  if (fsync === 'on' && synchronousCommit !== 'off') return;
-  throw new Error(
-    `an acknowledged write would not be durable with fsync ${fsync} and ` +
-      `synchronous_commit ${synchronousCommit}${where}`,
-  );
+/** The settings for `durabilityFault`, in SQL. */
+export const durabilitySettings =
+  "concat_ws(' ', current_setting('fsync'), current_setting('synchronous_commit'))";
+
+/** Why a server with these settings could lose acknowledged writes; undefined if it could not. */
+export function durabilityFault(settings: string): string | undefined {
+  const [fsync, synchronousCommit] = settings.split(' ');
+  if (fsync === 'on' && synchronousCommit !== 'off') return undefined;
+  return `an acknowledged write would not be durable with fsync ${fsync} and synchronous_commit ${synchronousCommit}`;
 }

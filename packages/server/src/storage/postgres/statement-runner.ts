@@ -1,11 +1,19 @@
 // Runs the statements of one process on PostgreSQL: keeps to deadlines, retries, and translates errors.
+import { createHash } from 'node:crypto';
 import { defaultLimits } from '../../limits.js';
-import { StorageError, type StorageFailure } from '../interface.js';
+import { messageOf, StorageError, type StorageFailure } from '../interface.js';
 import type { ConnectionPurpose } from '../group-commit.js';
 import { Connections, type DatabaseConnection } from './connections.js';
-import { hadNoEffect, isSerializationError, isUsable, mayEndSession, storageError } from './failures.js';
-import { Preparation, runQuery, type Query, type Row } from './query.js';
-import { TimeLimits } from './time-limits.js';
+import {
+  hadNoEffect,
+  isNotPrepared,
+  isSerializationError,
+  isUsable,
+  mayEndSession,
+  storageError,
+} from './failures.js';
+import { runQuery, type Query, type Row } from './query.js';
+import { timeLimits, type TimeLimits } from './time-limits.js';
 
 /** The options of the PostgreSQL engine. */
 export interface PostgresOptions {
@@ -22,8 +30,6 @@ export interface PostgresOptions {
   prepared?: boolean;
 }
 
-/** The maximum number of reads, of writes, or of transactions, that wait for a connection. */
-const maxWaiting = 1_000;
 /** The number of connections for transactions, which are made when they are needed. */
 const transactionConnections = 4;
 /** The maximum pause before each retry of a transaction, in ms, times the number of the attempt. */
@@ -31,13 +37,14 @@ const retryPause = 20;
 
 /** The connections of one process: some for reads, one for writes, and some for transactions, so that none waits for another. */
 export class StatementRunner {
-  readonly #reading: Connections;
-  readonly #writing: Connections;
-  readonly #transacting: Connections;
+  readonly #connections: Readonly<Record<ConnectionPurpose, Connections>>;
   /** The number of connections for reads. */
   readonly size: number;
   readonly limits: TimeLimits;
-  readonly #preparation: Preparation;
+  /** Whether to prepare statements, until it turns out that a pooler does not support that. */
+  #prepares: boolean;
+  /** The names of the statements by their texts. All texts are constants, so the map stays small. */
+  readonly #names = new Map<string, string>();
   #closed: Promise<unknown> | undefined;
 
   /**
@@ -45,25 +52,25 @@ export class StatementRunner {
    * @param onConnect - Called with each new connection; see Connections.
    */
   constructor(name: string, options: PostgresOptions, onConnect: (query: Query) => Promise<void>) {
-    const { poolSize, databaseTimeout } = defaultLimits;
-    const { url, poolSize: size = poolSize, timeout = databaseTimeout, prepared = true } = options;
-    this.size = size;
-    this.limits = new TimeLimits(timeout);
-    this.#preparation = new Preparation(prepared);
-    this.#reading = new Connections(url, name, size, this.limits, onConnect);
-    this.#writing = new Connections(url, name, 1, this.limits, onConnect);
-    this.#transacting = new Connections(url, name, transactionConnections, this.limits, onConnect);
+    const { url, poolSize = defaultLimits.poolSize, timeout = defaultLimits.databaseTimeout } = options;
+    this.size = poolSize;
+    this.limits = timeLimits(timeout);
+    this.#prepares = options.prepared ?? true;
+    const connections = (max: number) => new Connections(url, name, max, this.limits, onConnect);
+    const [reads, writes] = [connections(poolSize), connections(1)];
+    this.#connections = { reads, writes, transactions: connections(transactionConnections) };
   }
 
   /** How many connections are open. */
   get open(): Record<ConnectionPurpose, number> {
-    const [reads, writes, transactions] = [this.#reading.open, this.#writing.open, this.#transacting.open];
-    return { reads, writes, transactions };
+    const { reads, writes, transactions } = this.#connections;
+    return { reads: reads.open, writes: writes.open, transactions: transactions.open };
   }
 
   /** Makes all connections but those for transactions. Those that fail are made when they are needed. */
   async connect(): Promise<void> {
-    await Promise.all([this.#reading.connectAll(this.deadline()), this.#writing.connectAll(this.deadline())]);
+    const { reads, writes } = this.#connections;
+    await Promise.all([reads, writes].map((some) => some.connectAll(this.deadline())));
   }
 
   /** The deadline for work that starts now, on the clock of performance.now(). */
@@ -76,11 +83,8 @@ export class StatementRunner {
    * @throws StorageError
    */
   async read(text: string, values: readonly unknown[] = [], deadline = this.deadline()): Promise<Row[]> {
-    if (this.#reading.waiting >= maxWaiting) {
-      throw new StorageError('overloaded', 'PostgreSQL: too many reads wait for a connection');
-    }
-    return this.#run(this.#reading, 'unavailable', deadline, ({ client }) =>
-      runQuery(client, text, values, deadline, this.#preparation.nameOf(text)),
+    return this.#run('reads', 'unavailable', deadline, ({ client }) =>
+      runQuery(client, text, values, deadline, this.#nameOf(text)),
     );
   }
 
@@ -91,12 +95,9 @@ export class StatementRunner {
    * @throws StorageError
    */
   async write(text: string, values: readonly unknown[], deadline = this.deadline()): Promise<Row[]> {
-    if (this.#writing.waiting >= maxWaiting) {
-      throw new StorageError('overloaded', 'PostgreSQL: too many writes wait for a connection');
-    }
-    return this.#run(this.#writing, 'unknown-outcome', deadline, ({ client, clock }) => {
+    return this.#run('writes', 'unknown-outcome', deadline, ({ client, clock }) => {
       const all = [...values, clock + this.limits.lastStart(deadline)];
-      return runQuery(client, text, all, deadline, this.#preparation.nameOf(text));
+      return runQuery(client, text, all, deadline, this.#nameOf(text));
     });
   }
 
@@ -117,14 +118,10 @@ export class StatementRunner {
     purpose: 'writes' | 'transactions' = 'writes',
     constant = false,
   ): Promise<T> {
-    const connections = purpose === 'writes' ? this.#writing : this.#transacting;
-    if (connections.waiting >= maxWaiting) {
-      throw new StorageError('overloaded', 'PostgreSQL: too many transactions wait for a connection');
-    }
-    return this.#run(connections, 'unavailable', deadline, async ({ client }) => {
+    return this.#run(purpose, 'unavailable', deadline, async ({ client }) => {
       const query: Query = (text, values = []) => runQuery(client, text, values, deadline);
       const named: Query = (text, values = []) =>
-        runQuery(client, text, values, deadline, this.#preparation.nameOf(text));
+        runQuery(client, text, values, deadline, this.#nameOf(text));
       let result;
       await query(`BEGIN; SET LOCAL statement_timeout TO ${this.limits.inTransaction}; ${settings}`);
       try {
@@ -151,20 +148,18 @@ export class StatementRunner {
 
   /** Closes the connections when their statements are complete. */
   close(): Promise<unknown> {
-    return (this.#closed ??= Promise.all(
-      [this.#reading, this.#writing, this.#transacting].map((connections) => connections.close()),
-    ));
+    return (this.#closed ??= Promise.all(Object.values(this.#connections).map((some) => some.close())));
   }
 
   /** @param lost - The failure to report when the connection is lost or the statement times out. */
   async #run<T>(
-    connections: Connections,
+    purpose: ConnectionPurpose,
     lost: StorageFailure,
     deadline: number,
     statement: (connection: DatabaseConnection) => Promise<T>,
   ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
-      const connection = await connections.acquire(deadline);
+      const connection = await this.#connections[purpose].acquire(deadline);
       const { client } = connection;
       if (performance.now() > this.limits.lastStart(deadline)) {
         client.release();
@@ -177,12 +172,13 @@ export class StatementRunner {
         return result;
       } catch (error) {
         if (error instanceof StorageError) throw error;
-        const continues = mayEndSession(error) && (await goesOn(connection, deadline));
-        const noEffect = hadNoEffect(error, continues);
+        const continues = !mayEndSession(error) || (await goesOn(connection, deadline));
+        const noEffect = continues && hadNoEffect(error);
         // After some errors, the state of the connection is unknown.
-        usable = isUsable(error) && (continues || !mayEndSession(error));
+        usable = continues && isUsable(error);
         const isFirst = lost === 'unavailable' && attempt === 1;
-        const isRefused = this.#preparation.isRefused(error) && attempt === 1;
+        const isRefused = isNotPrepared(error) && attempt === 1;
+        if (isNotPrepared(error)) this.#stopPreparing(error);
         const retry = isSerializationError(error) || isRefused || (isFirst && !noEffect);
         const pause = Math.random() * retryPause * attempt;
         if (!retry || performance.now() + pause > this.limits.lastStart(deadline)) {
@@ -193,6 +189,30 @@ export class StatementRunner {
         client.release(!usable);
       }
     }
+  }
+
+  /**
+   * Returns the name under which the server prepares a statement; undefined if it does not. The name is the command, by
+   * which traces show it, and a hash of the text, because a pooler may assign a session in which another process has
+   * prepared statements.
+   */
+  #nameOf(text: string): string | undefined {
+    if (!this.#prepares) return undefined;
+    let name = this.#names.get(text);
+    if (name === undefined) {
+      name = `${/\w+/.exec(text)?.[0]}_${createHash('sha256').update(text).digest('base64url')}`;
+      this.#names.set(text, name);
+    }
+    return name;
+  }
+
+  #stopPreparing(error: unknown): void {
+    if (this.#prepares)
+      process.emitWarning(
+        `PostgreSQL: ${messageOf(error)}. A connection pooler does not support prepared statements, ` +
+          'so the service stops using them',
+      );
+    this.#prepares = false;
   }
 }
 

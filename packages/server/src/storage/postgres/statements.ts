@@ -172,7 +172,16 @@ function pageTexts({ name, column, id }: CollectionDefinition, descending: boole
     ORDER BY stored.id${direction} LIMIT wanted.rows) AS following`;
   const documents = `(
     SELECT * FROM ${rows(`stored.id, stored.${column} AS text`)} ORDER BY id${direction} LIMIT ${pageRows}) AS documents`;
-  const given = rowsOf(['$1::text[]', `$2::${type}[]`, `$3::${type}[]`, '$4::int[]']);
+  const step = `(
+    SELECT CASE WHEN NOT has_long THEN json END AS json, count, last, has_long FROM (
+      SELECT string_agg(text, ',') FILTER (WHERE octet_length(text) < ${shortBytes}) AS json,
+             count(*)::int AS count, ${last}(id) AS last,
+             coalesce(max(octet_length(text)) >= ${shortBytes}, false) AS has_long
+      FROM ${documents}) AS read) AS step`;
+  const lastOfStep = `CASE WHEN step.count = wanted.rows THEN nullif(step.last, wanted.${end}) END`;
+  const given = `${rowsOf(['$1::text[]', `$2::${type}[]`, `$3::${type}[]`, '$4::int[]'])}
+      WITH ORDINALITY AS given (subject, start, greatest, rows, page)
+      CROSS JOIN LATERAL (SELECT subject, start, ${greatest('greatest')} AS stop, rows) AS wanted`;
   const [start, stop] = [`($2::${type}[])[page]`, greatest(`($3::${type}[])[page]`)].map(
     (of) => `(${of})::${typed}`,
   );
@@ -182,26 +191,24 @@ function pageTexts({ name, column, id }: CollectionDefinition, descending: boole
     ? `${start} AS start, coalesce(${next}, ${stop}) AS stop`
     : `coalesce(${next}, ${start}) AS start, ${stop} AS stop`;
   return {
+    /** Pages of one step each, which together do not exceed `bytesTogether`: rows as those of `pages`. */
+    shortPages: `SELECT page::int, step.json, step.count, ${lastOfStep}, step.has_long, 0
+      FROM ${given} CROSS JOIN LATERAL ${step}`,
     /**
-     * One page after the other, in steps; each row has the number of the page, the documents of one step, and the number
-     * of all documents of the page so far. A step of short documents fits into a page, so nothing has to be added up to
-     * limit it. A page goes on while its text is short. If a later step has a long document or exceeds the size of a
-     * page, it is left to the following page. If the first step has one, the page has only a mark. No page begins after
-     * `bytesTogether`, because all of them are in memory together.
+     * One page after the other, in steps of at most `pageRows` documents; each row has the number of the page, the
+     * documents of one step, and the number and size of all documents of the page so far. A step of short documents fits
+     * into a page, so nothing has to be added up to limit it; one that has a long document has only a mark. A page goes on
+     * while it is small. No page begins after `bytesTogether`, because all of them are in memory together.
      */
     pages: `WITH RECURSIVE steps AS (
-        SELECT 0 AS page, NULL::text AS json, 0 AS count, NULL::${typed} AS last, false AS has_long, true AS is_last,
-               0 AS bytes, 0 AS bytes_together
+        SELECT 0 AS page, NULL::text AS json, 0 AS count, NULL::${typed} AS last, false AS has_long, 0 AS bytes,
+               true AS is_last, 0 AS bytes_together
         UNION ALL
-        SELECT page, json, count, last, has_long,
-               is_refused OR has_long OR last IS NULL OR count = ($4::int[])[page] OR bytes >= ${enoughBytes},
-               bytes, bytes_together
+        SELECT page, json, count, last, has_long, bytes,
+               has_long OR last IS NULL OR count = ($4::int[])[page] OR bytes >= ${enoughBytes}, bytes_together
         FROM (
-          SELECT before.page, CASE WHEN NOT is_refused THEN step.json END AS json, is_refused, step.has_long,
-                 CASE WHEN is_refused THEN before.count ELSE before.count + step.count END AS count,
-                 CASE WHEN is_refused THEN before.last
-                      WHEN step.count = wanted.rows THEN nullif(step.last, wanted.${end}) END AS last,
-                 before.bytes + added AS bytes, before.bytes_together + added AS bytes_together
+          SELECT before.page, step.json, before.count + step.count AS count, ${lastOfStep} AS last, step.has_long,
+                 before.bytes + size AS bytes, before.bytes_together + size AS bytes_together
           FROM (SELECT CASE WHEN is_last THEN page + 1 ELSE page END AS page, CASE WHEN NOT is_last THEN last END AS last,
                        CASE WHEN is_last THEN 0 ELSE count END AS count,
                        CASE WHEN is_last THEN 0 ELSE bytes END AS bytes, bytes_together
@@ -209,32 +216,21 @@ function pageTexts({ name, column, id }: CollectionDefinition, descending: boole
           CROSS JOIN LATERAL (
             SELECT ($1::text[])[page] AS subject, ${wanted},
                    least(($4::int[])[page] - before.count, ${pageRows}) AS rows) AS wanted
-          CROSS JOIN LATERAL (
-            SELECT CASE WHEN NOT has_long THEN json END AS json, count, last, has_long FROM (
-              SELECT string_agg(text, ',') FILTER (WHERE octet_length(text) < ${shortBytes}) AS json,
-                     count(*)::int AS count, ${last}(id) AS last,
-                     coalesce(max(octet_length(text)) >= ${shortBytes}, false) AS has_long
-              FROM ${documents}) AS read) AS step
-          CROSS JOIN LATERAL (
-            SELECT before.count > 0 AND (has_long OR before.bytes + octet_length(json) >= ${pageBytes}) IS TRUE AS is_refused
-          ) AS decided
-          CROSS JOIN LATERAL (
-            SELECT CASE WHEN is_refused OR json IS NULL THEN 0 ELSE octet_length(json) + 1 END AS added) AS size
+          CROSS JOIN LATERAL ${step}
+          CROSS JOIN LATERAL (SELECT coalesce(octet_length(json) + 1, 0) AS size) AS measured
           WHERE page <= cardinality($1::text[]) AND (before.count > 0 OR before.bytes_together < ${bytesTogether})
           OFFSET 0) AS step)
-      SELECT page, json, count, last, has_long FROM steps WHERE page > 0`,
+      SELECT page, json, count, last, has_long, bytes FROM steps WHERE page > 0`,
     /** A running total of lengths selects what fits; PostgreSQL knows the length of a long text without reading it. */
-    longPage: `SELECT page.* FROM ${given} AS given (subject, start, greatest, rows)
-      CROSS JOIN LATERAL (SELECT subject, start, ${greatest('greatest')} AS stop, rows) AS wanted
+    longPage: `SELECT fitting.* FROM ${given}
       CROSS JOIN LATERAL (
         SELECT string_agg(text, ',' ORDER BY id${direction}) FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
                CASE WHEN count(*) = least(wanted.rows, ${pageRows}) OR NOT bool_and(fits)
                     THEN ${last}(id) FILTER (WHERE fits) END
         FROM (SELECT *, total <= ${pageBytes} OR total = octet_length(text) + 1 AS fits
               FROM (SELECT *, sum(octet_length(text) + 1) OVER (ORDER BY id${direction} ROWS UNBOUNDED PRECEDING) AS total
-                    FROM ${documents}) AS measured) AS chosen) AS page`,
-    count: `SELECT NULL, counted.* FROM ${given} WITH ORDINALITY AS given (subject, start, greatest, rows, page)
-      CROSS JOIN LATERAL (SELECT subject, start, ${greatest('greatest')} AS stop, rows) AS wanted
+                    FROM ${documents}) AS measured) AS chosen) AS fitting`,
+    count: `SELECT NULL, counted.* FROM ${given}
       CROSS JOIN LATERAL (
         SELECT count(*)::int, CASE WHEN count(*) = wanted.rows THEN max(id) END FROM ${rows('stored.id')}) AS counted
       ORDER BY page`,

@@ -19,9 +19,7 @@ import {
   type Migrated,
   type StoreSchema,
 } from '../migrations.js';
-import { pageRows } from '../page-size.js';
-import type { TransactionCommitter } from '../transactions.js';
-import { CitusNodes, citusTables } from './citus.js';
+import { citusNodes, citusTables } from './citus.js';
 import { distribute, hasCitus, isDistributed } from './citus-tables.js';
 import { type Documents, serverTables } from './documents.js';
 import { isMissingColumn, isMissingTable } from './failures.js';
@@ -33,8 +31,6 @@ import { createPostgresCommitter } from './committer.js';
 
 /** The key of the advisory lock that serializes migrations; all releases use the same one. */
 const migrationLock = '123623169254515';
-/** The maximum number of documents in a next page. A first page has fewer, so that many can be read together. */
-const nextPageRows = 5 * pageRows;
 /** Every release records this number in the stores that it begins; earlier ones lack the column. */
 const format = 1;
 const selectApplied = 'SELECT version, name, oldest_application, format FROM migrations';
@@ -49,7 +45,7 @@ const migrationLockTime = '5s';
  */
 export async function openPostgres({
   store,
-  writes: limits,
+  writes,
   serves = false,
   ...options
 }: PostgresOptions & {
@@ -57,15 +53,69 @@ export async function openPostgres({
   writes?: Partial<WriteLimits>;
   serves?: boolean | undefined;
 }): Promise<Storage> {
-  const storage = createStorage(store, options, { ...defaultWriteLimits, ...limits });
+  const { collections } = store;
+  const limits: WriteLimits = { ...defaultWriteLimits, ...writes };
+  // Loaded once: a release that is installed over this one has other migrations.
+  const schema = loadSchema(store, 'postgres');
+  /** Whether Citus distributes the tables, as the first connection has found it. */
+  let distributed: boolean | undefined;
+  const runner = new StatementRunner(store.name, options, async (query) => {
+    const isSo = await isDistributed(query, store);
+    if (isSo !== (distributed ??= isSo))
+      throw new StorageError('unavailable', 'Citus has begun or ceased to distribute the tables: restart');
+    if (isSo) await nodes.connected(query);
+  });
+  const nodes = citusNodes(runner, collections[0]?.name ?? '');
+  const check = async () => {
+    await checkPrivileges(runner, schema);
+    if (distributed === true) nodes.requireSafety();
+    const rows = await runner.read(selectApplied).catch((error: unknown) => {
+      if (error instanceof StorageError && isMissingTable(error.cause)) return [];
+      return explain(error);
+    });
+    if (pendingMigrations(schema, toApplied(rows)).length === 0) return;
+    const message = `the schema of the database is missing or out of date: run ${migrateCommand(schema)}`;
+    throw new StorageError('unavailable', message);
+  };
   try {
-    await storage.check();
-    if (serves) await storage.connect();
-    return storage;
+    await check();
+    if (serves) await runner.connect();
   } catch (error) {
-    await storage.close();
+    await runner.close();
     throw error;
   }
+  limits.observer?.connections?.(() => runner.open);
+  const tables =
+    distributed === true ? citusTables(runner, nodes, collections) : serverTables(runner, collections);
+  const committer = createPostgresCommitter(runner, tables, limits.observer);
+  const groupCommit = new GroupCommit(committer, { ...limits, maxAge: runner.limits.all });
+  /** Those that are completed before the store closes. */
+  const reads = new Set<Promise<unknown>>();
+  const completed = async <T>(read: Promise<T>): Promise<T> => {
+    reads.add(read);
+    try {
+      return await read;
+    } finally {
+      reads.delete(read);
+    }
+  };
+  const readerOf = (one: CollectionDefinition): CollectionReader => {
+    const { page, count } = tables.documents.get(one) as Documents;
+    return { page: (...all) => completed(page(...all)), count: (...all) => completed(count(...all)) };
+  };
+  const documents = openCollections(collections, groupCommit, readerOf, tables.transactions, limits);
+  return {
+    collection: documents.collection,
+    transaction: documents.transaction,
+    tokens: openPostgresTokens(runner, groupCommit),
+    broken: committer.broken,
+    check,
+    async close() {
+      await Promise.all([documents.close(), groupCommit.close()]);
+      while (reads.size > 0) await Promise.allSettled(reads);
+      await committer.close();
+    },
+  };
 }
 
 /**
@@ -137,70 +187,4 @@ function explain(error: unknown): never {
 function statementsOf(sql: string): string[] {
   const parts = sql.match(/(?:--.*|\/\*[^]*?\*\/|'[^']*'|"[^"]*"|\$(\w*)\$[^]*?\$\1\$|[^;])+/g) ?? [];
   return parts.filter((part) => part.trim() !== '');
-}
-
-/** An open database, whose schema may be out of date. */
-interface OpenPostgres extends Storage {
-  /** Makes all connections for reads and writes. */
-  readonly connect: () => Promise<void>;
-}
-
-function createStorage(store: StoreDefinition, options: PostgresOptions, limits: WriteLimits): OpenPostgres {
-  const { collections } = store;
-  // Loaded once: a release that is installed over this one has other migrations.
-  const schema = loadSchema(store, 'postgres');
-  const runner = new StatementRunner(store.name, options, async (query) => {
-    const distributed = await isDistributed(query, store);
-    if (distributed) await nodes.connected(query);
-    tables = distributed ? citus : server;
-  });
-  const nodes = new CitusNodes(runner, collections[0]?.name ?? '');
-  const server = serverTables(runner, collections);
-  const citus = citusTables(runner, nodes, collections);
-  /** Those of the two that suit the database, as the newest connection has found it. */
-  let tables = server;
-  // Both have all collections.
-  const documentsOf = (one: CollectionDefinition) => tables.documents.get(one) as Documents;
-  limits.observer?.connections?.(() => runner.open);
-  const committer = createPostgresCommitter(runner, () => tables, limits.observer);
-  const groupCommit = new GroupCommit(committer, { ...limits, maxAge: runner.limits.all });
-  const readerOf = (one: CollectionDefinition): CollectionReader => ({
-    page: (subject, page) => {
-      const limit = Math.min(page.limit, page.isFirst ? pageRows : nextPageRows);
-      return documentsOf(one).page({ ...page, subject, limit });
-    },
-    count: (subject, bounds) => documentsOf(one).count(subject, bounds),
-  });
-  const transactions: Required<TransactionCommitter> = {
-    commitTransaction: (...all) => tables.transactions.commitTransaction(...all),
-    commitAlone: (...all) => tables.transactions.commitAlone(...all),
-  };
-  const documents = openCollections(collections, groupCommit, readerOf, transactions, limits);
-  return {
-    collection: documents.collection,
-    transaction: documents.transaction,
-    tokens: openPostgresTokens(runner, groupCommit),
-    broken: committer.broken,
-    connect: () => runner.connect(),
-    async check() {
-      await checkPrivileges(runner, schema, options.url);
-      tables.check();
-      const rows = await runner.read(selectApplied).catch((error: unknown) => {
-        if (error instanceof StorageError && isMissingTable(error.cause)) return [];
-        return explain(error);
-      });
-      if (pendingMigrations(schema, toApplied(rows)).length === 0) return;
-      throw new StorageError(
-        'unavailable',
-        `the schema of the database is missing or out of date: run ${migrateCommand(schema)}`,
-      );
-    },
-    async close() {
-      await Promise.all([documents.close(), groupCommit.close()]);
-      await Promise.all(
-        [...server.documents.values(), ...citus.documents.values()].map((one) => one.drain()),
-      );
-      await committer.close();
-    },
-  };
 }

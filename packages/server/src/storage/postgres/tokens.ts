@@ -8,7 +8,6 @@ import { type IssuedRow, issuing } from '../token-writes.js';
 import type { Write } from '../writes.js';
 import { isolateFailures } from './failures.js';
 import type { StatementRunner } from './statement-runner.js';
-import { withPrivileges } from './privileges.js';
 import type { Row } from './query.js';
 import { tokenTexts } from './statements.js';
 
@@ -47,7 +46,7 @@ export function openPostgresTokens(runner: StatementRunner, groupCommit: GroupCo
   });
   return {
     async create(token, hash) {
-      await write(runner, 'INSERT', tokenTexts.create, [...toTokenRow(token), hash]);
+      await runner.write(tokenTexts.create, [...toTokenRow(token), hash]);
     },
     async issue(token, hash) {
       const outcome = await groupCommit.write(issuing(token, hash));
@@ -61,7 +60,7 @@ export function openPostgresTokens(runner: StatementRunner, groupCommit: GroupCo
     async revokeOf(subject, id) {
       if (!isTextEnd(subject) || !isTextId(id)) return false;
       const now = Date.now();
-      const rows = await write(runner, 'UPDATE', tokenTexts.revokeOf, [now, now + keptFor, id, subject]);
+      const rows = await runner.write(tokenTexts.revokeOf, [now, now + keptFor, id, subject]);
       return rows.length > 0;
     },
     find: (hashes) =>
@@ -74,7 +73,7 @@ export function openPostgresTokens(runner: StatementRunner, groupCommit: GroupCo
         (await runner.read(tokenTexts.list, [subject ?? null, ...after])).map(toToken),
       ),
     async revoke(id, at) {
-      const [row] = await write(runner, 'UPDATE', tokenTexts.revoke, [at, at + keptFor, id]);
+      const [row] = await runner.write(tokenTexts.revoke, [at, at + keptFor, id]);
       return row && toToken(row);
     },
     async prune(at) {
@@ -108,24 +107,9 @@ export async function issueTokens(
   const rows = writes.map(({ text }) => JSON.parse(text ?? '') as IssuedRow);
   const columns = [0, 1, 2, 3, 4].map((index) => rows.map(({ columns }) => columns[index]));
   const others = [rows.map(({ hash }) => hash), rows.map(({ pruneAt }) => pruneAt)];
-  return write(runner, 'INSERT', tokenTexts.issue, [...columns, ...others], deadline);
+  return runner.write(tokenTexts.issue, [...columns, ...others], deadline);
 }
 
 async function deleteFound(runner: StatementRunner, found: readonly Row[], deadline: number): Promise<void> {
-  await write(runner, 'DELETE', tokenTexts.delete, [found.map(([id]) => id)], deadline);
-}
-
-/** Runs a statement that needs a privilege on the table which not every service needs. */
-function write(
-  runner: StatementRunner,
-  privilege: 'INSERT' | 'UPDATE' | 'DELETE',
-  text: string,
-  values: readonly unknown[],
-  deadline = runner.deadline(),
-): Promise<Row[]> {
-  return withPrivileges(
-    runner,
-    () => [['tokens', privilege]],
-    () => runner.write(text, values, deadline),
-  );
+  await runner.write(tokenTexts.delete, [found.map(([id]) => id)], deadline);
 }

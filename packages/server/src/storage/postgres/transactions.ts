@@ -5,7 +5,6 @@ import type { CollectionDefinition, Id } from '../interface.js';
 import { StorageError } from '../interface.js';
 import { isCheck, type Step, type TransactionCommitter } from '../transactions.js';
 import { isolateFailures } from './failures.js';
-import { withPrivileges } from './privileges.js';
 import type { Query } from './query.js';
 import type { StatementRunner } from './statement-runner.js';
 import { columnsOf, reported, type DocumentTexts } from './statements.js';
@@ -50,41 +49,20 @@ interface Waiting {
  *   could each create what the other has not found.
  *
  * Only then are rows replaced and deleted, which waits for nobody.
+ *
+ * @param texts - Those of all collections, in the order in which they are locked.
  */
-export class PostgresTransactions implements TransactionCommitter {
-  readonly #runner: StatementRunner;
-  readonly #texts: ReadonlyMap<CollectionDefinition, DocumentTexts>;
-  readonly #engine: Engine;
+export function postgresTransactions(
+  runner: StatementRunner,
+  texts: ReadonlyMap<CollectionDefinition, DocumentTexts>,
+  engine: Engine,
+): Required<TransactionCommitter> {
+  const { limits } = runner;
   /** What waits, by subject; the first ones are being committed if there is a line. */
-  readonly #lines = new Map<string, Waiting[]>();
+  const lines = new Map<string, Waiting[]>();
 
-  /** @param texts - Those of all collections, in the order in which they are locked. */
-  constructor(
-    runner: StatementRunner,
-    texts: ReadonlyMap<CollectionDefinition, DocumentTexts>,
-    engine: Engine,
-  ) {
-    this.#runner = runner;
-    this.#texts = texts;
-    this.#engine = engine;
-  }
-
-  commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean> {
-    if (steps.every(isCheck)) return this.#holds(subject, steps);
-    return new Promise((resolve, reject) => {
-      const waiting = { steps, since: performance.now(), resolve, reject };
-      const line = this.#lines.get(subject);
-      if (line !== undefined) {
-        line.push(waiting);
-        return;
-      }
-      this.#lines.set(subject, [waiting]);
-      void this.#commitLine(subject);
-    });
-  }
-
-  async #holds(subject: string, steps: readonly Step[]): Promise<boolean> {
-    const parts = Array.from(this.#texts, ([collection, { compare }]) => ({
+  const holds = async (subject: string, steps: readonly Step[]): Promise<boolean> => {
+    const parts = Array.from(texts, ([collection, { compare }]) => ({
       compare,
       own: steps.filter((step) => step.collection === collection),
     })).filter(({ own }) => own.length > 0);
@@ -93,20 +71,64 @@ export class PostgresTransactions implements TransactionCommitter {
     const columns = parts.flatMap(({ own }) =>
       columnsOf(own.map(({ id, expected }) => ({ subject, id, text: expected }))),
     );
-    const rows = await this.#runner.read(text, columns);
+    const rows = await runner.read(text, columns);
     const found = new Map(rows.map(([, id, outcome, part]) => [`${String(part)} ${String(id)}`, outcome]));
     return parts.every(({ own }, part) =>
       own.every(
         ({ id, expected }) => found.get(`${part} ${id}`) === (expected === null ? undefined : 'same'),
       ),
     );
-  }
+  };
+
+  /** Works in a transaction of the database that has the lock of the subject. */
+  const locked = <T>(subject: string, deadline: number, work: (query: Query) => Promise<T>): Promise<T> => {
+    const settings = `SET LOCAL idle_in_transaction_session_timeout TO ${limits.inTransaction};
+      SET LOCAL statement_timeout TO ${limits.server};
+      ${engine.begin(subject, lockOf(subject))};
+      SET LOCAL statement_timeout TO ${limits.inTransaction}`;
+    return runner.transaction(settings, deadline, work, 'transactions', engine.isConstant);
+  };
+
+  /** Makes those transactions whose expectations hold, in order. Resolves with which of them; false if none does. */
+  const decide = async (query: Query, subject: string, all: readonly (readonly Step[])[]) => {
+    const tables = new Map<CollectionDefinition, Table>();
+    for (const [collection, own] of texts) {
+      const steps = all.flat().filter((step) => step.collection === collection);
+      if (steps.length > 0) tables.set(collection, openTable(query, subject, own, engine, steps));
+    }
+    const tableOf = ({ collection }: Step) => tables.get(collection) as Table;
+    for (const table of tables.values()) await table.lock();
+    for (const table of tables.values()) await table.hold();
+    const decisions = all.map((steps) => {
+      const areMet = steps.every((step) => tableOf(step).holds(step));
+      if (areMet) for (const step of steps) tableOf(step).make(step);
+      return areMet;
+    });
+    if (!decisions.includes(true)) return false;
+    for (const table of tables.values()) await table.write();
+    return decisions;
+  };
+
+  const commit = (subject: string, transactions: readonly Waiting[]): Promise<void> => {
+    const deadline = runner.deadline();
+    return isolateFailures(
+      transactions,
+      async (some) => {
+        if (some.length === 0) return;
+        const all = some.map(({ steps }) => steps);
+        const decisions = await locked(subject, deadline, (query) => decide(query, subject, all));
+        for (const [i, { resolve }] of some.entries()) resolve(decisions && decisions[i] === true);
+      },
+      ({ reject }, error) => {
+        reject(error);
+      },
+    );
+  };
 
   /** Commits what waits for a subject. Each subject has one connection at most, since its transactions would wait. */
-  async #commitLine(subject: string): Promise<void> {
-    const line = this.#lines.get(subject) as Waiting[];
+  const commitLine = async (subject: string, line: Waiting[]): Promise<void> => {
     while (line.length > 0) {
-      const oldest = performance.now() - this.#runner.limits.all;
+      const oldest = performance.now() - limits.all;
       const some: Waiting[] = [];
       for (let size = 0; line.length > 0;) {
         const [next] = line as [Waiting];
@@ -116,180 +138,121 @@ export class PostgresTransactions implements TransactionCommitter {
         if (next.since >= oldest) some.push(next);
         else next.reject(new StorageError('overloaded', 'the transaction waited too long for its commit'));
       }
-      await this.#commit(subject, some);
+      await commit(subject, some);
     }
-    this.#lines.delete(subject);
-  }
+    lines.delete(subject);
+  };
 
-  async #commit(subject: string, transactions: readonly Waiting[]): Promise<void> {
-    const deadline = this.#runner.deadline();
-    await isolateFailures(
-      transactions,
-      async (some) => {
-        if (some.length === 0) return;
-        const all = some.map(({ steps }) => steps);
-        const decisions = await this.#locked(
-          subject,
-          () => all.flat(),
-          deadline,
-          async (query) => {
-            const decided = await this.#decide(query, subject, all);
-            return decided.includes(true) && decided;
-          },
-        );
-        for (const [i, { resolve }] of some.entries()) resolve(decisions && decisions[i] === true);
-      },
-      ({ reject }, error) => {
-        reject(error);
-      },
-    );
-  }
+  const commitTransaction = (subject: string, steps: readonly Step[]): Promise<boolean> => {
+    if (steps.every(isCheck)) return holds(subject, steps);
+    return new Promise((resolve, reject) => {
+      const waiting = { steps, since: performance.now(), resolve, reject };
+      const line = lines.get(subject);
+      if (line !== undefined) {
+        line.push(waiting);
+        return;
+      }
+      const first = [waiting];
+      lines.set(subject, first);
+      void commitLine(subject, first);
+    });
+  };
 
-  /**
-   * Holds the lock of the subject while the function runs, so that other processes wait for the lock instead of coming
-   * first again and again. If it takes too long, others go on, and its steps are committed as those of any other.
-   */
-  async commitAlone(subject: string, run: () => Promise<readonly Step[]>): Promise<boolean> {
-    let steps: readonly Step[] = [];
-    const isCommitted = await this.#locked(
-      subject,
-      () => steps,
-      this.#runner.deadline(),
-      async (query) => {
+  return {
+    commitTransaction,
+    /**
+     * Holds the lock of the subject while the function runs, so that other processes wait for the lock instead of coming
+     * first again and again. If it takes too long, others go on, and its steps are committed as those of any other.
+     */
+    async commitAlone(subject, run) {
+      let steps: readonly Step[] = [];
+      const isCommitted = await locked(subject, runner.deadline(), async (query) => {
         // What it throws is thrown below, when the lock is free.
         const ran = run().catch(() => []);
-        steps = await within(ran, this.#runner.limits.alone, []);
+        steps = await within(ran, limits.alone, []);
         if (steps.length === 0) return undefined;
-        if (steps.every(isCheck)) return this.#holds(subject, steps);
-        return (await this.#decide(query, subject, [steps])).includes(true);
-      },
-    );
-    if (isCommitted !== undefined) return isCommitted;
-    steps = await run();
-    return steps.length === 0 || this.commitTransaction(subject, steps);
-  }
-
-  /**
-   * Works in a transaction of the database that has the lock of the subject.
-   * @param steps - What it does, to name privileges that are missing.
-   */
-  #locked<T>(
-    subject: string,
-    steps: () => readonly Step[],
-    deadline: number,
-    work: (query: Query) => Promise<T>,
-  ): Promise<T> {
-    const { limits } = this.#runner;
-    const settings = `SET LOCAL idle_in_transaction_session_timeout TO ${limits.inTransaction};
-      SET LOCAL statement_timeout TO ${limits.server};
-      ${this.#engine.begin(subject, lockOf(subject))};
-      SET LOCAL statement_timeout TO ${limits.inTransaction}`;
-    // A service that only creates and deletes does not need this privilege.
-    const needed = () =>
-      [...new Set(steps().map(({ collection }) => collection.name))].map((name) => [name, 'UPDATE'] as const);
-    return withPrivileges(this.#runner, needed, () =>
-      this.#runner.transaction(settings, deadline, work, 'transactions', this.#engine.isConstant),
-    );
-  }
-
-  /** Makes those transactions whose expectations hold, in order. Resolves with which of them. */
-  async #decide(query: Query, subject: string, all: readonly (readonly Step[])[]): Promise<boolean[]> {
-    const tables = new Map<CollectionDefinition, Table>();
-    for (const [collection, texts] of this.#texts) {
-      const own = all.flat().filter((step) => step.collection === collection);
-      if (own.length > 0) tables.set(collection, new Table(subject, texts, this.#engine, own));
-    }
-    const tableOf = ({ collection }: Step) => tables.get(collection) as Table;
-    for (const table of tables.values()) await table.lock(query);
-    for (const table of tables.values()) await table.hold(query);
-    const decisions = all.map((steps) => {
-      const holds = steps.every((step) => tableOf(step).holds(step));
-      if (holds) for (const step of steps) tableOf(step).make(step);
-      return holds;
-    });
-    if (decisions.includes(true)) for (const table of tables.values()) await table.write(query);
-    return decisions;
-  }
+        if (steps.every(isCheck)) return holds(subject, steps);
+        return (await decide(query, subject, [steps])) !== false;
+      });
+      if (isCommitted !== undefined) return isCommitted;
+      steps = await run();
+      return steps.length === 0 || commitTransaction(subject, steps);
+    },
+  };
 }
 
-/** The documents of one collection in a transaction of the database. */
-class Table {
-  readonly #subject: string;
-  readonly #texts: DocumentTexts;
-  readonly #engine: Engine;
-  readonly #steps: readonly Step[];
+type Table = ReturnType<typeof openTable>;
+
+/**
+ * The documents of one collection in a transaction of the database.
+ * @param steps - Those of all transactions.
+ */
+function openTable(
+  query: Query,
+  subject: string,
+  texts: DocumentTexts,
+  engine: Engine,
+  steps: readonly Step[],
+) {
   /** What the database has, of the documents that are locked, and what it shall have; null for none. */
-  readonly #stored = new Map<string, string>();
-  readonly #wanted = new Map<string, string | null>();
+  const stored = new Map<string, string>();
+  const wanted = new Map<string, string | null>();
+  const keysOf = (ids: readonly string[]) => [ids.map(() => subject), ids];
+  const write = (
+    kind: 'insert' | 'replace',
+    documents: readonly (readonly [id: Id, text: string | null])[],
+  ) =>
+    query(
+      ...engine.insertion(texts, kind, columnsOf(documents.map(([id, text]) => ({ subject, id, text })))),
+    );
+  return {
+    /** Locks the documents that must exist. */
+    async lock(): Promise<void> {
+      const ids = steps.flatMap(({ id, expected }) => (expected === null ? [] : `${id}`));
+      if (ids.length === 0) return;
+      for (const row of await query(texts.lock, keysOf([...new Set(ids)]))) {
+        const [, id, text] = row as [string, string, string | null];
+        if (text === null) continue;
+        stored.set(id, text);
+        wanted.set(id, text);
+      }
+    },
 
-  /** @param steps - Those of all transactions. */
-  constructor(subject: string, texts: DocumentTexts, engine: Engine, steps: readonly Step[]) {
-    this.#subject = subject;
-    this.#texts = texts;
-    this.#engine = engine;
-    this.#steps = steps;
-  }
+    /** Holds the places of the documents that must not exist. */
+    async hold(): Promise<void> {
+      const absent = new Map<Id, string>();
+      for (const { id, expected, text } of steps) {
+        if (expected === null && !absent.has(id) && !stored.has(`${id}`)) absent.set(id, text ?? placeholder);
+      }
+      if (absent.size === 0) return;
+      const sorted = [...absent].sort(([a], [b]) => ((a as string) < (b as string) ? -1 : 1));
+      const held = new Set((await write('insert', sorted)).map(([, id]) => id));
+      for (const [id, text] of sorted) {
+        if (!held.has(`${id}`)) continue;
+        stored.set(`${id}`, text);
+        wanted.set(`${id}`, null);
+      }
+    },
 
-  /** Locks the documents that must exist. */
-  async lock(query: Query): Promise<void> {
-    const ids = this.#steps.flatMap(({ id, expected }) => (expected === null ? [] : `${id}`));
-    if (ids.length === 0) return;
-    const [subjects, keys] = this.#columns([...new Set(ids)]);
-    for (const row of await query(this.#texts.lock, [subjects, keys])) {
-      const [, id, text] = row as [string, string, string | null];
-      if (text === null) continue;
-      this.#stored.set(id, text);
-      this.#wanted.set(id, text);
-    }
-  }
+    /** Whether a step's expectation holds. What is not locked has changed meanwhile. */
+    holds: ({ id, expected }: Step): boolean => wanted.get(`${id}`) === expected,
 
-  /** Holds the places of the documents that must not exist. */
-  async hold(query: Query): Promise<void> {
-    const texts = new Map<Id, string>();
-    for (const { id, expected, text } of this.#steps) {
-      if (expected === null && !texts.has(id) && !this.#stored.has(`${id}`))
-        texts.set(id, text ?? placeholder);
-    }
-    if (texts.size === 0) return;
-    const sorted = [...texts].sort(([a], [b]) => ((a as string) < (b as string) ? -1 : 1));
-    const rows = await query(...this.#insertion('insert', sorted));
-    const held = new Set(rows.map(([, id]) => id));
-    for (const [id, text] of sorted) {
-      if (!held.has(`${id}`)) continue;
-      this.#stored.set(`${id}`, text);
-      this.#wanted.set(`${id}`, null);
-    }
-  }
+    make({ id, text }: Step): void {
+      wanted.set(`${id}`, text);
+    },
 
-  /** Whether a step's expectation holds. What is not locked has changed meanwhile. */
-  holds({ id, expected }: Step): boolean {
-    return this.#wanted.get(`${id}`) === expected;
-  }
-
-  make({ id, text }: Step): void {
-    this.#wanted.set(`${id}`, text);
-  }
-
-  /** Makes the database have what it shall have. */
-  async write(query: Query): Promise<void> {
-    const changed = [...this.#wanted].filter(([id, text]) => this.#stored.get(id) !== text);
-    const gone = changed.flatMap(([id, text]) => (text === null ? id : []));
-    const replaced = changed.filter(([, text]) => text !== null);
-    if (replaced.length > 0) await query(...this.#insertion('replace', replaced));
-    if (gone.length === 0) return;
-    const rows = await query(this.#texts.delete, [...this.#columns(gone), Infinity]);
-    if (rows.filter(([, , outcome]) => outcome === 'deleted').length !== gone.length)
-      throw new Error('a locked document has moved');
-  }
-
-  #columns(ids: readonly string[]): [subjects: string[], ids: readonly string[]] {
-    return [ids.map(() => this.#subject), ids];
-  }
-
-  #insertion(kind: 'insert' | 'replace', documents: readonly (readonly [id: Id, text: string | null])[]) {
-    const rows = documents.map(([id, text]) => ({ subject: this.#subject, id, text }));
-    return this.#engine.insertion(this.#texts, kind, columnsOf(rows));
-  }
+    /** Makes the database have what it shall have. */
+    async write(): Promise<void> {
+      const changed = [...wanted].filter(([id, text]) => stored.get(id) !== text);
+      const gone = changed.flatMap(([id, text]) => (text === null ? id : []));
+      const replaced = changed.filter(([, text]) => text !== null);
+      if (replaced.length > 0) await write('replace', replaced);
+      if (gone.length === 0) return;
+      const rows = await query(texts.delete, [...keysOf(gone), Infinity]);
+      if (rows.filter(([, , outcome]) => outcome === 'deleted').length !== gone.length)
+        throw new Error('a locked document has moved');
+    },
+  };
 }
 
 /** The key of the advisory lock of a subject. */
