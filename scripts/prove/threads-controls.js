@@ -128,6 +128,8 @@ async function runControl({ name, edits, transactions, threads = 2, expected }, 
     }
   } catch (error) {
     lines.push(String(error));
+    // The fault may show before the run has begun.
+    failed = expected.test(String(error));
   } finally {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   }
