@@ -1,6 +1,6 @@
 // Register, log in and log out, as docs/login.md shows it; and attacks on it.
 import { createHook } from 'node:async_hooks';
-import { createHash } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -179,12 +179,27 @@ t.test('neither who registers nor another network keeps a user from logging in',
   for (let i = 0; i < 10; i++) t.equal(await send('192.0.2.2', '/sessions', wrong), 403);
   t.equal(await send('192.0.2.2', '/sessions', body), 429);
   t.equal(await send('192.0.2.1', '/sessions', body), 200, 'no other network can lock a user out');
-  const id = createHash('sha256').update(body.name).digest('hex').slice(0, 4);
-  const counted = await storage
-    .collection(loginCollections.attempts)
-    .change(shared('login'), id, (text) => text.replace(/(?<="count":)\d+/, '100'));
+  const attempted = storage.collection(loginCollections.attempts);
+  const { key } = JSON.parse((await attempted.get(shared('login'), 'key')) ?? '') as { key: string };
+  const id = createHmac('sha256', key).update(body.name).digest('hex').slice(0, 4);
+  const counted = await attempted.change(shared('login'), id, (text) =>
+    text.replace(/(?<="count":)\d+/, '100'),
+  );
   t.match(counted, '"count":100');
   t.equal(await send('192.0.2.100', '/sessions', body), 429, 'but all together have a limit');
+});
+
+t.test('nobody can compute which other name shares the counts of a user', async (t) => {
+  const { send } = await openBehindProxy(t);
+  t.equal(await send('192.0.2.1', '/users', body), 204);
+  const hashed = (name: string, network: string) =>
+    createHash('sha256').update(`${name} ${network}`).digest('hex').slice(0, 4);
+  const wanted = hashed(body.name, '192.0.2.1');
+  let i = 0;
+  while (hashed(`user_${i}`, '192.0.2.2') !== wanted) i++;
+  const wrong = { name: `user_${i}`, password: 'a wrong password' };
+  for (let attempt = 0; attempt < 10; attempt++) t.equal(await send('192.0.2.2', '/sessions', wrong), 403);
+  t.equal(await send('192.0.2.1', '/sessions', body), 200);
 });
 
 for (const { name, options } of stores) {

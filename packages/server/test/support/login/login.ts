@@ -1,6 +1,6 @@
 // A file of packages/server/docs/login.md, written by "npm run generate"; do not edit.
 // Register, log in and log out.
-import { createHash, randomUUID } from 'node:crypto';
+import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import {
   ApiError,
   Documents,
@@ -45,8 +45,12 @@ const quarter = 15 * 60 * 1000;
 const sessionTime = 30 * 24 * 60 * 60 * 1000;
 const everyone = shared('login');
 
-/** Names share one of 65,536 counts of each kind, so that invented names store no more than these. */
-const countOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 4);
+/**
+ * Names share one of 65,536 counts of each kind, so that invented names store no more than these. Only the key tells which
+ * names share one: otherwise, attempts with one name could lock out another.
+ */
+const countOf = (text: string, key: string) =>
+  createHmac('sha256', key).update(text).digest('hex').slice(0, 4);
 
 /**
  * Each has its own, so that neither delays the other. Node.js has four threads for these, which it also needs for files and
@@ -64,14 +68,18 @@ export function loginOperations({ collection, transaction, tokens }: ServiceCont
     since: true,
     count: true,
   });
+  const keys = new Documents<string, { key: string }>(collection(loginCollections.attempts), { key: true });
 
   /** Counts an attempt before the password is compared, so that attempts at the same time count, too. */
   const begin = (name: string, network: string) =>
     transaction(everyone, async (tx) => {
       const now = Date.now();
+      // The first attempt of all makes the key for all processes.
+      const { key } = (await keys.in(tx).get('key')) ?? { key: randomBytes(32).toString('hex') };
+      await keys.in(tx).write('key', { when: 'any', value: { key } });
       const counts = [
-        { id: `network ${countOf(`${name} ${network}`)}`, most: mostAttempts.network },
-        { id: countOf(name), most: mostAttempts.all },
+        { id: `network ${countOf(`${name} ${network}`, key)}`, most: mostAttempts.network },
+        { id: countOf(name, key), most: mostAttempts.all },
       ];
       for (const { id, most } of counts) {
         const last = await attempts.in(tx).get(id);
