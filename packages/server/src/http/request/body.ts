@@ -8,11 +8,10 @@ import { accountOf } from '../admission/account.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 import type { BodyFormat } from '../../contract/body.js';
 import { parseExactJson } from '../../contract/exact-json.js';
-import { ArrivedBytes } from './arrived-bytes.js';
 import { parseForm } from './forms.js';
 import { findExcess, nothingRead, unboundedLength } from './json-bounds.js';
 
-/** How much of a body must fit before more of it is read, in bytes. */
+/** Maximum number of bytes that Node reads from a connection at a time. */
 const chunkLength = 64 * 1024;
 
 /** Limits on bodies. */
@@ -47,7 +46,7 @@ export function admitBody({ limit, budget }: Omit<BodyBounds, 'maxDepth'>) {
     if (coding !== undefined && coding.toLowerCase() !== 'identity') {
       done(new ApiError('unsupportedMediaType', { detail: 'Content-Encoding must not be given' }));
     } else if (Number(length) > limit) {
-      done(tooLarge(`at most ${limit} bytes`));
+      done(tooLarge(limit));
     } else if (request.raw.socket.destroyed) {
       // The client disconnected during authentication: the response is closed and will not emit 'close' again.
       done(new ApiError('malformedRequest'));
@@ -86,7 +85,8 @@ class BodyReader {
   readonly #request: FastifyRequest;
   readonly #contentType: string;
   readonly #format: BodyFormat;
-  readonly #arrived: ArrivedBytes;
+  readonly #chunks: Buffer[] = [];
+  #arrived = 0;
   /** Undefined once the reader has settled. */
   #done: BodyCallback | undefined;
 
@@ -97,7 +97,6 @@ class BodyReader {
     this.#format = request.routeOptions.config.formatOf?.(this.#contentType) ?? 'json';
     this.#reservation = request.bodyReservation!;
     this.#declared = Number(request.headers['content-length'] ?? NaN);
-    this.#arrived = new ArrivedBytes(this.#declared);
     this.#bounds = bounds;
     this.#done = done;
   }
@@ -108,17 +107,14 @@ class BodyReader {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    const arrived = this.#arrived;
-    const { limit } = this.#bounds;
-    arrived.add(chunk);
-    if (arrived.length > limit) {
-      this.#fail(tooLarge(`at most ${limit} bytes`));
-    } else if (arrived.isShredded) {
-      this.#fail(tooLarge('it is in too many short chunks'));
-    } else if (!this.#reservation.hold(arrived.capacity)) {
+    this.#chunks.push(chunk);
+    this.#arrived += chunk.length;
+    if (this.#arrived > this.#bounds.limit) {
+      this.#fail(tooLarge(this.#bounds.limit));
+    } else if (!this.#reservation.hold(this.#arrived)) {
       this.#refuse();
-    } else if (arrived.length !== this.#declared) {
-      this.pauseUnlessFits(Math.min(limit, arrived.capacity + chunkLength));
+    } else if (this.#arrived !== this.#declared) {
+      this.pauseUnlessFits(Math.min(this.#bounds.limit, this.#arrived + chunkLength));
     }
   };
 
@@ -135,7 +131,9 @@ class BodyReader {
 
   readonly #onEnd = (): void => {
     this.stopReading();
-    const bytes = this.#arrived.take();
+    const [only] = this.#chunks;
+    const bytes = this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks, this.#arrived);
+    this.#chunks.length = 0;
     const weight = parsedWeight(bytes, this.#format);
     if (!this.#reservation.fits(weight)) {
       this.#reservation.wait(weight).then(() => {
@@ -209,8 +207,8 @@ function parsedWeight(body: Buffer, format: BodyFormat): number {
   return 3 * (format === 'multipart' || isAscii(body) ? body.length : 2 * body.length);
 }
 
-function tooLarge(detail: string): ApiError {
-  return new ApiError('bodyTooLarge', { detail });
+function tooLarge(limit: number): ApiError {
+  return new ApiError('bodyTooLarge', { detail: `at most ${limit} bytes` });
 }
 
 /**

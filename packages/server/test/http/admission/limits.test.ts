@@ -21,7 +21,6 @@ import {
 import { repeatUntil, until } from '../../support/wait.js';
 import { loadContract } from '../../../dist/contract/contract.js';
 import { networkOf } from '../../../dist/client-address.js';
-import { ArrivedBytes } from '../../../dist/http/request/arrived-bytes.js';
 import { createConverter } from '../../../dist/http/request/conversion.js';
 import { findExcess } from '../../../dist/http/request/json-bounds.js';
 import { Compiler, createValidator } from '../../../dist/http/request/validation.js';
@@ -294,34 +293,6 @@ function controlTime(t: Test) {
 }
 
 const plant = (id: number, length: number) => `{"id":${id},"name":"`.padEnd(length - 2, 'x') + '"}';
-
-t.test('a body takes memory and time for its bytes, not for the pieces in which it arrives', async (t) => {
-  const { send, token } = await startTenants(t, { limits: { bodyLimit: 200_000 } });
-  const chunked = async (body: string, length: number) => {
-    const pieces = body.match(new RegExp(`.{1,${length}}`, 'g')) ?? [];
-    const bytes = pieces.map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`).join('');
-    return (await send(token, 'Transfer-Encoding: chunked', `${bytes}0\r\n\r\n`)).receive('POST', '/plants');
-  };
-  t.match(await chunked(plant(1, 9_000), 1), { status: 200 });
-  t.match(await chunked(plant(2, 150_000), 100), { status: 200 });
-  t.match(await chunked(plant(3, 150_000), 1), {
-    status: 400,
-    headers: { connection: 'close' },
-    json: { error: 40005, message: 'The body is too large: it is in too many short chunks.' },
-  });
-
-  const lengths = fc.array(fc.integer({ min: 1, max: 2_000 }), { minLength: 1 });
-  fc.assert(
-    fc.property(lengths, fc.boolean(), (lengths, isDeclared) => {
-      const pieces = lengths.map((length, i) => Buffer.alloc(length, i));
-      const whole = Buffer.concat(pieces);
-      const arrived = new ArrivedBytes(isDeclared ? whole.length : NaN);
-      for (const piece of pieces) arrived.add(piece);
-      t.ok(arrived.capacity <= (isDeclared ? 1 : 2) * whole.length);
-      t.strictSame(arrived.take(), whole);
-    }),
-  );
-});
 
 t.test('announced bodies that never arrive do not delay other requests', async (t) => {
   const { send, token, issue } = await startTenants(t, { limits: { bodyBudget: 16 * 1024 * 1024 } });
