@@ -69,24 +69,6 @@ const controls = [
     // The other thread does not see it yet.
     expected: /no order explains/,
   },
-  {
-    name: 'a thread opens the index of the log, and closes it',
-    edits: [
-      {
-        file: 'storage/sqlite/writer-thread.js',
-        text: 'checkFiles(this.#files);',
-        by: `checkFiles(this.#files);
-                fs.closeSync(fs.openSync(this.#files[2].path, 'r'));`,
-      },
-      {
-        file: 'storage/sqlite/writer-thread.js',
-        text: "import { checkFiles, existing } from './files.js';",
-        by: "import { checkFiles, existing } from './files.js';\nimport fs from 'node:fs';",
-      },
-    ],
-    // Then commands beside the server believe that nobody has the store.
-    expected: /no order explains|lost|not permitted|without a fault|not recovered/,
-  },
 ];
 
 /**
