@@ -1,6 +1,6 @@
 // The command contract-server: what is made from a contract and a service while it is developed. The server needs none of
 // it to run.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { isMainThread } from 'node:worker_threads';
@@ -100,8 +100,10 @@ program
     const from = relative(dirname(resolve(file)), resolve(source)).replaceAll('\\', '/');
     const header = `// Generated from ${from} by "${name} types"; do not edit.\n\n`;
     const text = header + (await renderTypes(checked.contract));
-    if (!check) writeFileSync(file, text);
-    else if (!existsSync(file) || readFileSync(file, 'utf8') !== text)
+    if (!check) {
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, text);
+    } else if (!existsSync(file) || readFileSync(file, 'utf8') !== text)
       fail(`${file} does not match ${source}: run "${name} types ${source} ${file}".`);
   });
 

@@ -49,7 +49,8 @@ export function readBody(
   if (!node.has('requestBody')) return undefined;
   const given = node.at('requestBody');
   if (method === 'get' || method === 'head' || (method === 'delete' && is30)) {
-    const fix = 'Write parameters, or POST with a path of its own: clients must then send other requests';
+    const other = 'parameters, or POST with a path of its own: clients must then send other requests';
+    const fix = `Write ${method === 'delete' ? 'openapi: 3.1.0, where it is read; or ' : ''}${other}`;
     const verb = method.toUpperCase();
     if (is30) given.warn(`OpenAPI 3.0 ignores a body of ${verb}: it is not read`, fix);
     else given.fault(`a body is not supported for ${verb}`, fix);
@@ -91,7 +92,9 @@ function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyConten
     return { ...given, schema, format, ...readFields(given, schema.shape, format, is30) };
   }
   if (node.has('encoding')) node.at('encoding').warn('encoding has no effect here', 'Leave it out');
-  if (given.isJson && !(isRange(range) && given.schema.binary)) return { ...given, format: 'json', ...none };
+  // A range may also stand for any text, or for bytes.
+  const isRaw = isRange(range) && given.schema.type?.join() === 'string';
+  if (given.isJson && !isRaw) return { ...given, format: 'json', ...none };
   if (!node.has('schema')) return { ...given, format: 'bytes', ...none };
   const { value } = schemaNode.target('schemas');
   const { type, format, contentMediaType } = (value ?? {}) as Partial<Record<string, unknown>>;
@@ -164,5 +167,6 @@ function formOf(shape: Shape, { format, is30, isJson: isSaid }: FormOptions): Te
   const isUntyped = one !== undefined && one.types === undefined;
   const isFile = one?.binary === true || (isUntyped && !is30 && format === 'multipart' && !isSaid);
   const isObject = one?.types?.some((type) => type === 'object' || type === 'array') === true;
-  return { ...plain, kind: isSaid || isObject ? 'json' : isFile ? 'file' : 'plain' };
+  const asObject = one?.types?.includes('string') ? 'either' : 'json';
+  return { ...plain, kind: isSaid ? 'json' : isObject ? asObject : isFile ? 'file' : 'plain' };
 }

@@ -109,7 +109,7 @@ export class ContractNode {
    * @param kind - What it must refer to.
    */
   target(kind: Kind, seen = new Set<unknown>()): ContractNode {
-    if (this.scalar('$ref') === undefined) return this;
+    if (!this.has('$ref')) return this;
     if (seen.has(this.value)) return this.#lose(kind);
     seen.add(this.value);
     return this.follow(kind).target(kind, seen);
@@ -120,7 +120,7 @@ export class ContractNode {
    * @param seen - The references that have been followed on the way here.
    */
   follow(kind?: Kind, seen = new Set<unknown>()): ContractNode {
-    const steps = stepsOf(this.scalar('$ref') ?? '');
+    const steps = stepsOf(this.#reference ?? '');
     if (steps !== undefined) this.#text.refer(steps);
     return this.#find(seen, kind);
   }
@@ -130,9 +130,15 @@ export class ContractNode {
     return this.#text.isReferred(this.path);
   }
 
+  /** The text of a reference; the check of the structure has reported one that is something else. */
+  get #reference(): string | undefined {
+    const { value } = this.at('$ref');
+    return typeof value === 'string' ? value : undefined;
+  }
+
   #find(seen: Set<unknown>, kind?: Kind): ContractNode {
-    const text = this.scalar('$ref');
-    if (text === undefined) return this;
+    const text = this.#reference;
+    if (text === undefined) return this.#nothing;
     const steps = stepsOf(text);
     if (isOutside(text)) {
       this.at('$ref').fault(...describeReference(text));
@@ -143,11 +149,18 @@ export class ContractNode {
     let node = new ContractNode(this.#text, this.#text.value, []);
     for (const step of steps) {
       // What is next to a reference comes before what it refers to.
-      while (node.at(step).value === undefined && node.scalar('$ref') !== undefined)
+      while (node.at(step).value === undefined && node.#reference !== undefined)
         node = node.follow(undefined, seen);
       node = node.at(step);
     }
     if (node.value === undefined) return this.#lose(kind);
+    if (kind !== undefined && steps.length < (steps[0] === 'components' ? 3 : 2)) {
+      this.at('$ref').fault(
+        `${text} is not ${kinds[kind]}`,
+        `Write the name of one, as in #/components/${kind}/Name`,
+      );
+      return this.#nothing;
+    }
     const [, found = '', ...more] = steps[0] === 'components' ? steps : [];
     if (kind === undefined || found === kind || more.length !== 1 || !isKind(found)) return node;
     const other = this.#component(kind, steps.at(-1)!);
@@ -160,7 +173,7 @@ export class ContractNode {
 
   #lose(kind: Kind = 'schemas'): ContractNode {
     if (this.#isQuiet || this.#text.isFull) return this.#nothing;
-    const text = this.scalar('$ref')!;
+    const text = this.#reference!;
     const name = unescape(text.split(/[/#]/).at(-1)!);
     const near = this.#component(kind, name);
     const written = `#/components/${kind}/${near}`;

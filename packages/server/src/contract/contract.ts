@@ -108,7 +108,7 @@ export function loadContract(
 function typesOf({ type }: MediaType, format: BodyFormat): string | RegExp {
   if (!type.endsWith('/*')) return type;
   if (format === 'json') return jsonTypes;
-  return type === '*/*' ? /\// : new RegExp(`^${type.slice(0, -1).replaceAll(/[.+^$|]/g, '\\$&')}`);
+  return type === '*/*' ? /^[^;]*\// : new RegExp(`^${type.slice(0, -1).replaceAll(/[.+^$|]/g, '\\$&')}`);
 }
 
 function uniqueTypes(types: readonly (string | RegExp)[]): (string | RegExp)[] {
@@ -173,6 +173,10 @@ function checkDocument(document: ContractNode, is30: boolean): void {
   const info = document.at('info');
   if (document.has('info') && !info.isObject)
     info.fault('must be an object', 'Write title and version in it');
-  for (const field of ['title', 'version']) info.require(field, `Write the ${field} of the API`);
+  for (const field of ['title', 'version']) {
+    const fix = `Write the ${field} of the API`;
+    info.require(field, fix);
+    if (info.has(field) && info.scalar(field) === undefined) info.at(field).fault('must be a text', fix);
+  }
   if (is30) document.require('paths', 'Write paths');
 }

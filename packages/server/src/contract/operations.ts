@@ -194,7 +194,7 @@ function readSecurity(node: ContractNode, { document, schemes, is30 }: Surroundi
     node.warn('no security is declared: the operation is public', 'Write security: [] if it is to be public');
     return [];
   }
-  return readRequirements(owner, schemes, document.at('components'), !is30);
+  return readRequirements(owner, schemes, document.at('components'), is30);
 }
 
 /** Derives the id of an operation that has none, as in `getBooksById`. */

@@ -12,9 +12,10 @@ export type ParameterPlace = 'path' | 'query' | 'header' | 'cookie';
 export interface TextForm {
   /**
    * As one text, or one for each item (`plain`); an object as a text for each property, by its name (`spread`), or by a
-   * name such as `filter[color]` (`deep`); as JSON; or as the part of a multipart body (`file`).
+   * name such as `filter[color]` (`deep`); as JSON; as JSON if that is of a type that is no text (`either`); or as the
+   * part of a multipart body (`file`).
    */
-  readonly kind: 'plain' | 'spread' | 'deep' | 'json' | 'file';
+  readonly kind: 'plain' | 'spread' | 'deep' | 'json' | 'either' | 'file';
   /** What separates items, or names and values of properties, in one text; undefined if the parameter is repeated. */
   readonly separator: string | undefined;
 }

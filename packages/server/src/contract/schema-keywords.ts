@@ -200,9 +200,11 @@ function readNumbers(node: ContractNode, is30: boolean): Partial<Draft> {
 function readValues(node: ContractNode): Partial<Draft> {
   const isNumber = [node.at('type').value].flat().includes('number');
   const values = node.has('const') ? [node.at('const')] : node.list('enum');
-  if (values.length === 0 && !node.has('enum')) return {};
-  if (Array.isArray(node.at('enum').value) && values.length === 0)
-    node.at('enum').fault('allows no value', 'List the allowed values');
+  if (values.length === 0) {
+    if (Array.isArray(node.at('enum').value))
+      node.at('enum').fault('allows no value', 'List the allowed values');
+    return {};
+  }
   for (const one of values) if (typeof one.value === 'number' && !isNumber) checkExact(one, one.value, false);
   return { enum: [...new Set(values.map(({ value }) => value))] };
 }
@@ -213,11 +215,15 @@ export function checkValues(node: ContractNode, types: readonly TypeName[] | und
   const isWrong = (value: unknown) => {
     return !types.includes(typeOf(value)) && !(Number.isSafeInteger(value) && types.includes('integer'));
   };
-  for (const one of node.list('enum').filter(({ value }) => isWrong(value)))
+  for (const one of node.list('enum').filter(({ value }) => isWrong(value))) {
+    const { value } = one;
+    const isBare = typeof value === 'number' || typeof value === 'boolean';
+    const quoted = isBare ? `the value: "${value}" in quotes is a text` : 'another value';
     one.warn(
       `no value of the type ${types.join(', ')} equals it`,
-      `Write the type that clients send, or the value: "${String(one.value)}" in quotes is a text`,
+      `Write the type that clients send, or ${quoted}`,
     );
+  }
 }
 
 /** Warns of keywords that say nothing about values of the given types. */

@@ -85,14 +85,14 @@ function undefinedFix(name: string, known: readonly string[]): string {
 /**
  * Reads the security requirements of an operation, one of which a caller must satisfy.
  * @param node - The field `security` of the operation, or of the document.
- * @param takesRoles - Whether schemes other than OAuth's may have scopes, as in OpenAPI 3.1.
+ * @param is30 - Whether the document is of OpenAPI 3.0, in which only schemes of OAuth have scopes.
  * @returns An empty list for a public operation.
  */
 export function readRequirements(
   owner: ContractNode,
   schemes: Readonly<Record<string, SecurityScheme>>,
   components: ContractNode,
-  takesRoles: boolean,
+  is30: boolean,
 ): Requirement[] {
   const known = Object.keys(components.at('securitySchemes').value ?? {});
   return owner.list('security').map((requirement) => {
@@ -101,18 +101,22 @@ export function readRequirements(
     const names = requirement.isObject ? Object.keys(requirement.value as object) : [];
     return names.map((name) => {
       const kind = Object.hasOwn(schemes, name) ? schemes[name]?.kind : undefined;
-      const scopes = requirement.list(name).map(({ value }) => String(value));
+      const scopes = requirement.list(name).flatMap((scope) => {
+        if (typeof scope.value === 'string') return scope.value;
+        scope.fault('must be a text', 'Write the name of a scope');
+        return [];
+      });
       const isOfOauth = kind === 'oauth2' || kind === 'openIdConnect';
       if (!components.at('securitySchemes').has(name)) {
         requirement
           .at(name)
           .fault(`${name} is not a security scheme of the contract`, undefinedFix(name, known));
-      } else if (scopes.length > 0 && !isOfOauth && !takesRoles) {
+      } else if (scopes.length > 0 && !isOfOauth && is30) {
         requirement
           .at(name)
-          .fault(
-            `${name} cannot have scopes`,
-            `Write ${name}: [], and ${scopeExtension}: ${scopes[0]} in the operation, without which all callers are allowed`,
+          .warn(
+            `in OpenAPI 3.0, ${name} has no scopes: callers need them as in 3.1`,
+            `Write openapi: 3.1.0; or ${name}: [], and ${scopeExtension}: ${scopes[0]} in the operation`,
           );
       }
       return { scheme: name, scopes };

@@ -81,8 +81,8 @@ export function kindOf(owner: Kind, field: string): Kind {
 type Report = (path: readonly (string | number)[], message: string, fix: string) => void;
 
 /**
- * Checks a whole document, also what no operation uses: no reference leads out of it, and names have no control
- * characters.
+ * Checks a whole document, also what no operation uses: each reference is a text, and none leads out of it; and names
+ * have no control characters.
  */
 export function checkStructure(document: unknown, report: Report): void {
   const path: (string | number)[] = [];
@@ -113,7 +113,14 @@ export function checkStructure(document: unknown, report: Report): void {
     for (const [field, inner] of Object.entries(value)) {
       path.push(field);
       if (!Array.isArray(value)) checkName(field);
-      if (field === '$ref' && typeof inner === 'string' && !inner.startsWith('#'))
+      const isReference = field === '$ref' && !/[*}]$/.test(kind);
+      if (isReference && typeof inner !== 'string')
+        report(
+          [...path],
+          'the reference is not a text',
+          `Write it in quotes: outside of them, # begins a comment`,
+        );
+      else if (field === '$ref' && typeof inner === 'string' && !inner.startsWith('#'))
         report([...path], ...describeReference(inner));
       check(inner, Array.isArray(value) ? kind : kindOf(kind, field));
       path.pop();

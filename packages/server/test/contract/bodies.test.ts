@@ -109,6 +109,58 @@ t.test('registerVisit refuses every fault of a form, and names it', async (t) =>
   );
 });
 
+t.test('a field of a form that may be a text or an object is read by what it is', async (t) => {
+  const contract = loadEdited(orchardDocument, {
+    '/components/schemas/Visit/properties/note': {
+      oneOf: [
+        { type: 'string' },
+        { type: 'object', properties: { stars: { type: 'integer', format: 'int64' } } },
+      ],
+    },
+    '/components/schemas/Visit/properties/trees': {
+      type: 'array',
+      items: { anyOf: [{ type: 'string' }, { type: 'object' }] },
+    },
+  });
+  const { call } = await startService(t, engines[0]!, { ...orchard, contract });
+  const noteOf = async (fields: Record<string, string>) => {
+    const body = new URLSearchParams({ name: 'a', ...fields }).toString();
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    const { status, text } = await call('POST', '/v1/orchard/visits', { headers, body });
+    return `${status} ${text}`;
+  };
+  for (const [sent, received] of [
+    ['{"stars":9007199254740993}', '{"stars":9007199254740993}'],
+    ['12', '"12"'],
+    ['', '""'],
+    ['true', '"true"'],
+    ['{draft', '"{draft"'],
+    ['[1]', '"[1]"'],
+  ] as const)
+    t.equal(await noteOf({ note: sent }), `200 {"name":"a","note":${received},"guests":1}`, sent);
+  t.equal(await noteOf({ trees: '{"a":"b"}' }), '200 {"name":"a","trees":[{"a":"b"}],"guests":1}');
+});
+
+t.test('a range with a text takes any text, and one with bytes any bytes', async (t) => {
+  const contract = (schema: object) =>
+    loadEdited(orchardDocument, {
+      '/paths/~1notes/post/requestBody/content': { '*/*': { schema } },
+    });
+  const send = async (schema: object, type: string, body: string | Buffer) => {
+    const writeNote = ({ body }: { body: string | Buffer }) => Promise.resolve([typeof body, String(body)]);
+    const handlers = { ...orchard.handlers, writeNote };
+    const { call } = await startService(t, engines[0]!, { ...orchard, contract: contract(schema), handlers });
+    return call('POST', '/v1/orchard/notes', { headers: { 'content-type': type }, body });
+  };
+  t.strictSame((await send({ type: 'string' }, 'text/markdown', '# a')).json, ['string', '# a']);
+  t.strictSame((await send({ type: 'string' }, 'application/json', '"a"')).json, ['string', '"a"']);
+  t.match(
+    await send({ type: 'string' }, 'text/markdown', Buffer.from([255])),
+    error(40002, 'it is not UTF-8'),
+  );
+  t.strictSame((await send({ type: 'string', format: 'binary' }, 'a/b', '# a')).json, ['object', '# a']);
+});
+
 t.test('findTrees reads objects in the query, in each style', async (t) => {
   const find = (query: string) => callOrchard('GET', `/v1/orchard/visits?${query}`);
   const all: [string, string][] = [

@@ -103,7 +103,28 @@ const refused: Record<string, Case[]> = {
       `Write true or false here${required === 'true' ? ', without quotes' : ''}`,
     ]),
   ],
-  'a `$ref` to another file or to nothing, also in what no operation uses': [
+  'a `$ref` that is not a text, or to another file or to nothing, also in what no operation uses': [
+    ...[null, {}, [], true, 5].flatMap(($ref) =>
+      [
+        `${putBed}/parameters/0`,
+        `${putBed}/requestBody`,
+        `${responses}/200`,
+        `${bedSchema}/properties/title`,
+        '/paths/~1beds',
+        '/components/schemas/Lost',
+      ].map((place): Case => [
+        { [place]: { $ref } },
+        'the reference is not a text',
+        '/$ref',
+        'Write it in quotes: outside of them, # begins a comment',
+      ]),
+    ),
+    [
+      field({ $ref: '#/components/schemas' }),
+      '#/components/schemas is not a schema',
+      '/$ref',
+      'Write the name of one, as in #/components/schemas/Name',
+    ],
     [
       { '/components/schemas/Lost': { items: { $ref: 'a.yaml' } } },
       'a.yaml is outside of this document',
@@ -334,6 +355,8 @@ const refused: Record<string, Case[]> = {
     [field({ type: 'string', minLength: -1 }), 'must be a count', '/minLength'],
     [field({ type: 'array' }), 'items is missing'],
     [{ '/info': 'x' }, 'must be an object'],
+    [{ '/info/title': {} }, 'must be a text'],
+    [replaceBed({ security: [{ gardenAuth: [{}] }] }), 'must be a text', '/security/0/gardenAuth/0'],
     [field({ type: 'number', multipleOf: 0 }), 'must be above 0', '/multipleOf'],
     [
       field({ type: 'object', additionalProperties: null }),
@@ -341,7 +364,10 @@ const refused: Record<string, Case[]> = {
       '/additionalProperties',
     ],
   ],
-  'an empty `enum`': [[field({ type: 'string', enum: [] }), 'allows no value', '/enum']],
+  'an empty `enum`': [
+    [field({ type: 'string', enum: [] }), 'allows no value', '/enum'],
+    [field({ type: 'string', enum: [], default: 'a' }), 'allows no value', '/enum'],
+  ],
   'a `default` of another type than its schema, or one that it does not allow': [
     [
       field({ type: 'integer', default: '5' }),
@@ -492,9 +518,6 @@ const refused: Record<string, Case[]> = {
       '"a b" cannot be the name of a component',
     ],
   ],
-  "scopes of a scheme that is not OAuth's, in 3.0": [
-    [replaceBed({ security: [{ apiKey: ['a'] }] }), 'apiKey cannot have scopes', '/security/0/apiKey'],
-  ],
   'a scope on an operation that needs no caller': ['about', 'seeds'].map((path): Case => [
     { [`/paths/~1${path}/get/x-required-scope`]: 'beds:read' },
     'an operation that needs no caller cannot require a scope',
@@ -577,6 +600,13 @@ const warned: Record<string, Case[]> = {
       parameter({ schema: text, allowEmptyValue: true }),
       'the schema decides whether an empty text is allowed',
       '/allowEmptyValue',
+    ],
+  ],
+  "scopes of a scheme that is not OAuth's, in 3.0": [
+    [
+      replaceBed({ security: [{ apiKey: ['beds:write'] }] }),
+      'in OpenAPI 3.0, apiKey has no scopes: callers need them as in 3.1',
+      '/security/0/apiKey',
     ],
   ],
   'a `default` that not every alternative has': [
@@ -694,6 +724,7 @@ const warned: Record<string, Case[]> = {
     ],
   ],
   'a value in `enum` of another type than its schema': [
+    [field({ type: 'string', enum: ['1', {}] }), 'no value of the type string equals it', '/enum/1'],
     [field({ type: 'string', enum: ['1', 2] }), 'no value of the type string equals it', '/enum/1'],
   ],
   '`nullable` in 3.1': [
@@ -742,8 +773,10 @@ t.test('an unsupported feature prevents startup, and the message names the place
   for (const [row, cases] of Object.entries(refused)) {
     for (const [edits, message, below = '', fix] of cases) {
       const pointer = Object.keys(edits)[0]! + below;
-      const [first] = await faultsOf(edits);
+      const faults = await faultsOf(edits);
+      const [first] = faults;
       t.strictSame([first?.pointer, first?.message], [pointer, message], row);
+      t.notMatch(JSON.stringify(faults), '[object Object]', 'names what is there');
       t.match(first, { line: 1, column: Number, fix: /^[A-Z].*[^.]$/ });
       if (fix !== undefined) t.equal(first?.fix, fix);
     }
@@ -764,6 +797,29 @@ t.test('what is served in another way than one may expect is a warning with a re
       );
       t.match(warnings[0]?.fix, /^[A-Z].*[^.]$/);
     }
+  }
+});
+
+t.test('openapi: 3.1.0 is a remedy for a body of DELETE that is not read', (t) => {
+  const edits = { '/paths/~1beds~1{bed}/delete/requestBody': putOperation['requestBody'] };
+  const { warnings } = loadEdited(gardenDocument, edits);
+  t.match(warnings, [{ fix: /^Write openapi: 3\.1\.0, where it is read; or parameters/ }]);
+  const { operations } = loadEdited(gardenDocument, { ...edits, ...version31 });
+  t.ok(operations.find(({ operationId }) => operationId === 'removeBed')?.body);
+  t.end();
+});
+
+t.test('an unquoted reference is one fault, where it is', async (t) => {
+  for (const [piece, line] of [
+    ["              $ref: '#/components/schemas/Task'", 13],
+    ["          $ref: '#/components/responses/Error'", 17],
+    ["            $ref: '#/components/schemas/Error'", 43],
+  ] as const) {
+    const text = tasks.replace(piece, piece.replaceAll("'", ''));
+    t.strictSame(
+      messagesOf(text).map((message) => message.replace(/:\d+/, '')),
+      [`${line} the reference is not a text. Write it in quotes: outside of them, # begins a comment.`],
+    );
   }
 });
 

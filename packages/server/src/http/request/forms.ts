@@ -77,7 +77,7 @@ function readParts(parts: readonly Part[], fieldOf: (name: string) => Field): Va
 /** Refuses a part of another media type than those that its field may have. */
 function checkType({ name, mediaType }: Part, { kind, mediaTypes }: Field): void {
   const given = parseMediaType(mediaType ?? (kind === 'file' ? 'application/octet-stream' : 'text/plain'));
-  const isUsual = kind === 'file' || given.type === 'text/plain' || (kind === 'json' && isJson(given.type));
+  const isUsual = kind === 'file' || given.type === 'text/plain' || (kind !== 'plain' && isJson(given.type));
   // Many clients send every text as text/plain, whatever it is.
   if (
     mediaTypes === undefined || (mediaType === undefined && kind !== 'file')
@@ -94,7 +94,7 @@ function checkType({ name, mediaType }: Part, { kind, mediaTypes }: Field): void
 function textOf({ name, filename, mediaType, bytes }: Part, { kind }: Field): string {
   const refuse = (message: string) => fault(`${shorten(name)} must be a text${message}`);
   // Browsers send JSON as a file with the name "blob".
-  if (filename !== undefined && kind !== 'json') throw refuse(', not a file');
+  if (filename !== undefined && kind === 'plain') throw refuse(', not a file');
   const charset = parseMediaType(mediaType ?? '').parameters.get('charset') ?? 'utf-8';
   if (!isUtf8(bytes) || !/^(utf-?8|us-ascii)$/i.test(charset)) throw refuse(' in UTF-8');
   return bytes.toString();

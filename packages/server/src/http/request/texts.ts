@@ -1,7 +1,7 @@
 // Reads parameters and fields of forms, which are texts, as the types that their schemas name.
 import { parseDecimal, setOwn } from '../../contract/exact-json.js';
 import type { TextForm } from '../../contract/parameters.js';
-import { anything, propertyOf, type Shape } from '../../contract/shape.js';
+import { anything, propertyOf, typeOf, type Shape } from '../../contract/shape.js';
 import { decimalNumber } from './fault-messages.js';
 
 /** Texts by their names, an array where a name is repeated; and the values that they are read as. */
@@ -51,14 +51,30 @@ export function readerOf(one: Named, parseJson?: ParseJson): ((given: unknown) =
   const { name, kind, shape, separator } = one;
   const isArray = shape.types?.includes('array') === true;
   if (kind === 'file') return isArray ? (given) => [given].flat() : undefined;
-  if (kind === 'json' && parseJson !== undefined) {
-    const parse = (given: unknown) => (typeof given === 'string' ? parseJson(given, name) : given);
+  if ((kind === 'json' || kind === 'either') && parseJson !== undefined) {
+    const read = (text: string) => parseJson(text, name);
+    const readOne = kind === 'json' ? read : eitherReader(isArray ? shape.items! : shape, read);
+    const parse = (given: unknown) => (typeof given === 'string' ? readOne(given) : given);
     // Each item is a field of its own; some clients send one field with all of them.
     return isArray ? (given) => [given].flat().flatMap(parse) : parse;
   }
   if (shape.types?.includes('object') === true && separator !== undefined)
     return pairsReader(shape, separator);
   return textReader(shape, separator);
+}
+
+/** Returns the function that reads JSON of one of the types of a shape, and every other text as one. */
+function eitherReader(shape: Shape, parse: (text: string) => unknown): (text: string) => unknown {
+  const readText = scalarReader(shape) ?? ((text: string) => text);
+  return (text) => {
+    if (!/^\s*[{[]/.test(text)) return readText(text);
+    try {
+      const value = parse(text);
+      return shape.types?.includes(typeOf(value)) ? value : text;
+    } catch {
+      return text;
+    }
+  };
 }
 
 /** Collects the properties of an object whose names are parameters. */
