@@ -103,6 +103,8 @@ function copier({ document, unfilled }: Contract) {
       if (!isNamed && (omitted.includes(field) || field.startsWith('x-') || of === 'example{}')) return [];
       if (!isNamed && ['title', 'summary', 'description'].includes(field) && typeof inner !== 'string')
         return [];
+      // The handler gets or gives the value, not its JSON.
+      if (kind === 'parameter' && field === 'content') return [['schema', copy(schemaOf(inner), 'schema')]];
       if (field === 'default' && ownersOfUnfilled.has(value)) return [];
       if (kind === 'schema' && field === 'discriminator') return [[field, withReferences(inner)]];
       return [[field, copy(inner, of)]];
@@ -110,6 +112,12 @@ function copier({ document, unfilled }: Contract) {
     return Object.fromEntries(entries) as unknown;
   };
   return copy;
+}
+
+/** The schema of the only media type. */
+function schemaOf(content: unknown): unknown {
+  const [media] = Object.values((content ?? {}) as Record<string, { schema?: unknown }>);
+  return media?.schema ?? {};
 }
 
 /** A copy of data without members that look like references. */

@@ -154,7 +154,7 @@ export class ContractNode {
       node = node.at(step);
     }
     if (node.value === undefined) return this.#lose(kind);
-    if (kind !== undefined && steps.length < (steps[0] === 'components' ? 3 : 2)) {
+    if (kind !== undefined && (steps.length === 0 || (steps[0] === 'components' && steps.length < 3))) {
       this.at('$ref').fault(
         `${text} is not ${kinds[kind]}`,
         `Write the name of one, as in #/components/${kind}/Name`,

@@ -2,6 +2,7 @@
 import { keywordsInSchema } from './schema-keywords.js';
 import { nearest, type ContractNode } from './contract-node.js';
 import { anySchema, type Schema } from './schema.js';
+import { readContent } from './responses.js';
 import type { Schemas } from './schema-normalizer.js';
 import { anything, typeNames, type Shape, type TypeName } from './shape.js';
 
@@ -114,11 +115,7 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
     node.warn(`OpenAPI ignores a parameter ${name}`, fix);
     return undefined;
   }
-  if (node.has('content')) {
-    node.at('content').fault('content is not supported here', textFix);
-    return undefined;
-  }
-  if (!node.has('type')) node.require('schema', 'Write schema with a type');
+  if (!node.has('type') && !node.has('content')) node.require('schema', 'Write schema with a type');
   if (node.flag('allowEmptyValue') === true) {
     node
       .at('allowEmptyValue')
@@ -126,11 +123,29 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
   }
   const required = node.flag('required') === true;
   if (at === 'path' && !required) node.fault('a path parameter is always required', 'Write required: true');
+  if (node.has('content')) return { name, in: at, required, ...readContentForm(node, schemas) };
   const schema = node.has('schema') ? schemas.normalize(node.at('schema'), 'text') : anySchema;
   checkText(node.at('schema'), schema, at);
   checkEnum(node.at('schema'), schema);
   schemas.addExamples(node, schema);
   return { name, in: at, required, schema: asText(schema), ...readForm(node, schema.shape, at) };
+}
+
+/** Reads a parameter that is written as a media type: JSON, or a text of another one. */
+function readContentForm(node: ContractNode, schemas: Schemas): TextForm & { schema: Schema } {
+  const place = node.at('content');
+  const [content, ...others] = readContent(node, schemas, 'request');
+  if (node.has('schema') || content === undefined || others.length > 0)
+    place.fault('a parameter has one media type, or a schema', 'Leave the others out');
+  if (content?.isJson) return { schema: content.schema, kind: 'json', separator: undefined };
+  const given = content?.node.at('schema');
+  const schema = given?.isObject ? schemas.normalize(given, 'text') : anySchema;
+  if (schema.shape.types?.some((type) => type === 'object' || type === 'array'))
+    given?.fault(
+      `an object or array is not supported as ${content?.name}`,
+      'Write type: string, and read the text in the handler: requests stay',
+    );
+  return { schema: asText(schema), kind: 'plain', separator: undefined };
 }
 
 /** Reads how a parameter or a field of a form is written. */

@@ -102,11 +102,112 @@ t.test('registerVisit refuses every fault of a form, and names it', async (t) =>
     body: Buffer.from('name=\xff', 'latin1'),
   });
   t.match(latin1, error(40002, 'it is not UTF-8'));
-  t.match(await visit(''), error(40004, 'The body is missing'));
+  t.match(await visit(''), error(40002, 'name is missing'), 'a form without fields');
   t.match(
     await visit('name=a', 'image/png'),
     error(40003, 'here, send application/json or application/x-www-form-urlencoded'),
   );
+});
+
+t.test(
+  'items are separated before they are decoded, and nothing is trimmed in a query, path or form',
+  async (t) => {
+    const texts = { type: 'array', items: { type: 'string' } };
+    const numbers = { type: 'array', items: { type: 'integer', format: 'int64' } };
+    const path = (name: string, schema: object = texts) => ({ in: 'path', name, required: true, schema });
+    const responses = {
+      200: { description: 'What was sent.', content: { 'application/json': {} } },
+      default: { $ref: '#/components/responses/Failed' },
+    };
+    const getLists = ({ params, query, headers }: Record<string, unknown>) => {
+      return Promise.resolve({ ...(params as object), ...(query as object), ...(headers as object) });
+    };
+    const contract = loadEdited(orchardDocument, {
+      '/components/schemas/Visit/properties/words': texts,
+      '/paths/~1visits/post/requestBody/content/application~1x-www-form-urlencoded/encoding/words': {
+        explode: false,
+      },
+      '/paths/~1lists~1{a}~1of~1{b}-{c}': {
+        get: {
+          operationId: 'getLists',
+          parameters: [
+            path('a'),
+            path('b'),
+            path('c', numbers),
+            { in: 'query', name: 'words', explode: false, schema: texts },
+            { in: 'query', name: 'numbers', explode: false, schema: numbers },
+            { in: 'query', name: 'spaces', style: 'spaceDelimited', explode: false, schema: texts },
+            { in: 'query', name: 'pipes', style: 'pipeDelimited', explode: false, schema: texts },
+            { in: 'query', name: 'size', explode: false, schema: { type: 'object' } },
+            { in: 'header', name: 'X-Words', schema: texts },
+          ],
+          responses,
+        },
+      },
+    });
+    const handlers = { ...orchard.handlers, getLists };
+    const { call } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
+    const get = async (path: string, query = '', headers = {}) => {
+      const { text, status } = await call('GET', `/v1/orchard/lists/${path}?${query}`, { headers });
+      return status === 200 ? (JSON.parse(text) as Record<string, unknown>) : text;
+    };
+    const queries: [string, object][] = [
+      ['words=a%2Cb,c', { words: ['a,b', 'c'] }],
+      ['words=a,%20b+', { words: ['a', ' b '] }],
+      ['words=a,b&words=c', { words: ['a', 'b', 'c'] }],
+      ['words=', { words: [''] }],
+      ['words=a%26words%3Db', { words: ['a&words=b'] }],
+      ['wor%64s=%ZZ,b', { words: ['%ZZ', 'b'] }],
+      ['numbers=1,2', { numbers: [1, 2] }],
+      ['spaces=a%20b+c&spaces=d', { spaces: ['a', 'b', 'c', 'd'] }],
+      ['pipes=a%7Cb|c', { pipes: ['a', 'b', 'c'] }],
+      ['size=min,a%2Cb', { size: { min: 'a,b' } }],
+    ];
+    const inPath = { a: ['x'], b: ['y'], c: [1] };
+    for (const [query, values] of queries)
+      t.strictSame(await get('x/of/y-1', query), { ...inPath, ...values }, query);
+    t.strictSame(await get('a%2Cb,%20c/of/d%2C,e-1,2', 'words=a'), {
+      a: ['a,b', ' c'],
+      // A part of a segment is decoded by the router.
+      b: ['d', '', 'e'],
+      c: [1, 2],
+      words: ['a'],
+    });
+    t.strictSame(await get('x/of/y-1', '', { 'x-words': 'a , b%2Cc' }), {
+      ...inPath,
+      'X-Words': ['a', 'b%2Cc'],
+    });
+    t.match(await get('x/of/y-1', 'numbers=1%2C2'), /numbers\.0 must be an integer/);
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    t.match(await call('POST', '/v1/orchard/visits', { headers, body: 'name=a&words=a%2Cb,+c&words=d' }), {
+      json: { words: ['a,b', ' c', 'd'] },
+    });
+  },
+);
+
+t.test('a parameter may be JSON, or a text of another type', async (t) => {
+  const filter = {
+    type: 'object',
+    required: ['id'],
+    properties: { id: { type: 'integer', format: 'int64' } },
+  };
+  const contract = loadEdited(orchardDocument, {
+    '/paths/~1visits/get/parameters': [
+      { in: 'query', name: 'filter', content: { 'application/json': { schema: filter } } },
+      { in: 'query', name: 'note', content: { 'text/plain': { schema: { type: 'string', maxLength: 3 } } } },
+      { in: 'query', name: 'any', content: { 'application/json': {} } },
+    ],
+  });
+  const { call } = await startService(t, engines[0]!, { ...orchard, contract });
+  const find = (query: string) => call('GET', `/v1/orchard/visits?${query}`);
+  t.equal(
+    (await find('filter=%7B%22id%22:9007199254740993%7D&note={')).text,
+    '{"filter":{"id":9007199254740993},"note":"{"}',
+  );
+  t.equal((await find('any=[1,%22a%22]')).text, '{"any":[1,"a"]}');
+  t.match(await find('filter={'), error(40006, 'the JSON of filter is not well-formed'));
+  t.match(await find('filter={}'), error(40006, 'filter.id is missing'));
+  t.match(await find('note=abcd'), error(40006, 'note must have at most 3 characters'));
 });
 
 t.test('a field of a form that may be a text or an object is read by what it is', async (t) => {
@@ -254,7 +355,9 @@ t.test('writeNote takes a text, and replacePhoto bytes', async (t) => {
     t.strictSame((await photo(type, bytes)).json, { bytes: bytes.toString('base64') }, type);
   t.match(await photo('image/jpeg', Buffer.alloc(11)), error(40002, 'it must have at most 10 bytes'));
   t.match(await photo('image/gif', bytes), error(40003, 'here, send image/png or image/jpeg or video/*'));
-  t.match(await photo('image/png', Buffer.alloc(0)), error(40004, 'The body is missing'));
+  t.strictSame((await photo('image/png', Buffer.alloc(0))).json, { bytes: '' }, 'an empty photo');
+  t.match(await note(''), error(40002, 'it must have at least 2 characters'), 'an empty note');
+  t.match(await callOrchard('PUT', '/v1/orchard/trees/1/photo'), error(40004, 'The body is missing'));
   const large = await photo('image/png', Buffer.alloc(2 ** 20 + 1));
   t.match(large, error(40005, 'at most 1048576 bytes'));
 });
@@ -266,7 +369,7 @@ t.test('measureTree takes a number as a text', async (t) => {
   const fault = 'it must be an integer from 0 to 9223372036854775807';
   for (const text of ['-1', '1.5', ' 1', '"1"', '[1]', '9223372036854775808', 'true'])
     t.match(await measure(text), { status: 400, json: { error: 40002, message: RegExp(fault) } }, text);
-  t.match(await measure(''), error(40004, 'The body is missing'));
+  t.match(await measure(''), error(40002, `${fault}, in canonical decimal digits`));
 });
 
 t.test('uploadPhotos reads fields and files, with names, types and bytes', async (t) => {
@@ -294,6 +397,14 @@ t.test('uploadPhotos reads fields and files, with names, types and bytes', async
       '"corner":{"x":1},"corners":[{"x":1},{"x":2,"y":null}],"rows":[9007199254740993,2]}',
   );
   t.equal((await upload([])).text, '{"title":"ab","count":1}', 'a default');
+  const empty = file('others', 'a.txt', 'text/plain', '');
+  t.match((await upload([empty])).json, { others: [{ bytes: '', filename: 'a.txt' }] }, 'an empty file');
+  const unchosen = (name: string) => file(name, '', 'application/octet-stream', '');
+  t.equal(
+    (await upload(['cover', 'others', 'tags', 'shady'].map(unchosen))).text,
+    '{"title":"ab","count":1}',
+    'files that are not chosen in a browser',
+  );
   const names: [string, string][] = [
     ['filename="a\\"b.png"', 'a"b.png'],
     ["filename=a; filename*=utf-8''%C3%A9%2Fx", 'x'],
@@ -417,18 +528,25 @@ t.test('the example of docs/contract.md takes a form with a file', async (t) => 
   const replacePhoto = ({ body }: { body: unknown }) => Promise.resolve(received.push(body));
   const handlers = { ...orchard.handlers, replacePhoto };
   const { call } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
-  const send = (type: string) =>
+  const send = (type: string, filename = 'a.png', content = 'x') =>
     call('PUT', '/v1/orchard/trees/1/photo', {
       headers: multipart,
-      body: bodyOf([field('title', 'ab'), file('cover', 'a.png', type, 'x')]),
+      body: bodyOf([field('title', 'ab'), file('cover', filename, type, content)]),
     });
   t.equal((await send('image/png')).status, 200);
   const cover = new UploadedFile(Buffer.from('x'), 'image/png', 'a.png');
   t.strictSame(received, [{ title: 'ab', cover }]);
   t.match(await send('image/gif'), error(40002, '"cover" must be image/png or image/jpeg, not "image/gif"'));
+  t.match(
+    await send('application/octet-stream', '', ''),
+    error(40002, 'cover is missing'),
+    'a file that is not chosen',
+  );
 });
 
-const name = fc.string({ unit: 'grapheme', maxLength: 20 }).filter((text) => !/["\\\r\n/]/.test(text));
+const name = fc
+  .string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
+  .filter((text) => !/["\\\r\n/]/.test(text));
 const content = fc.uint8Array({ maxLength: 100 }).map((bytes) => Buffer.from(bytes));
 
 t.test('every form comes back as it was sent, and no broken one is taken for another or hangs', async (t) => {

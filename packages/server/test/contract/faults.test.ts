@@ -249,12 +249,17 @@ const refused: Record<string, Case[]> = {
     '/parameters/0/style',
     'Write simple, or for the same URLs type: string, and read the text in the handler',
   ]),
-  '`content` of a parameter': [
-    [
-      parameter({ content: { 'application/json': {} } }),
-      'content is not supported here',
+  'several media types of a parameter, or one other than JSON for an object or array': [
+    ...[{}, { 'application/json': {}, 'text/plain': {} }].map((content): Case => [
+      parameter({ content }),
+      'a parameter has one media type, or a schema',
       '/content',
-      'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change',
+    ]),
+    [
+      parameter({ content: { 'application/xml': { schema: { type: 'object' } } } }),
+      'an object or array is not supported as application/xml',
+      '/content/application~1xml/schema',
+      'Write type: string, and read the text in the handler: requests stay',
     ],
   ],
   'arrays in cookies': [

@@ -2,13 +2,12 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest } from 'fastify';
-import { ApiError } from '../../errors.js';
+import { ApiError, type ErrorKind } from '../../errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
 import { accountOf } from '../admission/account.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 import type { BodyFormat } from '../../contract/body.js';
 import { parseExactJson } from '../../contract/exact-json.js';
-import { parseForm } from './forms.js';
 import { findExcess, nothingRead, unboundedLength } from './json-bounds.js';
 
 /** Maximum number of bytes that Node reads from a connection at a time. */
@@ -85,6 +84,8 @@ class BodyReader {
   readonly #request: FastifyRequest;
   readonly #contentType: string;
   readonly #format: BodyFormat;
+  /** Whether a body without bytes is a value of its type. */
+  readonly #mayBeEmpty: boolean;
   readonly #chunks: Buffer[] = [];
   #arrived = 0;
   /** Undefined once the reader has settled. */
@@ -94,7 +95,10 @@ class BodyReader {
     this.#payload = payload;
     this.#request = request;
     this.#contentType = request.headers['content-type'] ?? '';
-    this.#format = request.routeOptions.config.formatOf?.(this.#contentType) ?? 'json';
+    const format = request.routeOptions.config.formatOf?.(this.#contentType);
+    // The reader of the request refuses a body of a type that is not declared.
+    this.#format = format ?? 'bytes';
+    this.#mayBeEmpty = this.#contentType !== '' && ['form', 'text', 'bytes'].some((one) => one === format);
     this.#reservation = request.bodyReservation!;
     this.#declared = Number(request.headers['content-length'] ?? NaN);
     this.#bounds = bounds;
@@ -150,9 +154,9 @@ class BodyReader {
     let body: unknown;
     try {
       // Fastify closes the connection after an error of the parser, but not after one of the handler.
-      if (bytes.length === 0 && this.#request.routeOptions.config.requiresBody)
-        throw new ApiError('missingBody');
-      if (this.#format === 'multipart' && bytes.length > 0) {
+      const isMissing = bytes.length === 0 && !this.#mayBeEmpty;
+      if (isMissing && this.#request.routeOptions.config.requiresBody) throw new ApiError('missingBody');
+      if (this.#format === 'multipart' && !isMissing) {
         // Loaded when it is first needed, since every import delays the start.
         import('./multipart.js')
           .then(({ parseMultipart }) => parseMultipart(bytes, this.#contentType))
@@ -161,7 +165,7 @@ class BodyReader {
           }, this.#settleFault);
         return;
       }
-      body = parseBody(bytes, this.#format, this.#bounds.maxDepth);
+      if (!isMissing) body = parseBody(bytes, this.#format, this.#bounds.maxDepth);
     } catch (error) {
       this.#settleFault(error as Error);
       return;
@@ -212,37 +216,40 @@ function tooLarge(limit: number): ApiError {
 }
 
 /**
- * Parses a body that is not multipart.
- * @returns undefined when the body is empty.
+ * Parses a body that is not multipart; a form is its text.
  * @throws ApiError when the body is not of its format in UTF-8, or nested or filled beyond limits.
  */
 function parseBody(body: Buffer, format: BodyFormat, maxDepth: number): unknown {
-  if (body.length === 0) return undefined;
   if (format === 'bytes') return body;
   // Decoding would replace invalid UTF-8, and the stored name would differ from the one sent.
   if (!isUtf8(body))
     throw new ApiError(format === 'json' ? 'malformedJson' : 'invalidBody', { detail: 'it is not UTF-8' });
   const text = body.toString('utf8');
-  if (format === 'json') return parseJson(text, maxDepth);
-  return format === 'form' ? parseForm(text) : text;
+  return format === 'json' ? parseJson(text, maxDepth) : text;
 }
 
 /**
  * Parses JSON with exact integers (see parseExactJson).
  * @param name - What it is, if not the body.
  * @param read - What has been read of the same body.
+ * @param kind - What a fault is, if it has a name.
  * @throws ApiError when it is not JSON (RFC 8259), or nested or filled beyond limits.
  */
-export function parseJson(text: string, maxDepth: number, name?: string, read = nothingRead()): unknown {
+export function parseJson(
+  text: string,
+  maxDepth: number,
+  name?: string,
+  read = nothingRead(),
+  kind: ErrorKind = 'invalidBody',
+): unknown {
   read.length += text.length;
   const excess = read.length > unboundedLength ? findExcess(text, maxDepth, read) : undefined;
-  if (excess !== undefined)
-    throw new ApiError('invalidBody', { detail: name ? `of ${name}: ${excess}` : excess });
+  if (excess !== undefined) throw new ApiError(kind, { detail: name ? `of ${name}: ${excess}` : excess });
   try {
     return parseExactJson(text);
   } catch (error) {
     if (name === undefined) throw new ApiError('malformedJson', { cause: error });
-    throw new ApiError('invalidBody', { detail: `${name} is not well-formed`, cause: error });
+    throw new ApiError(kind, { detail: `${name} is not well-formed`, cause: error });
   }
 }
 

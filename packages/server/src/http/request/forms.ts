@@ -6,6 +6,7 @@ import { UploadedFile } from '../../contract/raw-body.js';
 import { anything, propertyOf } from '../../contract/shape.js';
 import { ApiError } from '../../errors.js';
 import type { Part } from './multipart.js';
+import { readPairs } from './delimited.js';
 import { addTo, createTextReader, readerOf, toValues, type ParseJson, type Values } from './texts.js';
 
 /** The maximum number of fields in a form: a JSON body may have as many properties. */
@@ -16,15 +17,10 @@ const maxFields = 5_000;
  * take long for some texts.
  * @throws ApiError if it is not well-formed.
  */
-export function parseForm(text: string): Values {
+function parseForm(text: string, delimited: ReadonlySet<string>): Values {
   const pairs = text.split('&', maxFields + 1);
   if (pairs.length > maxFields) throw fault(`it may have at most ${maxFields} fields`);
-  const found = new Map<string, string[]>();
-  for (const pair of pairs) {
-    const end = pair.includes('=') ? pair.indexOf('=') : pair.length;
-    if (pair !== '') addTo(found, decode(pair.slice(0, end)), decode(pair.slice(end + 1)));
-  }
-  return toValues(found);
+  return readPairs(pairs, delimited, decode);
 }
 
 function decode(text: string): string {
@@ -43,11 +39,13 @@ export function createFormReader(
   const known = new Map(
     fields.map((field) => [field.name, { ...field, shape: propertyOf(shape, field.name) }]),
   );
+  const delimited = new Set(fields.filter(({ separator }) => separator === ',').map(({ name }) => name));
   const readFields = createTextReader([...known.values()], parseJson);
   const additional = shape.additional || anything;
   const fieldOf = (name: string) => known.get(name) ?? { ...otherField, name, shape: additional };
   return (data) => {
-    const values = format === 'form' ? (data as Values) : readParts(data as Part[], fieldOf);
+    const values =
+      format === 'form' ? parseForm(data as string, delimited) : readParts(data as Part[], fieldOf);
     readFields(values);
     if (additional === anything) return values;
     for (const name of Object.keys(values)) {
@@ -62,6 +60,8 @@ export function createFormReader(
 function readParts(parts: readonly Part[], fieldOf: (name: string) => Field): Values {
   const found = new Map<string, unknown[]>();
   for (const part of parts) {
+    // Browsers send such a part for a file that is not chosen.
+    if (part.filename === '' && part.bytes.length === 0) continue;
     const field = fieldOf(part.name);
     const isFile = field.kind === 'file';
     checkType(part, field);

@@ -12,6 +12,7 @@ import { acceptedTypes, type BodyContent } from '../../contract/body.js';
 import { parseJson } from './body.js';
 import { createConverter } from './conversion.js';
 import type { ValueSource } from './fault-messages.js';
+import { createSplitter } from './delimited.js';
 import { createFormReader } from './forms.js';
 import { nothingRead } from './json-bounds.js';
 import { createTextReader, readerOf, type Values } from './texts.js';
@@ -53,12 +54,12 @@ export function createRequestReader(operation: Operation, options: ReaderOptions
     const input: { -readonly [Name in keyof Input]: Input[Name] } = {
       caller: request.caller,
       address: addressOf(request),
-      params: path === undefined ? request.params : path(params(request.params as Values)),
+      params: path === undefined ? request.params : path(params(request.params as Values), request.url),
       body: body(request),
-      query: query?.(request.query as Values),
+      query: query?.(request.query as Values, request.url),
     };
-    if (header !== undefined) input.headers = header(pick(request.headers, operation));
-    if (cookie !== undefined) input.cookies = cookie({ ...cookiesOf(request.raw) });
+    if (header !== undefined) input.headers = header(pick(request.headers, operation), request.url);
+    if (cookie !== undefined) input.cookies = cookie({ ...cookiesOf(request.raw) }, request.url);
     return input;
   };
 }
@@ -72,10 +73,10 @@ const kinds: Readonly<Record<ParameterPlace, ErrorKind>> = {
 
 /** Returns the function that reads parameters in place; undefined if there are none, except in a query. */
 function partReader(
-  { parameters }: Operation,
+  { parameters, path }: Operation,
   place: ParameterPlace,
-  { compiler, credentials }: ReaderOptions,
-): ((values: Values) => Values) | undefined {
+  { compiler, credentials, maxDepth }: ReaderOptions,
+): ((values: Values, url: string) => Values) | undefined {
   const own = parameters.filter((parameter) => parameter.in === place);
   if (own.length === 0 && place !== 'query') return undefined;
   const others = place === 'query' ? credentials.map((name) => [name, { shape: anything }]) : [];
@@ -96,8 +97,13 @@ function partReader(
       additional: false,
     },
   });
-  const read = createTextReader(own.map((parameter) => ({ ...parameter, shape: parameter.schema.shape })));
-  return (values) => {
+  const split = createSplitter(own, place, path);
+  const read = createTextReader(
+    own.map((parameter) => ({ ...parameter, shape: parameter.schema.shape })),
+    (text, name) => parseJson(text, maxDepth, `the JSON of ${name}`, nothingRead(), kinds[place]),
+  );
+  return (values, url) => {
+    split?.(values, url);
     read(values);
     return check(values) as Values;
   };

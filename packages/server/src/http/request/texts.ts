@@ -46,7 +46,7 @@ export function createTextReader(all: readonly Named[], parseJson?: ParseJson): 
   };
 }
 
-/** Returns the function that reads one value. */
+/** Returns the function that reads one value; items that commas separate are already those of an array, but in headers. */
 export function readerOf(one: Named, parseJson?: ParseJson): ((given: unknown) => unknown) | undefined {
   const { name, kind, shape, separator } = one;
   const isArray = shape.types?.includes('array') === true;
@@ -114,8 +114,10 @@ function deepReader({ name, shape }: Named): (values: Values) => void {
 /** Reads an object of one text, as in `color,red,size,3`. */
 function pairsReader(shape: Shape, separator: string): (given: unknown) => unknown {
   return (given) => {
-    const texts = typeof given === 'string' ? given.split(separator) : [];
-    if (texts.length === 0 || texts.length % 2 === 1) return given;
+    // Several times, it is an array for each time.
+    const texts = given as string[] | string[][];
+    if (!texts.every((text) => typeof text === 'string')) return given;
+    if (texts.length % 2 === 1) return texts.join(separator);
     const found = new Map<string, string[]>();
     for (let i = 0; i < texts.length; i += 2) addTo(found, texts[i]!, texts[i + 1]!);
     return Object.fromEntries(
@@ -135,10 +137,12 @@ function textReader(shape: Shape, separator: string | undefined): ((given: unkno
   const read = scalarReader(isArray ? (shape.items ?? anything) : shape);
   if (!isArray) return read && ((given) => (typeof given === 'string' ? read(given) : given));
   return (given) => {
-    const texts =
-      separator === undefined || typeof given !== 'string' ? [given].flat() : given.split(separator);
-    const items = separator === ',' ? texts.map((text) => (text as string).trim()) : texts;
-    return read === undefined ? items : items.map((text) => read(text as string));
+    const texts = [given].flat(2) as string[];
+    const isSplit = separator === undefined || (separator === ',' && Array.isArray(given));
+    const items = isSplit ? texts : texts.flatMap((text) => text.split(separator));
+    // RFC 9110 section 5.6.1 allows spaces around the commas of a header.
+    if (!isSplit && separator === ',') items.forEach((item, i) => (items[i] = item.trim()));
+    return read === undefined ? items : items.map(read);
   };
 }
 

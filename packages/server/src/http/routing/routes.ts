@@ -44,7 +44,7 @@ declare module 'fastify' {
     /** Whether its requests must have a body. */
     requiresBody?: boolean;
     /** What its requests' bodies are, by their Content-Type. */
-    formatOf?: (contentType: string) => BodyFormat;
+    formatOf?: (contentType: string) => BodyFormat | undefined;
     /** The media types that they may have. */
     accepts?: string;
     /** The status that an error has in the operation. */
@@ -122,11 +122,11 @@ function withoutSchemas({ document, operations }: Contract): object {
   return { openapi: '3.0.3', info: { title: String(title), version: String(version) }, paths };
 }
 
-/** Returns the function that says what bodies of a media type are; one that is not declared is refused later. */
-function formatsOf(body: Body | undefined): (contentType: string) => BodyFormat {
+/** Returns the function that says what bodies of a media type are; undefined for one that is not declared. */
+function formatsOf(body: Body | undefined): (contentType: string) => BodyFormat | undefined {
   const { contents = [] } = body ?? {};
   if (contents.every(({ format }) => format === 'json')) return () => 'json';
-  return (contentType) => mostSpecific(contents, parseMediaType(contentType))?.format ?? 'bytes';
+  return (contentType) => mostSpecific(contents, parseMediaType(contentType))?.format;
 }
 
 /** Creates what glue cannot derive: the routes of an operation, by the paths that glue gets. */

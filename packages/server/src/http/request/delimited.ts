@@ -1,0 +1,72 @@
+// Separates the items of a text before it is decoded, as clients join them (RFC 6570 section 3.2.1): a comma that is encoded
+// belongs to an item.
+import type { Parameter, ParameterPlace } from '../../contract/parameters.js';
+import { addTo, toValues, type Values } from './texts.js';
+
+/**
+ * Reads the fields of a query or a form (WHATWG URL section 5.1).
+ * @param pairs - What is between the ampersands.
+ * @param delimited - The names of those whose values become arrays of their items.
+ */
+export function readPairs(
+  pairs: readonly string[],
+  delimited: ReadonlySet<string>,
+  decode: (text: string) => string,
+): Values {
+  const found = new Map<string, (string | string[])[]>();
+  for (const pair of pairs) {
+    if (pair === '') continue;
+    const end = pair.includes('=') ? pair.indexOf('=') : pair.length;
+    const name = decode(pair.slice(0, end));
+    const value = pair.slice(end + 1);
+    addTo(found, name, delimited.has(name) ? value.split(',').map(decode) : decode(value));
+  }
+  return toValues(found);
+}
+
+/**
+ * Returns the function that replaces values of a request by their items; undefined if none has any.
+ * @param path - That of the operation, as in `/books/{ids}`.
+ */
+export function createSplitter(
+  parameters: readonly Parameter[],
+  place: ParameterPlace,
+  path: string,
+): ((values: Values, url: string) => void) | undefined {
+  const names = parameters
+    .filter(({ separator, schema: { shape } }) => {
+      return separator === ',' && shape.types?.some((type) => type === 'array' || type === 'object');
+    })
+    .map(({ name }) => name);
+  if (names.length === 0) return undefined;
+  if (place === 'query') {
+    const delimited = new Set(names);
+    return (values, url) => {
+      const read = readPairs(url.slice(url.indexOf('?') + 1).split('&'), delimited, decodeLeniently);
+      for (const name of names) if (Object.hasOwn(values, name)) values[name] = read[name];
+    };
+  }
+  if (place !== 'path') return undefined;
+  const segments = path.split('/');
+  // From the end, since the path of the server is before it.
+  const places = names.map((name) => [name, segments.indexOf(`{${name}}`) - segments.length] as const);
+  return (values, url) => {
+    const given = url.split('?', 1)[0]!.split('/');
+    for (const [name, place] of places) {
+      const isWhole = place >= -segments.length;
+      // The router has decoded a part of a segment.
+      values[name] = isWhole
+        ? given.at(place)!.split(',').map(decodeURIComponent)
+        : (values[name] as string).split(',');
+    }
+  };
+}
+
+/** Decodes a text of a query as Fastify does. */
+function decodeLeniently(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return text;
+  }
+}
