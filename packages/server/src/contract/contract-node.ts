@@ -58,6 +58,8 @@ export class ContractNode {
   readonly #text: ContractText;
   /** Whether nothing is reported here, as where a reference led nowhere: nothing else can be said about that. */
   readonly #isQuiet: boolean;
+  /** Where its fields are: in an object, and in what the reference there refers to. */
+  #parts: readonly [own: ContractNode, referred: ContractNode] | undefined;
 
   constructor(text: ContractText, value: unknown, path: Path, isQuiet = false) {
     this.#text = text;
@@ -93,6 +95,8 @@ export class ContractNode {
 
   /** A field of an object or an item of an array; its value is undefined if there is none. */
   at(key: string | number): ContractNode {
+    const part = this.#parts?.find((one) => one.has(String(key)));
+    if (part !== undefined) return part.at(key);
     const fields = (this.value ?? {}) as Fields;
     const value = Object.hasOwn(fields, key) ? fields[key] : undefined;
     return new ContractNode(this.#text, value, [...this.path, key], this.#isQuiet);
@@ -112,7 +116,34 @@ export class ContractNode {
     if (!this.has('$ref')) return this;
     if (seen.has(this.value)) return this.#lose(kind);
     seen.add(this.value);
+    const ignored = kind === 'schemas' ? [] : this.#nextToReference;
+    if (ignored.length > 0)
+      this.warn(
+        `OpenAPI ignores what is next to $ref (${ignored.join(', ')})`,
+        'Leave that out, or write it in what the reference refers to',
+      );
     return this.follow(kind).target(kind, seen);
+  }
+
+  /** The same with the fields of this object and of those that references lead to; one that is in several is a fault. */
+  joined(kind: Kind, seen = new Set<unknown>()): ContractNode {
+    if (!this.has('$ref')) return this;
+    if (seen.has(this.value)) return this.#lose(kind);
+    seen.add(this.value);
+    const referred = this.follow(kind).joined(kind, seen);
+    if (!referred.isObject) return referred;
+    for (const name of this.#nextToReference.filter((one) => referred.has(one)))
+      this.at(name).fault(`${name} is also in what $ref refers to`, 'Write all of it in one of the two');
+    const fields = { ...(referred.value as Fields), ...(this.value as Fields) };
+    Reflect.deleteProperty(fields, '$ref');
+    const joined = new ContractNode(this.#text, fields, this.path, this.#isQuiet);
+    joined.#parts = [this, referred];
+    return joined;
+  }
+
+  get #nextToReference(): string[] {
+    const isOther = (name: string) => !/^(\$ref|summary|description|x-.*)$/.test(name);
+    return Object.keys(this.value as Fields).filter(isOther);
   }
 
   /**

@@ -68,7 +68,7 @@ export function readOperations(surroundings: Surroundings): Operation[] {
   const found = document
     .entries('paths')
     .filter(([path]) => !path.startsWith('x-'))
-    .flatMap(([path, given]) => readPath(path, given.target('pathItems'), surroundings));
+    .flatMap(([path, given]) => readPath(path, given.joined('pathItems'), surroundings));
   const ids = new Map<string, string>();
   const routes = new Set<string>();
   return found.map(({ operation, node }) => {
@@ -114,7 +114,7 @@ function readPath(path: string, item: ContractNode, surroundings: Surroundings) 
   if (declared.length === 0) return [];
   const route = readRoute(item, path);
   return declared.map((method) => {
-    const node = item.at(method).target('pathItems');
+    const node = item.at(method).joined('pathItems');
     return { node, operation: readOperation({ method, path, route, item, node }, surroundings) };
   });
 }

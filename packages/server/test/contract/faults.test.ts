@@ -34,6 +34,7 @@ const failed = '/components/responses/Failed';
 const error = { $ref: '#/components/schemas/Error' };
 const failure = { $ref: `#${failed}` };
 
+const q1 = { name: 'q', in: 'query', schema: text };
 const id = { name: 'id', in: 'path', required: true, schema: text };
 
 /** Changes replaceBed; undefined removes. */
@@ -154,6 +155,14 @@ const refused: Record<string, Case[]> = {
       '/0/url',
     ],
   ),
+  'a field of a path item that is also in what its `$ref` refers to': [
+    [
+      { '/paths/~1more': { $ref: '#/x-more', get: about }, '/x-more': { get: about } },
+      'get is also in what $ref refers to',
+      '/get',
+      'Write all of it in one of the two',
+    ],
+  ],
   'a path parameter that is declared but not in the path, or the reverse': [
     [replaceBed({ parameters: undefined }), 'the path parameter bed is not declared'],
   ],
@@ -628,6 +637,19 @@ const warned: Record<string, Case[]> = {
   ],
   'HEAD next to GET': [
     [{ '/paths/~1beds/head': about }, 'the server responds to HEAD as to GET, without the body'],
+  ],
+  'fields next to the `$ref` of a parameter, body, response or header': [
+    [
+      {
+        [`${listBeds}/parameters/7`]: { $ref: '#/x-q', required: true },
+        '/x-q': { ...q1, 'x-note': 'kept' },
+      },
+      'OpenAPI ignores what is next to $ref (required)',
+    ],
+    [
+      { [`${responses}/400`]: { ...failure, description: 'No.', headers: {} } },
+      'OpenAPI ignores what is next to $ref (headers)',
+    ],
   ],
   'a range as the media type of a response, except `*/*` and `application/*`': [
     [

@@ -978,6 +978,28 @@ ${gardenBytes.toString()}`.replace('description: Public.\n      security: []', '
   t.equal(described.payload, '{"name":"A garden"}');
 });
 
+t.test('a path item has its own fields and those that its reference leads to', async (t) => {
+  const parameters = [{ name: 'n', in: 'query', required: true, schema: { type: 'integer' } }];
+  const responses = { 200: { description: 'Done.' }, default: { $ref: '#/components/responses/Failed' } };
+  const { call } = await startGarden(t, {
+    edits: {
+      '/x-items': { get: { ...about, operationId: 'getItems', responses } },
+      '/x-more': { $ref: '#/x-items', servers: [{ url: '/more' }] },
+      '/paths/~1items': {
+        $ref: '#/x-more',
+        parameters,
+        post: { operationId: 'postItems', security: [], responses },
+      },
+    },
+    handlers: { getItems: () => Promise.resolve(undefined), postItems: () => Promise.resolve(undefined) },
+  });
+  for (const method of ['GET', 'POST']) {
+    t.equal((await call(method, '/more/items?n=1')).status, 200, method);
+    t.match(await call(method, '/more/items'), error(40006, 'n is missing'), method);
+    t.equal((await call(method, '/items?n=1')).status, 404, method);
+  }
+});
+
 t.test('listHarvests reads the array of an object page by page, and then says what follows', async (t) => {
   const { app } = await startService(t, engines[0]!, orchard);
   const seen: unknown[] = [];
