@@ -298,7 +298,7 @@ export function readRoute(node: ContractNode, path: string): Route {
       ? `Write /${path}`
       : path.includes('?')
         ? 'End it before the ?, and write a parameter with in: query for each name after it'
-        : "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'+=,;";
+        : "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'()*+=,;";
     node.fault('a path of this form is not supported', fix);
   }
   return { path: segments.join('/'), names };
@@ -309,14 +309,36 @@ function routeOf(segment: string, names: Readonly<Record<string, string>>): stri
   // Texts and the names of parameters, alternately.
   const parts = segment.split(/{([^{}]+)}/);
   const isSupported = parts.every((part, i) =>
-    i % 2 === 1 ? i === parts.length - 2 || parts[i + 1] !== '' : /^[\w.~:@!$&'+=,;-]*$/.test(part),
+    i % 2 === 1 ? i === parts.length - 2 || parts[i + 1] !== '' : isPathText(part),
   );
   if (!isSupported) return undefined;
   if (parts.join('') === parts[1]) return `:${names[parts[1]]!}`;
   const routes = parts.map((part, i) => {
-    if (i % 2 === 0) return part.replaceAll(':', '::');
+    if (i % 2 === 0) return literalRoute(part);
     // The last one has all that is left, and the others end at the next character: this takes linear time.
-    return `:${names[part]!}(${i === parts.length - 2 ? '.+' : `[^${parts[i + 1]![0]!}]+`})`;
+    const end = decodeURI(parts[i + 1]!)
+      .charAt(0)
+      .replace(/\W/, '\\$&');
+    return `:${names[part]!}(${i === parts.length - 2 ? '.+' : `[^${end}]+`})`;
   });
   return routes.join('');
+}
+
+/** Whether a text can be in a segment: as URLs have it, or with letters beyond ASCII, which clients then escape. */
+export function isPathText(text: string): boolean {
+  const hasForm = /^([\p{L}\p{M}\p{N}\w.~:@!$&'()*+=,;-]|%[\dA-F]{2})*$/iu.test(text);
+  try {
+    // The router leaves escapes such as %2F as they are.
+    return hasForm && !decodeURI(text).includes('%');
+  } catch {
+    return false;
+  }
+}
+
+/** Writes a text of a path for the router, which compares decoded texts, and to which colons and asterisks mean something. */
+export function literalRoute(text: string): string {
+  // A parameter that is an asterisk, with a name that no other has.
+  return decodeURI(text)
+    .replaceAll(':', '::')
+    .replaceAll(/\*/g, (_, at) => `:*${at}(\\*)`);
 }

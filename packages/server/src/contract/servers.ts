@@ -1,41 +1,65 @@
 // Reads from a contract where its operations are: the base paths of its servers.
 import type { ContractNode } from './contract-node.js';
+import { isPathText } from './parameters.js';
+
+/** How many URLs the variables of a server may stand for. */
+const maxUrls = 1000;
 
 /**
- * Reads the path prefixes under which the operations are served, without a slash at the end; variables have their
- * default values.
+ * Reads the path prefixes under which the operations are served, without a slash at the end; those with the default values
+ * of variables come first, then those with the others of `enum`.
  * @param owner - The document, a path item or an operation.
  * @returns One empty prefix if there are no servers.
  */
 export function readBasePaths(owner: ContractNode): string[] {
-  const paths = owner.list('servers').map((server) => {
+  const paths = owner.list('servers').flatMap((server) => {
     server.allow('url description variables name');
     server.require('url', 'Write url: /');
     const variables = new Map(
       server.entries('variables').map(([name, one]) => {
         one.allow('enum default description');
         one.require('default', 'Write the value that this server has');
-        return [name, one.scalar('default') ?? ''];
+        const values = [one.at('default'), ...one.list('enum')].flatMap((given) => {
+          const { value } = given;
+          if (typeof value === 'string' || typeof value === 'number') return String(value);
+          if (value !== undefined) given.fault('must be a text', 'Write a part of the url');
+          return [];
+        });
+        return [name, values];
       }),
     );
-    const url = (server.text('url') ?? '/').replaceAll(/{([^}]*)}/g, (_, name: string) => {
-      const value = variables.get(name);
-      if (value === undefined)
-        server.at('url').fault(`the variable ${name} is not defined`, 'Add it to variables');
-      return value ?? '';
-    });
-    const base = URL.canParse(url, 'http://localhost/')
-      ? new URL(url, 'http://localhost/').pathname
-      : undefined;
-    if (base === undefined || !/^(\/[\w.~+@!$&',;=-]+)*\/*$/.test(base)) {
-      server
-        .at('url')
-        .fault(
-          `${url} has no usable path`,
-          'Write a URL whose path has no special characters, which clients must then use',
+    const template = server.text('url') ?? '/';
+    const names = [...template.matchAll(/{([^}]*)}/g)].map(([, name = '']) => name);
+    const urls = names.reduce(
+      (all, name) => {
+        const values = variables.get(name);
+        if (values === undefined)
+          server.at('url').fault(`the variable ${name} is not defined`, 'Add it to variables');
+        const written = all.flatMap((url) =>
+          (values ?? ['']).map((value) => url.replaceAll(`{${name}}`, () => value)),
         );
-    }
-    return (base ?? '').replace(/\/+$/, '');
+        return [...new Set(written)].slice(0, maxUrls + 1);
+      },
+      [template],
+    );
+    if (urls.length > maxUrls)
+      server.fault(`there are more than ${maxUrls} values of its url`, 'Leave values out of enum');
+    return urls.map((url) => readPath(server, url));
   });
   return paths.length === 0 ? [''] : [...new Set(paths)];
+}
+
+function readPath(server: ContractNode, url: string): string {
+  const base = URL.canParse(url, 'http://localhost/')
+    ? new URL(url, 'http://localhost/').pathname.replace(/\/+$/, '')
+    : undefined;
+  if (base === undefined || base.includes('//') || !base.split('/').every(isPathText)) {
+    server
+      .at('url')
+      .fault(
+        `${url} has no usable path`,
+        'Write a URL whose path has no special characters, which clients must then use',
+      );
+  }
+  return base ?? '';
 }

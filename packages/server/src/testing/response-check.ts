@@ -61,7 +61,7 @@ export function responseCheck(
 
   return (method, url, response) => {
     const where = `${method} ${url.slice(0, 80)} returned ${response.status}`;
-    const path = url.split('?', 1)[0]!;
+    const path = decoded(url.split('?', 1)[0]!);
     const ofPath = operations.filter((known) =>
       new RegExp(
         `^(${known.basePaths.map(escaped).join('|')})${known.path
@@ -189,7 +189,16 @@ function resolve<T extends object>(document: object, value: T | { $ref?: string 
 
 /** A text as a regular expression. */
 function escaped(text: string): string {
-  return text.replaceAll(/[^\w/]/g, '\\$&');
+  return decoded(text).replaceAll(/[^\w/]/g, '\\$&');
+}
+
+/** A path as the router compares it, as far as it is well-formed. */
+function decoded(path: string): string {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
 }
 
 /** The content of a media type: its own, or that of a range. */

@@ -34,6 +34,7 @@ const failed = '/components/responses/Failed';
 const error = { $ref: '#/components/schemas/Error' };
 const failure = { $ref: `#${failed}` };
 
+const many = { default: '1', enum: Array.from({ length: 40 }, (_, i) => `${i}`) };
 const q1 = { name: 'q', in: 'query', schema: text };
 const id = { name: 'id', in: 'path', required: true, schema: text };
 
@@ -141,20 +142,30 @@ const refused: Record<string, Case[]> = {
     [replaceBed({ operationId: 'a'.repeat(2001) }), 'the name has more than 2000 characters', '/operationId'],
   ],
   'a path that does not begin with `/`, or has parameters without a separator, or special characters': [
-    ...['~1beds~1{bed}{id}', '~1beds~1a(b)', '~1~1beds'].map((path): Case => [
+    ...['~1beds~1{bed}{id}', '~1beds~1a b', '~1beds~1%2F', '~1beds~1%FF', '~1~1beds'].map((path): Case => [
       { [`/paths/${path}`]: { get: about } },
       'a path of this form is not supported',
       '',
-      "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'+=,;",
+      "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'()*+=,;",
     ]),
   ],
-  'a server URL whose path has special characters, such as `:`': ['/v1:beta', '/{version}'].map(
-    (url): Case => [
-      { '/servers': [{ url, variables: { version: { default: 'a:b' } } }] },
-      `${url.replace('{version}', 'a:b')} has no usable path`,
+  'a server URL whose path has special characters, or more than 1,000 values': [
+    ...['/v1|beta', '/{version}'].map((url): Case => [
+      { '/servers': [{ url, variables: { version: { default: 'a|b' } } }] },
+      `${url.replace('{version}', 'a|b')} has no usable path`,
       '/0/url',
+    ]),
+    [
+      { '/servers': [{ url: '/{a}{b}', variables: { a: many, b: many } }] },
+      'there are more than 1000 values of its url',
+      '/0',
     ],
-  ),
+    [
+      { '/servers': [{ url: '/{a}', variables: { a: { default: 'a', enum: [{}] } } }] },
+      'must be a text',
+      '/0/variables/a/enum/0',
+    ],
+  ],
   'a field of a path item that is also in what its `$ref` refers to': [
     [
       { '/paths/~1more': { $ref: '#/x-more', get: about }, '/x-more': { get: about } },

@@ -1000,6 +1000,25 @@ t.test('a path item has its own fields and those that its reference leads to', a
   }
 });
 
+t.test(
+  'countBlossoms is served under every server, whose path and its own are as clients write them',
+  async (t) => {
+    const { call } = await startService(t, engines[0]!, orchard);
+    const get = async (path: string) => {
+      const { status, json } = await call('GET', path);
+      return status === 200 ? json : status;
+    };
+    const params = { area: 2, kind: 'a)é' };
+    const path = encodeURI('/blossoms/né(ét=2,kind=a)é)*');
+    for (const base of ['/v1/orchard', '/v2/orchard', '/v1/orchard:new', '/v2/orchard%3Anew'])
+      t.strictSame(await get(`${base}${path}`), base.includes('%3A') ? 404 : params, base);
+    t.strictSame(await get(`/v1/orchard${path.replaceAll('*', '%2A').replaceAll('(', '%28')}`), params);
+    t.strictSame(await get(`/v3/orchard${path}`), 404);
+    t.strictSame(await get(`/v1/orchard${path.replaceAll('*', 'x')}`), 404);
+    t.strictSame(await get('/v1/orchard/blossoms/ne(x=2,kind=a)*'), 404);
+  },
+);
+
 t.test('listHarvests reads the array of an object page by page, and then says what follows', async (t) => {
   const { app } = await startService(t, engines[0]!, orchard);
   const seen: unknown[] = [];

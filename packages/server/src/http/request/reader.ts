@@ -54,7 +54,7 @@ export function createRequestReader(operation: Operation, options: ReaderOptions
     const input: { -readonly [Name in keyof Input]: Input[Name] } = {
       caller: request.caller,
       address: addressOf(request),
-      params: path === undefined ? request.params : path(params(request.params as Values), request.url),
+      params: path === undefined ? {} : path(params(request.params as Values), request.url),
       body: body(request),
       query: query?.(request.query as Values, request.url),
     };
@@ -182,9 +182,9 @@ function contentChecker(
 }
 
 /** Returns the function that gives path parameters the names of the contract. */
-function paramsOf({ route: { names } }: Operation): (params: Values) => Values {
+function paramsOf({ route: { names, path } }: Operation): (params: Values) => Values {
   const entries = Object.entries(names);
-  if (entries.every(([name, routed]) => name === routed)) return (params) => params;
+  if (!path.includes('*') && entries.every(([name, routed]) => name === routed)) return (params) => params;
   return (params) => Object.fromEntries(entries.map(([name, routed]) => [name, params[routed]]));
 }
 

@@ -8,6 +8,7 @@ import { mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Schema } from '../../contract/schema.js';
 import { ContractError } from '../../contract/contract-text.js';
+import { literalRoute } from '../../contract/parameters.js';
 import { keysOf } from '../../contract/responses.js';
 import { ApiError, notImplementedEntry, UndeclaredResponseError, withHeader } from '../../errors.js';
 import { admitBody, createBodyParser, releaseBody, type BodyBounds } from '../request/body.js';
@@ -157,10 +158,10 @@ function createRoute(
     ...(body !== undefined && method === 'DELETE' && { preHandler: readWith(parseBody) }),
     handler: operationHandler(operation, options),
   };
-  // The router's form of a path has plain names and escaped colons; the base path stays.
+  // The router's form of a path has plain names and escaped colons.
   return (path: string): RouteOptions => ({
     ...route,
-    url: path.slice(0, -operation.path.length) + operation.route.path,
+    url: literalRoute(path.slice(0, -operation.path.length)) + operation.route.path,
   });
 }
 

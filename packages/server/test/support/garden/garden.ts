@@ -228,6 +228,9 @@ const orchardHandlers: Handlers<OrchardOperations, OrchardSecurity> = {
   async printLabel({ body }) {
     return Promise.resolve(body);
   },
+  async countBlossoms({ params }) {
+    return Promise.resolve(params);
+  },
   async postTreesByTreeIdPrune() {
     return Promise.resolve(undefined);
   },
