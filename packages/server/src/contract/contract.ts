@@ -78,6 +78,7 @@ export function loadContract(
   text.throwFaults(() => findWrong?.(text.value as OpenApiDocument, schemas.defaults) ?? []);
   warnUnused(components);
   const bodies = operations.flatMap(({ body }) => body?.contents ?? []);
+  const responses = operations.flatMap(({ declaredResponses }) => declaredResponses);
   return {
     bytes,
     document: text.value as OpenApiDocument,
@@ -90,7 +91,7 @@ export function loadContract(
       .filter((method) =>
         operations.some((one) => one.method === method || (one.method === 'GET' && method === 'HEAD')),
       ),
-    responseHeaders: [...new Set(operations.flatMap(({ responseHeaders }) => responseHeaders))].sort(),
+    responseHeaders: [...new Set(responses.flatMap(({ headers }) => headers.map(({ name }) => name)))].sort(),
     bodyTypes: uniqueTypes([
       'application/json',
       ...bodies.map(({ range, format }) => typesOf(range, format)),

@@ -31,8 +31,8 @@ export interface Operation {
   readonly results: readonly Result[];
   /** Whether the server responds to conditional requests for its list, with 304. */
   readonly isConditional: boolean;
-  /** The names of the headers of all responses. */
-  readonly responseHeaders: readonly string[];
+  /** All responses, errors too. */
+  readonly declaredResponses: readonly Result[];
   /** The bodies of its errors, as far as they describe those of the server. */
   readonly errors: readonly ErrorContents[];
   /** Describes what is wrong with the operation, and where it is in the contract. */
@@ -155,12 +155,8 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
     node.at('operationId').fault('must not be empty', 'Write a name, or leave it out');
   const isScoped = requiredScope !== undefined || security.flat().some(({ scopes }) => scopes.length > 0);
   const own = [...(security.length > 0 ? [401] : []), ...(isScoped ? [403] : [])];
-  const { results, keys, ofServer, headers, errors } = readResponses(
-    node,
-    schemas,
-    own,
-    surroundings.hasOwnErrors,
-  );
+  const responses = readResponses(node, schemas, own, surroundings.hasOwnErrors);
+  const { results, keys, ofServer, errors } = responses;
   const isConditional = keys.has('304') && results.some(({ isList }) => isList);
   const servers = [node, item].find((owner) => owner.has('servers')) ?? document;
   return {
@@ -179,7 +175,7 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
     body: readBody(node, method, schemas, surroundings.is30),
     results,
     isConditional,
-    responseHeaders: headers,
+    declaredResponses: responses.declared,
     errors,
     find: (message, fix) => node.find(message, fix),
     declares: (status) => declares(keys, status),

@@ -28,7 +28,20 @@ export interface Content {
   readonly node: ContractNode;
 }
 
-/** A response that a handler may return. */
+/** A header of a response. */
+export interface ResponseHeader {
+  readonly name: string;
+  readonly required: boolean;
+  readonly schema: Schema;
+  /** Whether the server sets it, and not the handler. */
+  readonly isOfServer: boolean;
+  /** Whether it is JSON, by its `content`. */
+  readonly isJson: boolean;
+  /** Whether an object is written as in `a=1,b=2`, and not as in `a,1,b,2` (RFC 6570 section 3.2.1). */
+  readonly isExploded: boolean;
+}
+
+/** A response that a handler may return, or an error. */
 export interface Result {
   /** The key in the contract: a status, a range such as `2XX`, or `default`. */
   readonly key: string;
@@ -40,8 +53,7 @@ export interface Result {
   readonly content: Content | undefined;
   /** Whether the body is a JSON array, which the handler may return page by page. */
   readonly isList: boolean;
-  /** The headers that the handler returns: all but those that the server sets. */
-  readonly handlerHeaders: readonly string[];
+  readonly headers: readonly ResponseHeader[];
 }
 
 /** What the body of an error may be. */
@@ -54,12 +66,12 @@ export interface ErrorContents {
 /** The responses of an operation. */
 export interface Responses {
   readonly results: readonly Result[];
-  /** The keys of all declared responses. */
+  /** All responses, errors too. */
+  readonly declared: readonly Result[];
+  /** Their keys. */
   readonly keys: ReadonlySet<string>;
   /** The statuses that the server returns by itself, whether they are declared or not. */
   readonly ofServer: readonly number[];
-  /** The names of the headers of all responses. */
-  readonly headers: readonly string[];
   /** The errors' bodies, as far as they describe those of the server. */
   readonly errors: readonly ErrorContents[];
 }
@@ -183,7 +195,7 @@ export function readResponses(
   if (results.length === 0) {
     const message = 'no success status is declared: success is 200, without content';
     if (operation.has('responses')) node.warn(message, 'Declare 200, 201, 202 or 204');
-    const nothing = { contents: [], content: undefined, isList: false, handlerHeaders: [] };
+    const nothing = { contents: [], content: undefined, isList: false, headers: [] };
     results.push({ key: '200', status: 200, ...nothing });
   }
   const ofServer = [invalidStatus(keys), ...everyOperation, ...own].sort();
@@ -199,7 +211,7 @@ export function readResponses(
     const served = contents.filter(({ isJson }) => isJson || contents[0]?.isJson === false);
     return isError(result) && served.length > 0 ? [{ key, contents: served }] : [];
   });
-  return { results, keys, ofServer, headers: read.flatMap(({ headers }) => headers), errors };
+  return { results, declared: [...results, ...read.map(({ result }) => result)], keys, ofServer, errors };
 }
 
 /** Whether a key is that of responses that Node.js sends by itself, or that change the protocol. */
@@ -208,7 +220,6 @@ const isInformational = (key: string) => /^1(\d\d|XX)$/.test(key);
 interface ReadResponse {
   readonly node: ContractNode;
   readonly result: Result;
-  readonly headers: readonly string[];
 }
 
 function readResponse(
@@ -229,15 +240,6 @@ function readResponse(
     [`${keywordsInSchema} schema`]:
       'Write content with a media type such as application/json, and schema in that',
     'application/json': 'Write it in content, with more indentation',
-  });
-  const headers = node.entries('headers').map(([name, given]) => {
-    const header = given.target('headers');
-    header.allow('description required deprecated style explode schema content example examples', {
-      [keywordsInSchema]: 'Write it in schema',
-    });
-    if (header.has('schema')) schemas.normalize(header.at('schema'), 'response');
-    if (/^content-type$/i.test(name)) given.warn('OpenAPI ignores a header Content-Type', 'Leave it out');
-    return name;
   });
   const isEmpty = ['204', '205', '304'].includes(key);
   const at = node.at('content');
@@ -261,9 +263,34 @@ function readResponse(
     contents,
     content,
     isList,
-    handlerHeaders: headers.filter((name) => !set.includes(name.toLowerCase())),
+    headers: node.entries('headers').map(([name, given]) => readHeader(name, given, schemas, set)),
   };
-  return { node, result, headers };
+  return { node, result };
+}
+
+/** @param set - The names of those that the server sets, in lower case. */
+function readHeader(
+  name: string,
+  given: ContractNode,
+  schemas: Schemas,
+  set: readonly string[],
+): ResponseHeader {
+  const node = given.target('headers');
+  node.allow('description required deprecated style explode schema content example examples', {
+    [keywordsInSchema]: 'Write it in schema',
+  });
+  if (/^content-type$/i.test(name)) given.warn('OpenAPI ignores a header Content-Type', 'Leave it out');
+  const [content] = node.has('content') ? readContent(node, schemas, 'response') : [];
+  return {
+    name,
+    required: node.flag('required') === true,
+    schema: node.has('schema')
+      ? schemas.normalize(node.at('schema'), 'response')
+      : (content?.schema ?? anySchema),
+    isOfServer: set.includes(name.toLowerCase()),
+    isJson: content?.isJson === true,
+    isExploded: node.flag('explode') === true,
+  };
 }
 
 /** Whether a response accepts the body of the server's errors: an integer `error` and a text `message`. */

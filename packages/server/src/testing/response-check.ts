@@ -1,9 +1,11 @@
 // The check that every response of a test passes: it must be within the contract.
 import { strict as assert } from 'node:assert';
-import { Ajv2020 } from 'ajv/dist/2020.js';
-import addFormats from 'ajv-formats';
 import type { Contract } from '../contract/contract.js';
-import { patternOf } from '../contract/pattern.js';
+import { parseExactJson } from '../contract/exact-json.js';
+import { isJson, mostSpecific, parseMediaType } from '../contract/media-type.js';
+import { keysOf, type ResponseHeader } from '../contract/responses.js';
+import type { Schema } from '../contract/schema.js';
+import { anything, propertyOf, type Shape } from '../contract/shape.js';
 import type { Service } from '../definition.js';
 import {
   ApiError,
@@ -13,6 +15,8 @@ import {
   type ErrorEntry,
   type ErrorKind,
 } from '../errors.js';
+import { readerOf } from '../http/request/texts.js';
+import { Compiler, createResponseValidator, type Validator } from '../http/request/validation.js';
 
 /** A response as a client sees it. */
 export interface HttpResponse {
@@ -22,15 +26,6 @@ export interface HttpResponse {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The body's bytes as text. */
   readonly text: string;
-}
-
-interface MediaType {
-  schema?: object;
-}
-interface ResponseObject {
-  $ref?: string;
-  headers?: Record<string, { $ref?: string; required?: boolean }>;
-  content?: Record<string, MediaType>;
 }
 
 /** The responses to any request, whatever the operation: the contract need not declare them. */
@@ -53,11 +48,13 @@ export function responseCheck(
     .map((name) => new ApiError(name as ErrorKind))
     .flatMap((error) => [error, ...operations.map(({ statusOf }) => withStatus(error, statusOf(error)))]);
   const errors: ErrorEntry[] = [...new Set(ofServer), notImplementedEntry, ...Object.values(ownErrors)];
-  // The server has checked the contract.
-  const code = { regExp: Object.assign((pattern: string) => patternOf(pattern), { code: 'patternOf' }) };
-  const ajv = new Ajv2020({ ownProperties: true, allErrors: true, strict: false, logger: false, code });
-  addFormats.default(ajv);
-  const validators = new Map<object, ReturnType<typeof ajv.compile>>();
+  const compiler = new Compiler(document);
+  const validators = new Map<Schema, Validator>();
+  const faultOf = (value: unknown, schema: Schema) => {
+    const validate = validators.get(schema) ?? createResponseValidator(compiler, schema);
+    validators.set(schema, validate);
+    return validate(value) ?? unknownField(value, schema.shape);
+  };
 
   return (method, url, response) => {
     const where = `${method} ${url.slice(0, 80)} returned ${response.status}`;
@@ -97,17 +94,9 @@ export function responseCheck(
       assert.ok(connectionStatuses.has(response.status), `${where}, which is not declared`);
       return;
     }
-    const paths = document['paths'] as Record<string, Record<string, { responses: object } | undefined>>;
-    // A success need not be declared.
-    const successes: object = Object.fromEntries(operation.results.map(({ key }) => [key, {}]));
-    const responses = {
-      ...successes,
-      ...paths[operation.path]?.[operation.method.toLowerCase()]?.responses,
-    };
-    const keys = [String(response.status), `${Math.floor(response.status / 100)}XX`, 'default'];
-    const declared = keys
-      .map((key) => (responses as Record<string, ResponseObject | undefined>)[key])
-      .find(Boolean);
+    const declared = keysOf(response.status)
+      .map((status) => operation.declaredResponses.find(({ key }) => key === status))
+      .find((found) => found !== undefined);
     if (declared === undefined) {
       const isRefusal = operation.security.length > 0 && [401, 403].includes(response.status);
       assert.ok(
@@ -116,33 +105,57 @@ export function responseCheck(
       );
       return;
     }
-    const responseObject = resolve<ResponseObject>(document, declared);
-    for (const [name, header] of Object.entries(responseObject.headers ?? {})) {
+    for (const header of declared.headers) {
+      const value = response.headers[header.name.toLowerCase()];
       // A response from outside the operation, as to malformed HTTP, has its own 400.
-      if (resolve<{ required?: boolean }>(document, header).required)
-        assert.ok(response.headers[name.toLowerCase()], `${where} without ${name}`);
+      if (header.required) assert.ok(value !== undefined, `${where} without ${header.name}`);
+      const fault = value === undefined ? undefined : faultOf(readHeader(value, header), header.schema);
+      assert.equal(fault, undefined, `${where} with ${header.name}: ${String(value)}: ${fault}`);
     }
+    const isEmpty = declared.contents.length === 0;
     // A contract that describes no body of an error leaves it to the server.
-    if (responseObject.content === undefined && response.status >= 400) return;
-    const isEmpty = [204, 205, 304].includes(response.status);
-    if (method === 'HEAD' || isEmpty || responseObject.content === undefined) {
+    if (isEmpty && response.status >= 400) return;
+    if (method === 'HEAD' || isEmpty) {
       assert.equal(response.text, '', `${where} with a body`);
       return;
     }
-    const mediaType = String(response.headers['content-type']);
-    const media = contentOf(responseObject.content, mediaType);
-    assert.ok(media, `${where} with the type ${mediaType}`);
-    if (media.schema === undefined || !/[/+]json$/.test(mediaType)) return;
-    let validate = validators.get(media.schema);
-    if (validate === undefined) {
-      validate = ajv.compile(closed(document, media.schema) as object);
-      validators.set(media.schema, validate);
-    }
-    assert.ok(
-      validate(JSON.parse(response.text)),
-      `${where} with ${response.text.slice(0, 200)}: ${ajv.errorsText(validate.errors)}`,
-    );
+    const mediaType = parseMediaType(String(response.headers['content-type']));
+    const content = mostSpecific(declared.contents, mediaType);
+    assert.ok(content, `${where} with the type ${mediaType.type}`);
+    if (!isJson(mediaType.type)) return;
+    const fault = faultOf(parseExactJson(response.text), content.schema);
+    assert.equal(fault, undefined, `${where} with ${response.text.slice(0, 200)}: ${fault}`);
   };
+}
+
+/** What a client reads in a header. */
+function readHeader(given: string | string[], { name, schema, isJson, isExploded }: ResponseHeader): unknown {
+  const { shape } = schema;
+  const text = String(given);
+  if (isJson) return parseExactJson(text);
+  const pairs = () => text.split(',').flatMap((pair) => (isExploded ? pair.split(/=(.*)/s, 2) : pair));
+  const items = text === '' ? [] : name.toLowerCase() === 'set-cookie' ? [given].flat() : text;
+  const isArray = shape.types?.includes('array');
+  const read = readerOf({ name, kind: 'plain', separator: ',', shape });
+  return read?.(isArray ? items : shape.types?.includes('object') ? pairs() : text) ?? given;
+}
+
+/** Returns the place of the first field that a schema does not name, though it names others. */
+function unknownField(value: unknown, shape: Shape, place = ''): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { properties, additional } = shape;
+  const isClosed = additional === undefined && Object.keys(properties).length > 0;
+  for (const [name, inner] of Object.entries(value)) {
+    const isItem = Array.isArray(value);
+    if (!isItem && isClosed && !Object.hasOwn(properties, name)) return `${place}/${name} is unknown`;
+    const found = unknownField(
+      inner,
+      isItem ? (shape.items ?? anything) : propertyOf(shape, name),
+      `${place}/${name}`,
+    );
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 function checkErrorHeaders(where: string, { status, headers }: HttpResponse): void {
@@ -179,14 +192,6 @@ function checkErrorBody(
   }
 }
 
-/** Resolves a reference in a document; returns any other value unchanged. */
-function resolve<T extends object>(document: object, value: T | { $ref?: string }): T {
-  const { $ref } = value as { $ref?: string };
-  if ($ref === undefined) return value as T;
-  const keys = $ref.slice(2).split('/');
-  return keys.reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], document) as T;
-}
-
 /** A text as a regular expression. */
 function escaped(text: string): string {
   return decoded(text).replaceAll(/[^\w/]/g, '\\$&');
@@ -198,60 +203,5 @@ function decoded(path: string): string {
     return decodeURI(path);
   } catch {
     return path;
-  }
-}
-
-/** The content of a media type: its own, or that of a range. */
-function contentOf(content: Record<string, MediaType>, mediaType: string): MediaType | undefined {
-  const bare = mediaType.replace(/;.*/, '');
-  const keys = [mediaType, bare, bare.replace(/\/.*/, '/*'), '*/*'];
-  return keys.map((key) => content[key]).find(Boolean);
-}
-
-const partKeywords = ['allOf', 'if', 'then', 'else'];
-const combiningKeywords = [...partKeywords, 'anyOf', 'oneOf'];
-
-/**
- * A copy of a schema without references, whose objects may only have the listed fields. A schema that contains itself
- * accepts anything inside its second level.
- */
-function closed(document: object, node: unknown, isPart = false, outer: readonly string[] = []): unknown {
-  if (Array.isArray(node)) return node.map((item) => closed(document, item, isPart, outer));
-  if (typeof node !== 'object' || node === null) return node;
-  const { $ref = '' } = node as { $ref?: string };
-  if (outer.filter((one) => one === $ref).length > 1) return {};
-  const inner = $ref === '' ? outer : [...outer, $ref];
-  const copy = Object.fromEntries(
-    Object.entries(resolve<object>(document, node)).map(([key, value]) => [
-      key,
-      closed(document, value, partKeywords.includes(key), inner),
-    ]),
-  );
-  delete copy['discriminator'];
-  // In OpenAPI 3.0, these are flags of the limits.
-  for (const [flag, limit] of [
-    ['exclusiveMinimum', 'minimum'],
-    ['exclusiveMaximum', 'maximum'],
-  ] as const) {
-    if (typeof copy[flag] !== 'boolean') continue;
-    [copy[flag], copy[limit]] = copy[flag] ? [copy[limit], undefined] : [undefined, copy[limit]];
-  }
-  // What the server does not apply either, and says so in a warning.
-  if (copy['type'] === undefined && typeof copy['nullable'] === 'boolean') delete copy['nullable'];
-  if (typeof copy['pattern'] === 'string' && !isPattern(copy['pattern'])) delete copy['pattern'];
-  // Its tests have what it refuses. (Ajv forgets what was evaluated before `if` in the same schema.)
-  const isOpen = ['unevaluatedProperties', ...combiningKeywords].some((keyword) => keyword in copy);
-  delete copy['unevaluatedProperties'];
-  delete copy['dependentSchemas'];
-  // A part does not know the properties of the others.
-  return 'properties' in copy && !isPart && !isOpen ? { ...copy, additionalProperties: false } : copy;
-}
-
-function isPattern(text: string): boolean {
-  try {
-    patternOf(text);
-    return true;
-  } catch {
-    return false;
   }
 }

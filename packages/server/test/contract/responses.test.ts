@@ -54,6 +54,65 @@ async function startTree(t: Test, schema: object, more: Edits = {}) {
 }
 const tree = '/paths/~1trees~1{tree-id}/get/responses/200/content';
 
+t.test(
+  'headers that are arrays and objects are written by their style, and checked as clients read them',
+  async (t) => {
+    const texts = { type: 'array', items: { type: 'string' } };
+    const size = {
+      type: 'object',
+      properties: { w: { type: 'integer' }, h: { type: 'integer', format: 'int64' } },
+    };
+    const declared = {
+      'Set-Cookie': { schema: texts },
+      'X-List': { required: true, schema: { type: 'array', items: { type: 'integer', format: 'int64' } } },
+      'X-Size': { schema: size },
+      'X-Exploded': { explode: true, schema: size },
+      'X-Json': { content: { 'application/json': { schema: size } } },
+      'X-Count': { schema: { type: 'integer', maximum: 9 } },
+    };
+    const contract = loadEdited(orchardDocument, {
+      '/paths/~1trees~1{tree-id}~1prune/post/responses/202': { description: 'Done.', headers: declared },
+    });
+    let headers: Record<string, unknown> = {};
+    const postTreesByTreeIdPrune = () => Promise.resolve({ headers });
+    const handlers = { ...orchard.handlers, postTreesByTreeIdPrune };
+    const { call } = await startService(t, engine, { ...orchard, contract, handlers });
+    const send = async (given: Record<string, unknown>) => {
+      headers = given;
+      const response = await call('POST', '/v1/orchard/trees/a/prune');
+      return Object.fromEntries(
+        Object.keys(declared).map((name) => [name, response.headers[name.toLowerCase()]]),
+      );
+    };
+    const cookies = ['a=b; Expires=Wed, 09 Jun 2027 10:18:14 GMT', 'c=d'];
+    const both = { w: 1, h: 9007199254740993n };
+    t.strictSame(
+      await send({
+        'Set-Cookie': cookies,
+        'X-List': [1n, 9007199254740993n],
+        'X-Size': { ...both, d: undefined },
+        'X-Exploded': both,
+        'X-Json': both,
+        'X-Count': 9,
+      }),
+      {
+        'Set-Cookie': cookies,
+        'X-List': '1,9007199254740993',
+        'X-Size': 'w,1,h,9007199254740993',
+        'X-Exploded': 'w=1,h=9007199254740993',
+        'X-Json': '{"w":1,"h":9007199254740993}',
+        'X-Count': '9',
+      },
+    );
+    t.match(await send({ 'Set-Cookie': cookies.slice(0, 1), 'X-List': [] }), { 'X-List': '' });
+    await t.rejects(send({}), /without X-List/);
+    await t.rejects(send({ 'X-List': [1], 'X-Count': 10 }), /X-Count: 10: it must be an integer/);
+    await t.rejects(send({ 'X-List': ['a'] }), /X-List: a: \/0 must be an integer/);
+    await t.rejects(send({ 'X-List': [1], 'X-Size': { x: 1 } }), /\/x is unknown/);
+    await t.rejects(send({ 'X-List': [1], 'X-Exploded': { w: 'a' } }), /\/w must be an integer/);
+  },
+);
+
 const int64 = 'an integer from -9223372036854775808 to 9223372036854775807';
 const integer = 'an integer from -9007199254740991 to 9007199254740991';
 

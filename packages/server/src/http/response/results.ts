@@ -1,11 +1,11 @@
 // Sends what a handler returns, as one of the responses that its operation declares.
 import type { FastifyReply } from 'fastify';
 import type { JsonArray } from '../../contract/handlers.js';
-import { JsonText } from '../../contract/json-text.js';
+import { exactJson, JsonText } from '../../contract/json-text.js';
 import type { Operation } from '../../contract/operations.js';
 import { TypedBody } from '../../contract/raw-body.js';
 import { isJson, isRange, mostSpecific, parseMediaType } from '../../contract/media-type.js';
-import { keysOf, type Content, type Result } from '../../contract/responses.js';
+import { keysOf, type Content, type ResponseHeader, type Result } from '../../contract/responses.js';
 import type { Shape } from '../../contract/shape.js';
 import { UndeclaredResponseError } from '../../errors.js';
 import { arrayFrame, sendJsonArray, type Frame } from './json-array.js';
@@ -16,7 +16,7 @@ import { createSerializer, type Serializer, type ValidatorOf } from './serialize
 interface HandlerResponse {
   readonly status?: number;
   readonly body?: unknown;
-  readonly headers?: Readonly<Record<string, string | number | bigint | boolean | undefined>>;
+  readonly headers?: Readonly<Record<string, unknown>>;
 }
 
 /** Limits on lists and streams. */
@@ -37,9 +37,9 @@ export function createSender(
   const senders = new Map(results.map((result) => [result.key, senderOf(result)]));
   const [only] = results;
   if (results.length === 1 && only?.status !== undefined) {
-    const { key, status, handlerHeaders } = only;
+    const { key, status, headers } = only;
     const send = senders.get(key)!;
-    return handlerHeaders.length > 0
+    return headers.some(({ isOfServer }) => !isOfServer)
       ? (reply, returned) => send(reply.code(status), returned as HandlerResponse)
       : (reply, body) => send(reply.code(status), { body });
   }
@@ -64,15 +64,16 @@ type SendAs = (reply: FastifyReply, mediaType: string, body: unknown) => ReturnT
 
 /** Returns the function that sends a body of any declared type: the one of a TypedBody, or the one that needs no name. */
 function resultSender(
-  { contents, content }: Result,
+  { contents, content, headers: declared }: Result,
   operationId: string,
   options: Bounds & { conditional: boolean },
 ): Send<HandlerResponse> {
   const senders = new Map(contents.map((one) => [one, contentSender(one, operationId, options)]));
+  const known = new Map(declared.map((header) => [header.name, header]));
   return (reply, { body, headers }) => {
     for (const name in headers) {
       const value = headers[name];
-      if (value !== undefined) reply.header(name, String(value));
+      if (value !== undefined) reply.header(name, writeHeader(value, known.get(name)));
     }
     if (contents.length === 0) return reply.send();
     if (body instanceof TypedBody) {
@@ -90,6 +91,21 @@ function resultSender(
       `${operationId} declares several media types, or a range: its handler must return a TypedBody`,
     );
   };
+}
+
+/** Writes a header in the style `simple`; of Set-Cookie, each item is a line of its own (RFC 9110 section 5.3). */
+function writeHeader(value: unknown, header: ResponseHeader | undefined): string | string[] {
+  const write = (one: unknown) => (typeof one === 'string' ? one : exactJson(one)!);
+  if (header?.isJson) return exactJson(value)!;
+  if (Array.isArray(value)) {
+    const items = value.map(write);
+    return header?.name.toLowerCase() === 'set-cookie' ? items : items.join(',');
+  }
+  if (typeof value !== 'object' || value === null) return write(value);
+  return Object.entries(value)
+    .filter(([, one]) => one !== undefined)
+    .map(([name, one]) => name + (header?.isExploded ? '=' : ',') + write(one))
+    .join(',');
 }
 
 /**
