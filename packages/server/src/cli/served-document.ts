@@ -3,6 +3,7 @@
 // reference in what is only data.
 import type { Contract } from '../contract/contract.js';
 import { stepsOf } from '../contract/contract-node.js';
+import { statusKey } from '../contract/responses.js';
 import { kindOf } from '../contract/structure.js';
 
 type Fields = Record<string, unknown>;
@@ -107,7 +108,7 @@ function copier({ document, unfilled }: Contract) {
       if (kind === 'parameter' && field === 'content') return [['schema', copy(schemaOf(inner), 'schema')]];
       if (field === 'default' && ownersOfUnfilled.has(value)) return [];
       if (kind === 'schema' && field === 'discriminator') return [[field, withReferences(inner)]];
-      return [[field, copy(inner, of)]];
+      return [[kind === 'response*' ? statusKey(field) : field, copy(inner, of)]];
     });
     return Object.fromEntries(entries) as unknown;
   };

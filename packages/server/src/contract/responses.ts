@@ -82,6 +82,11 @@ const listHeaders = ['cache-control', 'etag'];
 /** Statuses that any operation can return, besides that of requests that are not valid. */
 const everyOperation = [429, 500, 503];
 
+/** The key of a response; that of a range may also be in lower case. */
+export function statusKey(written: string): string {
+  return /^\dxx$/.test(written) ? written.toUpperCase() : written;
+}
+
 /** The keys that may declare a status, the most specific one first. */
 export function keysOf(status: number): string[] {
   return [String(status), `${Math.floor(status / 100)}XX`, 'default'];
@@ -166,7 +171,8 @@ export function readResponses(
   hasOwnErrors: boolean,
 ): Responses {
   const node = operation.at('responses');
-  const declared = operation.entries('responses').filter(([key, given]) => {
+  const entries = operation.entries('responses').map(([key, given]) => [statusKey(key), given] as const);
+  const declared = entries.filter(([key, given]) => {
     if (isInformational(key)) given.warn(`${key} is never sent`, 'Leave it out');
     return !key.startsWith('x-') && !isInformational(key);
   });
@@ -229,13 +235,8 @@ function readResponse(
   use: 'response' | 'error',
 ): ReadResponse {
   const node = place.target('responses');
-  if (!/^([2-5]\d\d|[2-5]XX|default)$/.test(key)) {
-    const upper = key.toUpperCase();
-    const fix = /^[2-5]XX$/.test(upper)
-      ? `Write ${upper}`
-      : 'Write a status from 200 to 599, a range such as 4XX, or default';
-    place.fault(`${key} is not a status`, fix);
-  }
+  if (!/^([2-5]\d\d|[2-5]XX|default)$/.test(key))
+    place.fault(`${key} is not a status`, 'Write a status from 200 to 599, a range such as 4XX, or default');
   node.allow('description summary headers content links', {
     [`${keywordsInSchema} schema`]:
       'Write content with a media type such as application/json, and schema in that',

@@ -233,8 +233,13 @@ export class Schemas {
 
   #addDefault(node: ContractNode, schema: Schema, use: Use): void {
     // What a request must not contain is not filled in.
-    if (!isOfRequests(use) || schema.refused || schema.shape.default === undefined) return;
+    if (!isOfRequests(use) || schema.refused) return;
     const place = node.has('default') ? node.at('default') : node;
+    if (place.value === null && schema.shape.types?.includes('null') === false) {
+      place.warn('null is not a value of the schema: it is not filled in', 'Leave it out, or allow null');
+      this.unfilled.push(place.path);
+    }
+    if (schema.shape.default === undefined) return;
     this.defaults.push(sampleOf(schema, place, schema.shape.default));
   }
 

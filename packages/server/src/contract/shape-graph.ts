@@ -130,7 +130,8 @@ export class ShapeGraph {
     const isDescribed = possible.every(({ types }) => types !== undefined);
     if (isDescribed) shape.types = [...new Set(possible.flatMap(({ types = [] }) => types))];
     shape.number = numberOf(possible, ['double', 'integer', 'int64']);
-    if (isSame && fill !== undefined) shape.default = fill;
+    const isVain = fill === null && shape.types?.includes('null') === false;
+    if (isSame && fill !== undefined && !isVain) shape.default = fill;
     if (possible.some(({ binary }) => binary)) shape.binary = true;
     this.#findInside(shape, possible, origin);
   }

@@ -210,6 +210,43 @@ t.test('a parameter may be JSON, or a text of another type', async (t) => {
   t.match(await find('note=abcd'), error(40006, 'note must have at most 3 characters'));
 });
 
+t.test(
+  'what authors of published contracts write is served: 4xx, a default of null, and alternatives that overlap',
+  async (t) => {
+    const size = { type: 'integer', default: null };
+    const schema = {
+      type: 'object',
+      properties: { size, kind: { anyOf: [{ const: 'a' }, { const: 'b' }], default: null } },
+      oneOf: [{ required: ['size'] }, { required: ['color'] }, { not: { required: ['kind'] } }],
+    };
+    const contract = loadEdited(orchardDocument, {
+      '/paths/~1harvests/post/requestBody/content/application~1json/schema': schema,
+      '/paths/~1harvests/post/responses': {
+        '2xx': { description: 'What was sent.', content: { 'application/json': {} } },
+        '4xx': { $ref: '#/components/responses/Failed' },
+        '5xx': { $ref: '#/components/responses/Failed' },
+      },
+    });
+    const recordHarvest = ({ body }: { body: unknown }) => Promise.resolve({ status: 202, body });
+    const handlers = { ...orchard.handlers, recordHarvest };
+    const { call } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
+    const send = (body: object) => call('POST', '/v1/orchard/harvests', { body });
+    t.match(await send({}), { status: 202, text: '{}' }, 'no default is filled in');
+    t.match(
+      await send({ size: 1, color: 'red', kind: 'a' }),
+      error(40002, 'it matches the alternatives 1 and 2, and must match only one'),
+    );
+    t.match(
+      await send({ size: null, kind: 'a' }),
+      error(40002, 'size must be an integer from -9007199254740991 to 9007199254740991, not null'),
+    );
+    t.strictSame(
+      contract.operations.find(({ operationId }) => operationId === 'recordHarvest')?.declares(404),
+      true,
+    );
+  },
+);
+
 t.test('a field of a form that may be a text or an object is read by what it is', async (t) => {
   const contract = loadEdited(orchardDocument, {
     '/components/schemas/Visit/properties/note': {

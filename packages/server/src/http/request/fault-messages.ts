@@ -104,6 +104,8 @@ function describeFault(
   if (unknown !== undefined) return `${inside(places.unknown(unknown))} is unknown`;
   if (keyword === 'anyOf' || (keyword === 'oneOf' && passingSchemas === null))
     return `${place === '' ? 'it' : place} must match one of the alternatives`;
+  if (keyword === 'oneOf')
+    return `${place === '' ? 'it' : place} matches the alternatives ${passingSchemas?.map((i) => i + 1).join(' and ')}, and must match only one`;
   let fault = allowedValues === undefined ? message : `must be one of ${allowedValues.map(shown).join(', ')}`;
   const counted = countedBy[keyword];
   if (counted !== undefined && limit !== undefined) {
