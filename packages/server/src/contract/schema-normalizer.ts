@@ -1,6 +1,7 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
 import { checkKeywords, checkValues, onlyDescribes, readKeywords } from './schema-keywords.js';
 import { nearest, type ContractNode } from './contract-node.js';
+import { covers } from './coverage.js';
 import type { Path } from './contract-text.js';
 import {
   anySchema,
@@ -179,6 +180,7 @@ export class Schemas {
     this.#checks.push(() => {
       this.#checkRequired(node, draft);
       checkEvaluation(node, draft);
+      if (use !== 'error') checkAlternatives(node, draft);
       checkValues(node, draft.shape.types);
       this.#addDefault(node, draft, use);
     });
@@ -319,6 +321,24 @@ function checkEvaluation(node: ContractNode, schema: Schema): void {
     const fix = 'Describe items only by items and prefixItems, and not in alternatives or conditions';
     node.at('unevaluatedItems').fault('unevaluatedItems is not supported with these schemas', fix);
   }
+}
+
+/** Finds alternatives whose values would all fit another one, too; if that is so for each, no value is valid. */
+function checkAlternatives(node: ContractNode, { oneOf = [] }: Schema): void {
+  const others = oneOf.map((one, i) => oneOf.findIndex((wide, j) => i !== j && covers(wide, one)));
+  const fix =
+    'Write anyOf, or let each have what the other one refuses, such as a property with another value';
+  if (oneOf.length > 0 && !others.includes(-1))
+    node.at('oneOf').fault('whatever fits an alternative also fits another one, and only one may fit', fix);
+  for (const [i, other] of others.entries())
+    if (other >= 0)
+      node
+        .at('oneOf')
+        .at(i)
+        .warn(
+          `no value can be of it: what fits it also fits alternative ${other + 1}, and only one may fit`,
+          fix,
+        );
 }
 
 function sampleOf(schema: Schema, place: ContractNode, value = place.value): Sample {

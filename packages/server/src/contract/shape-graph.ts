@@ -10,7 +10,7 @@ import {
   type Use,
 } from './schema.js';
 import { expand, ownShape, type OwnShape } from './own-shape.js';
-import { absent, anything, type NumberForm, type Shape, type TypeName } from './shape.js';
+import { absent, anything, typeNames, type NumberForm, type Shape, type TypeName } from './shape.js';
 
 /** Where a schema is written, and how its values are used. */
 export interface Origin {
@@ -28,6 +28,8 @@ type Draft = { -readonly [Field in keyof Shape]: Shape[Field] };
 interface Combined extends Omit<OwnShape, 'properties' | 'number'> {
   readonly number: Shape['number'];
   readonly parts: readonly OwnShape[];
+  /** A property that one part requires, and that another one, which is closed, does not have. */
+  readonly excluded: string | undefined;
   /** The schema whose default is filled in. */
   readonly filling: Schema | undefined;
 }
@@ -122,7 +124,13 @@ export class ShapeGraph {
     );
     const combined = terms.map((term) => this.#combine(term, origin));
     const possible = combined.filter(({ types }) => types?.length !== 0);
-    if (possible.length === 0) origin.report('no value can have all of these types', agree);
+    const excluded = combined.find((term) => term.excluded !== undefined)?.excluded;
+    if (possible.length === 0 && excluded !== undefined)
+      origin.report(
+        `no object has ${excluded} in all parts: one requires it, and another one has no additional properties`,
+        'Leave additionalProperties: false out of the parts, or write all properties in one schema',
+      );
+    else if (possible.length === 0) origin.report('no value can have all of these types', agree);
     const fills = possible.map((term) => term.filling?.default);
     const [fill] = fills;
     const isSame = fills.every((one) => JSON.stringify(one) === JSON.stringify(fill));
@@ -140,6 +148,8 @@ export class ShapeGraph {
   #combine(term: Term, origin: Origin): Combined {
     const parts = term.map((schema) => this.#ownOf(schema));
     const types = parts.map((one) => one.types).filter((one) => one !== undefined);
+    const excluded = excludedName(parts);
+    if (excluded !== undefined) types.push(typeNames.filter((type) => type !== 'object' && types.length > 0));
     const all = (each: readonly (Alternatives | false | undefined)[]) => {
       const described = each.filter((one) => one !== undefined);
       if (described.includes(false)) return false;
@@ -153,6 +163,7 @@ export class ShapeGraph {
       number,
       binary: parts.some(({ binary }) => binary),
       required: parts.flatMap(({ required }) => required),
+      excluded,
       filling: term.find((schema) => schema.default !== undefined),
       additional: all(parts.map(({ additional }) => additional)),
       items: all(parts.map(({ items }) => items)),
@@ -192,6 +203,14 @@ export class ShapeGraph {
     const items = either(arrays.map((one) => one.items));
     shape.items = items ? inside(items) : undefined;
   }
+}
+
+function excludedName(parts: readonly OwnShape[]): string | undefined {
+  const closed = parts.filter(({ additional }) => additional === false);
+  const isElsewhere = (name: string) => parts.some(({ properties }) => Object.hasOwn(properties, name));
+  return parts
+    .flatMap(({ required }) => required)
+    .find((name) => isElsewhere(name) && closed.some(({ properties }) => !Object.hasOwn(properties, name)));
 }
 
 /** Joins what alternatives say: what only some describe may be anything in the others, unless they forbid it. */

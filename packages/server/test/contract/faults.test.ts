@@ -34,6 +34,7 @@ const failed = '/components/responses/Failed';
 const error = { $ref: '#/components/schemas/Error' };
 const failure = { $ref: `#${failed}` };
 
+const closed = { type: 'object', additionalProperties: false };
 const many = { default: '1', enum: Array.from({ length: 40 }, (_, i) => `${i}`) };
 const q1 = { name: 'q', in: 'query', schema: text };
 const id = { name: 'id', in: 'path', required: true, schema: text };
@@ -476,7 +477,20 @@ const refused: Record<string, Case[]> = {
     ],
     [array({ contains: text, maxContains: 0 }), 'is less than minContains, 1', '/maxContains'],
   ],
+  'a `oneOf` each of whose alternatives another one includes': [
+    [
+      field({ oneOf: [text, { type: 'string', default: 'a' }] }),
+      'whatever fits an alternative also fits another one, and only one may fit',
+      '/oneOf',
+    ],
+  ],
   'parts of `allOf` that cannot be true together, or give one number two formats': [
+    [
+      field({
+        allOf: ['a', 'b'].map((name) => ({ ...closed, required: [name], properties: { [name]: text } })),
+      }),
+      'no object has a in all parts: one requires it, and another one has no additional properties',
+    ],
     [field({ allOf: [text, { type: 'object' }] }), 'no value can have all of these types'],
     [
       field({ allOf: [{ type: 'integer', format: 'int64' }, { type: 'integer' }] }),
@@ -605,7 +619,7 @@ const warned: Record<string, Case[]> = {
   ],
   'several types in a parameter, its items, or the field of a form': [
     [
-      parameter({ schema: { oneOf: [text, { type: 'number' }, { type: 'integer' }, { type: 'boolean' }] } }),
+      parameter({ schema: { anyOf: [text, { type: 'number' }, { type: 'integer' }, { type: 'boolean' }] } }),
       'a text is of the first of these types that it can be: boolean, number, string',
       '/schema',
     ],
@@ -632,13 +646,13 @@ const warned: Record<string, Case[]> = {
   'a `default` that not every alternative has': [
     [
       field({
-        oneOf: [
+        anyOf: [
           { type: 'object', properties: { a: { type: 'string', default: 'x' } } },
           { type: 'object', properties: { a: text } },
         ],
       }),
       'it is not filled in: not every alternative has it',
-      '/oneOf/0/properties/a/default',
+      '/anyOf/0/properties/a/default',
     ],
   ],
   'a `default` of null where null is not allowed': [
@@ -652,6 +666,27 @@ const warned: Record<string, Case[]> = {
       'null is not a value of the schema: it is not filled in',
       '/default',
     ],
+  ],
+  'an alternative of `oneOf` that another one includes': [
+    ...[
+      [{ type: 'object' }, { type: 'object', properties: { a: text } }],
+      [{ type: 'number' }, { type: 'integer', format: 'int64' }],
+      [text, { type: 'string', maxLength: 3, enum: ['a'] }],
+      [
+        { type: 'array', items: { enum: ['a', 'b'] } },
+        { type: 'array', items: { enum: ['b'] } },
+      ],
+      [
+        { type: 'object', required: ['a'], properties: { a: text } },
+        {
+          allOf: [{ type: 'object', required: ['a'], properties: { a: text, b: text } }, { required: ['b'] }],
+        },
+      ],
+    ].map((oneOf): Case => [
+      field({ oneOf }),
+      'no value can be of it: what fits it also fits alternative 1, and only one may fit',
+      '/oneOf/1',
+    ]),
   ],
   'HEAD next to GET': [
     [{ '/paths/~1beds/head': about }, 'the server responds to HEAD as to GET, without the body'],
