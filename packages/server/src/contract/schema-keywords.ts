@@ -25,15 +25,15 @@ const otherKeywords =
   'type format enum const allOf anyOf oneOf not if then else default nullable readOnly writeOnly $ref';
 /** Keywords that only describe. */
 const annotations =
-  'title description example examples externalDocs deprecated xml discriminator $comment $schema $defs ' +
+  'title description example examples externalDocs deprecated xml discriminator $comment $schema $defs $anchor ' +
   'definitions contentMediaType contentEncoding contentSchema';
 /** Keywords that OpenAPI 3.0 does not have. */
 const newer = (
   'prefixItems contains minContains maxContains unevaluatedItems patternProperties propertyNames dependentRequired ' +
-  'dependentSchemas unevaluatedProperties if then else'
+  'dependentSchemas unevaluatedProperties if then else $anchor'
 ).split(' ');
 /** Keywords of JSON Schema that the server does not support. */
-const unsupported = ['$id', '$anchor', '$dynamicRef', '$dynamicAnchor'];
+const unsupported = ['$id', '$dynamicRef', '$dynamicAnchor'];
 const known = [...Object.values(keywordsOf), otherKeywords, annotations, ...unsupported].join(' ');
 /** Keywords that authors also write next to a schema. */
 export const keywordsInSchema = [...Object.values(keywordsOf), 'type format enum default'].join(' ');

@@ -82,10 +82,13 @@ type Report = (path: readonly (string | number)[], message: string, fix: string)
 
 /**
  * Checks a whole document, also what no operation uses: each reference is a text, and none leads out of it; and names
- * have no control characters.
+ * have no control characters. Writes references to anchors (JSON Schema 2020-12 section 8.2.2) as JSON Pointers.
  */
 export function checkStructure(document: unknown, report: Report): void {
   const path: (string | number)[] = [];
+  /** The references to anchors, and the references by which these are known everywhere. */
+  const references: Record<string, string>[] = [];
+  const anchors = new Map<string, string>();
   /** The same object may be at several places. */
   const seen = new Map<object, Set<Kind>>();
   const checkName = (name: string) => {
@@ -113,6 +116,9 @@ export function checkStructure(document: unknown, report: Report): void {
     for (const [field, inner] of Object.entries(value)) {
       path.push(field);
       if (!Array.isArray(value)) checkName(field);
+      if (kind === 'schema' && field === '$anchor' && !Array.isArray(value))
+        anchors.set(`#${String(inner)}`, referenceTo(path.slice(0, -1)));
+      if (field === '$ref' && /^#[^/]/.test(String(inner))) references.push(value as Record<string, string>);
       const isReference = field === '$ref' && !/[*}]$/.test(kind);
       if (isReference && typeof inner !== 'string')
         report(
@@ -127,4 +133,11 @@ export function checkStructure(document: unknown, report: Report): void {
     }
   };
   check(document, 'document');
+  for (const one of references) one['$ref'] = anchors.get(one['$ref']!) ?? one['$ref']!;
+}
+
+/** A reference within the document (RFC 6901 section 6). */
+function referenceTo(path: readonly (string | number)[]): string {
+  const escaped = path.map((step) => String(step).replaceAll('~', '~0').replaceAll('/', '~1'));
+  return `#${escaped.map((step) => `/${encodeURIComponent(step)}`).join('')}`;
 }

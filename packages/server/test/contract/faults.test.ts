@@ -371,8 +371,9 @@ const refused: Record<string, Case[]> = {
     [field({ patternProperties: {} }), 'OpenAPI 3.0 has no patternProperties', '/patternProperties'],
     [field({ prefixItems: [] }), 'OpenAPI 3.0 has no prefixItems', '/prefixItems'],
     [field({ if: {} }), 'OpenAPI 3.0 has no if', '/if'],
+    [field({ $anchor: 'a' }), 'OpenAPI 3.0 has no $anchor', '/$anchor', 'Write openapi: 3.1.0'],
   ],
-  '`$id`, `$anchor` and `$dynamicRef`': [
+  '`$id` and `$dynamicRef`': [
     [field({ $dynamicRef: '#a' }), '$dynamicRef is not supported', '/$dynamicRef'],
     [field({ $id: 'a' }), '$id is not supported', '/$id'],
   ],

@@ -978,6 +978,20 @@ ${gardenBytes.toString()}`.replace('description: Public.\n      security: []', '
   t.equal(described.payload, '{"name":"A garden"}');
 });
 
+t.test('a reference may name an anchor', async (t) => {
+  const name = { type: 'string', maxLength: 3, $anchor: 'name' };
+  const contract = loadEdited(orchardDocument, {
+    '/components/schemas/Tree/properties/a%b~1c': name,
+    '/components/schemas/Tree/properties/owner': { $ref: '#name' },
+  });
+  const { call } = await startService(t, engines[0]!, { ...orchard, contract });
+  const plant = (owner: string) =>
+    call('PUT', '/v1/orchard/trees/a', { body: { kind: 'tree', height: 1, roots: 1, owner } });
+  t.equal((await plant('abc')).status, 200);
+  t.match(await plant('abcd'), error(40002, 'owner must have at most 3 characters'));
+  t.match(await renderTypes(contract), /'a%b\/c'|"a%b\/c"/);
+});
+
 t.test('a path item has its own fields and those that its reference leads to', async (t) => {
   const parameters = [{ name: 'n', in: 'query', required: true, schema: { type: 'integer' } }];
   const responses = { 200: { description: 'Done.' }, default: { $ref: '#/components/responses/Failed' } };
