@@ -26,7 +26,7 @@ export function checkContract(file: string, hasOwnErrors: boolean): Checked {
   try {
     const contract = loadChecked(readFileSync(file), hasOwnErrors);
     const { document, defaults, examples } = contract;
-    const compiler = new Compiler(document);
+    const compiler = new Compiler(document, true);
     const faults = [
       ...findWrongDefaults(compiler, defaults),
       ...(hasOwnErrors ? [] : findUnfitErrors(compiler, contract)),

@@ -1,12 +1,13 @@
 // Parses a contract's text, and collects what is wrong with it: all faults at once, each with its place in the file.
 import {
+  Composer,
   isAlias,
   isCollection,
   isMap,
   isPair,
   isScalar,
   LineCounter,
-  parseDocument,
+  Parser,
   type Alias,
   type Document,
   type ErrorCode,
@@ -87,7 +88,6 @@ const mistakes: readonly [ErrorCode, RegExp, message: string, fix: string][] = [
     'Write the whole text in double quotes',
   ],
   ['BAD_SCALAR_START', /^/, 'a text cannot begin with this character', 'Write the text in quotes'],
-  ['MULTIPLE_DOCS', /^/, 'another document begins here', 'Write one document in each file'],
 ];
 
 /** The text of a contract, and what has been found in it so far. */
@@ -109,13 +109,17 @@ export class ContractText {
   /** @param text - YAML 1.2, of which JSON is a subset. */
   constructor(text: string) {
     const report = this.#add.bind(this);
-    checkDepth(text, this.#lines, report);
+    const tokens = [...new Parser(this.#lines.addNewLine).parse(text)];
+    checkDepth(tokens, report);
     if (this.#faults.size > 0) return;
-    this.#document = parseDocument(text, { prettyErrors: false, merge: true, uniqueKeys: false });
+    const composer = new Composer({ prettyErrors: false, merge: true, uniqueKeys: false });
+    const [document, another] = composer.compose(tokens, true, text.length);
+    this.#document = document!;
     // After the first error of syntax, others only follow from it.
     const [error] = this.#document.errors;
-    if (error === undefined) this.#targets = checkNodes(this.#document, text, report);
-    else report(error.pos[0], ...describe(text, error));
+    if (error !== undefined) report(error.pos[0], ...describe(text, error));
+    else if (another === undefined) this.#targets = checkNodes(this.#document, text, report);
+    else report(another.range[0], 'another document begins here', 'Write one document in each file');
     if (this.#faults.size === 0) this.value = this.#document.toJS({ maxAliasCount: -1 });
   }
 

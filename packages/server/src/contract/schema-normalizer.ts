@@ -58,6 +58,7 @@ export class Schemas {
   /** The defaults of requests, those of a schema or of a part of it. */
   readonly defaults: Sample[] = [];
   readonly examples: Sample[] = [];
+  readonly #withExamples = new Set<object>();
   /** The places of defaults that are not filled in, at least not everywhere. */
   readonly unfilled: Path[] = [];
 
@@ -247,6 +248,10 @@ export class Schemas {
 
   /** Remembers the examples that are next to a schema, or in it. */
   addExamples(owner: ContractNode, schema: Schema): void {
+    // Those of a schema need to fit it for one use only.
+    if (typeof owner.value !== 'object' || owner.value === null || this.#withExamples.has(owner.value))
+      return;
+    this.#withExamples.add(owner.value);
     const all = owner.quiet.at('examples');
     const named = all.isObject ? owner.quiet.entries('examples') : [];
     const found = [

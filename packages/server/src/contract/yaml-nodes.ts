@@ -6,11 +6,9 @@ import {
   isMap,
   isPair,
   isScalar,
-  Parser,
   type Alias,
   type CST,
   type Document,
-  type LineCounter,
   type Node,
   type Scalar,
 } from 'yaml';
@@ -29,9 +27,9 @@ const maxRepeated = 10_000_000;
 /** Is called with the offset of what is wrong in the text, and with what to do about it. */
 type Report = (offset: number, message: string, fix: string) => void;
 
-/** Reports a text that is nested too deeply to be parsed, and finds its lines. */
-export function checkDepth(text: string, lines: LineCounter, report: Report): void {
-  for (const token of new Parser(lines.addNewLine).parse(text)) {
+/** Reports a text that is nested too deeply to be composed. */
+export function checkDepth(tokens: readonly CST.Token[], report: Report): void {
+  for (const token of tokens) {
     const stack: [CST.Token, depth: number][] = [[token, 0]];
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       const [one, depth] = next;

@@ -41,6 +41,8 @@ export interface RewriteOptions {
   readonly isExample?: boolean;
   /** Whether a schema of the contract has properties that are only in requests, or only in responses. */
   readonly hasRefused: boolean;
+  /** Whether a schema refers to what others have evaluated. */
+  readonly hasUnevaluated: boolean;
 }
 
 /** A schema to write, with the schemas that apply to the same value: a property that one refuses, no other one requires. */
@@ -110,7 +112,7 @@ export class Rewriter {
   }
 
   #track(root: Schema): void {
-    for (const schema of allSchemas(root)) {
+    for (const schema of this.#options.hasUnevaluated ? allSchemas(root) : []) {
       if ((schema.unevaluatedItems ?? schema.unevaluatedProperties) === undefined) continue;
       for (const one of allSchemas(schema, combiningKeywords)) this.#tracked.add(one);
     }

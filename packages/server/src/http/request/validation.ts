@@ -4,8 +4,8 @@ import { Ajv, str, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { exactJson } from '../../contract/json-text.js';
 import type { Finding } from '../../contract/finding.js';
-import type { Sample, Schema } from '../../contract/schema.js';
-import { allSchemas, isRecursive } from '../../contract/schema-walk.js';
+import { partsOf, resolve, type Sample, type Schema } from '../../contract/schema.js';
+import { isRecursive } from '../../contract/schema-walk.js';
 import { LinearPattern, patternOf } from '../../contract/pattern.js';
 import { UploadedFile } from '../../contract/raw-body.js';
 import { Rewriter, type BytesRule, type RewriteOptions } from './ajv-schema.js';
@@ -23,7 +23,7 @@ const newerKeywords = /"(?:prefixItems|(?:min|max)Contains|dependent\w+|unevalua
 const inheritedNames = Object.getOwnPropertyNames(Object.prototype);
 
 /** What schemas are compiled for. */
-type Purpose = Omit<RewriteOptions, 'hasRefused'>;
+type Purpose = Omit<RewriteOptions, 'hasRefused' | 'hasUnevaluated'>;
 
 /** Compiles the schemas of a contract. */
 export class Compiler {
@@ -31,18 +31,28 @@ export class Compiler {
   readonly #ajv = new Map<boolean, Ajv | Ajv2020>();
   readonly #rewriters = new Map<string, Rewriter>();
   readonly #waiting: (() => void)[] = [];
+  /** By what Ajv gets, which many small schemas have in common. */
+  readonly #compiled = new Map<string, ValidateFunction>();
+  readonly #isOnce: boolean;
 
-  /** @param document - The contract. */
-  constructor(document: object) {
+  /**
+   * @param document - The contract.
+   * @param isOnce - Whether each schema checks few values, so that compiling it must be fast.
+   */
+  constructor(document: object, isOnce = false) {
     this.#text = JSON.stringify(document);
+    this.#isOnce = isOnce;
   }
 
   /** Compiles a schema; one with alternatives reports only the first fault, since there could be very many. */
   compile(schema: Schema, purpose: Purpose): ValidateFunction {
     const allErrors = !isChoosing(schema);
-    const ajv = this.#ajv.get(allErrors) ?? createAjv(this.#text, allErrors);
+    const ajv = this.#ajv.get(allErrors) ?? createAjv(this.#text, allErrors, this.#isOnce);
     this.#ajv.set(allErrors, ajv);
-    const validate = ajv.compile(this.#rewriterOf(purpose, ajv).rewrite(schema));
+    const written = this.#rewriterOf(purpose, ajv).rewrite(schema);
+    const key = `${allErrors} ${JSON.stringify(written)}`;
+    const validate = this.#compiled.get(key) ?? ajv.compile(written);
+    this.#compiled.set(key, validate);
     for (let next = this.#waiting.pop(); next !== undefined; next = this.#waiting.pop()) next();
     return validate;
   }
@@ -56,6 +66,7 @@ export class Compiler {
     const options = {
       ...purpose,
       hasRefused: /"(?:readOnly|writeOnly)"/.test(this.#text),
+      hasUnevaluated: this.#text.includes('"unevaluated'),
     };
     const rewriter = new Rewriter(options, `s${this.#rewriters.size}-`, (name, schema) => {
       ajv.addSchema(schema, name);
@@ -66,9 +77,19 @@ export class Compiler {
   }
 }
 
+const choosing = new WeakMap<Schema, boolean>();
+
 /** Whether a schema has alternatives somewhere, or contains itself. */
-function isChoosing(schema: Schema): boolean {
-  return isRecursive(schema) || [...allSchemas(schema)].some(({ anyOf, oneOf }) => anyOf ?? oneOf);
+function isChoosing(root: Schema): boolean {
+  const walked = new Set([resolve(root)]);
+  let found = isRecursive(root);
+  for (const schema of found ? [] : walked) {
+    found ||= choosing.get(schema) ?? (schema.anyOf ?? schema.oneOf) !== undefined;
+    if (found) break;
+    if (!choosing.has(schema)) for (const part of partsOf(schema)) walked.add(resolve(part));
+  }
+  for (const schema of found ? [root] : walked) choosing.set(schema, found);
+  return found;
 }
 
 /** Compiles `refer`: like `$ref`, but what it refers to is compiled later, so that references may be nested deeply. */
@@ -97,7 +118,7 @@ function matcherOf(source: string): Pick<LinearPattern, 'test' | 'toString'> {
 }
 
 /** Creates an Ajv instance that coerces and removes nothing, and refuses unknown keywords. */
-function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
+function createAjv(text: string, allErrors: boolean, isOnce: boolean): Ajv | Ajv2020 {
   const ajv = new (newerKeywords.test(text) ? Ajv2020 : Ajv)({
     allErrors,
     // Messages say what came instead of the right type.
@@ -114,7 +135,7 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
     strictTuples: false,
     allowMatchingProperties: true,
     // Takes a time that grows with the square of the number of alternatives.
-    code: { optimize: allErrors, regExp: Object.assign(matcherOf, { code: 'matcherOf' }) },
+    code: { optimize: allErrors && !isOnce, regExp: Object.assign(matcherOf, { code: 'matcherOf' }) },
     // Slower, and needed only for properties with names that objects inherit, such as "constructor".
     ownProperties: inheritedNames.some((name) => text.includes(`"${name}"`)),
   });
@@ -211,12 +232,10 @@ export function findWrongDefaults(compiler: Compiler, defaults: readonly Sample[
 export function findWrongExamples(compiler: Compiler, examples: readonly Sample[]): Finding[] {
   // The parser has rounded some integers.
   const exactly = examples.filter(({ value }) => !hasRounded(value));
-  const found = findUnfit(compiler, exactly, { isExample: true }, (fault) => [
+  return findUnfit(compiler, exactly, { isExample: true }, (fault) => [
     'the example does not match its schema',
     `Correct one of them: ${fault}`,
   ]);
-  // A schema may be that of requests and responses.
-  return [...new Map(found.map((finding) => [finding.pointer, finding])).values()];
 }
 
 function findUnfit(
