@@ -223,7 +223,7 @@ export function checkProperties(node: ContractNode, { properties, additional }: 
 }
 
 const nestedFix =
-  'Write each name that clients send on its own, such as filter[total][min]; or type: string with the JSON of the object, which clients must then send';
+  'Write a parameter or field for each name that clients send instead, such as filter[total][min]: requests stay, but types of generated clients change';
 
 /** The types that a text stands for; without any, it is a string. */
 function textTypes({ types = ['string'] }: Shape): readonly TypeName[] {
@@ -244,7 +244,9 @@ export function checkReadable(node: ContractNode, shape: Shape, name = ''): void
   if (types.length > 1 && types.some(isContainer))
     node.fault(
       `${name}a text could be ${types.join(' or ')}`,
-      'Write one of these types: requests of the others are then refused, but an array may be a single item',
+      isArray && types.length === 2
+        ? 'Write the array only: a single item is then an array of one, so requests stay'
+        : 'Write type: string, and read the text in the handler: requests stay, but types of generated clients change',
     );
   else if (isArray && read.some(isContainer))
     node.fault(
@@ -297,7 +299,7 @@ export function readRoute(node: ContractNode, path: string): Route {
     const fix = !path.startsWith('/')
       ? `Write /${path}`
       : path.includes('?')
-        ? 'End it before the ?, and write a parameter with in: query for each name after it'
+        ? 'End it before the ?, and write a parameter with in: query for each name after it, if need be in the operation of the path that is there already: URLs stay'
         : "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'()*+=,;";
     node.fault('a path of this form is not supported', fix);
   }

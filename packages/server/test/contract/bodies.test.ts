@@ -185,6 +185,28 @@ t.test(
   },
 );
 
+t.test(
+  'what is written instead of nested objects and of texts or arrays takes the same requests',
+  async (t) => {
+    const texts = { type: 'array', items: { type: 'string' } };
+    const integer = { type: 'integer' };
+    const contract = loadEdited(orchardDocument, {
+      '/paths/~1visits/get/parameters': [
+        { in: 'query', name: 'filter[total][min]', schema: integer },
+        { in: 'query', name: 'filter[name]', schema: { type: 'string' } },
+        { in: 'query', name: 'ids', schema: texts },
+      ],
+      '/components/schemas/Visit/properties/items[0][price]': integer,
+    });
+    const { call } = await startService(t, engines[0]!, { ...orchard, contract });
+    const found = await call('GET', '/v1/orchard/visits?filter[total][min]=5&filter[name]=a&ids=b');
+    t.strictSame(found.json, { 'filter[total][min]': 5, 'filter[name]': 'a', ids: ['b'] });
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    const visit = await call('POST', '/v1/orchard/visits', { headers, body: 'name=a&items[0][price]=5' });
+    t.strictSame(visit.json, { name: 'a', 'items[0][price]': 5, guests: 1 });
+  },
+);
+
 t.test('a parameter may be JSON, or a text of another type', async (t) => {
   const filter = {
     type: 'object',

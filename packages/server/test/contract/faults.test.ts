@@ -142,14 +142,15 @@ const refused: Record<string, Case[]> = {
     [replaceBed({ operationId: 'a\nb' }), 'a name has control characters', '/operationId'],
     [replaceBed({ operationId: 'a'.repeat(2001) }), 'the name has more than 2000 characters', '/operationId'],
   ],
-  'a path that does not begin with `/`, or has parameters without a separator, or special characters': [
-    ...['~1beds~1{bed}{id}', '~1beds~1a b', '~1beds~1%2F', '~1beds~1%FF', '~1~1beds'].map((path): Case => [
-      { [`/paths/${path}`]: { get: about } },
-      'a path of this form is not supported',
-      '',
-      "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'()*+=,;",
-    ]),
-  ],
+  'a path that does not begin with `/`, or has parameters without a separator, a query, or special characters':
+    [
+      ...['~1beds~1{bed}{id}', '~1beds~1a b', '~1beds~1%2F', '~1beds~1%FF', '~1~1beds'].map((path): Case => [
+        { [`/paths/${path}`]: { get: about } },
+        'a path of this form is not supported',
+        '',
+        "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'()*+=,;",
+      ]),
+    ],
   'a server URL whose path has special characters, or more than 1,000 values': [
     ...['/v1|beta', '/{version}'].map((url): Case => [
       { '/servers': [{ url, variables: { version: { default: 'a|b' } } }] },
@@ -218,7 +219,7 @@ const refused: Record<string, Case[]> = {
       parameter({ schema: { type: 'object', properties: { a: { type: 'object' } } }, style: 'deepObject' }),
       'the property a: an object is not supported here',
       '/schema',
-      'Write each name that clients send on its own, such as filter[total][min]; or type: string with the JSON of the object, which clients must then send',
+      'Write a parameter or field for each name that clients send instead, such as filter[total][min]: requests stay, but types of generated clients change',
     ],
     ...[{ schema: { type: 'object', properties: { 'q[a]': text } } }, { schema: text, name: 'q[a]' }].map(
       (other): Case => [
@@ -249,7 +250,7 @@ const refused: Record<string, Case[]> = {
         parameter({ schema: { oneOf: [text, { type: 'array', items: text }] } }),
         'a text could be string or array',
         '/schema',
-        'Write one of these types: requests of the others are then refused, but an array may be a single item',
+        'Write the array only: a single item is then an array of one, so requests stay',
       ],
       ...['array', 'object'].map((type): Case => [
         parameter({ schema: { type: 'array', items: { type, items: {} } } }),
@@ -1158,7 +1159,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     '  /tasks:\n',
     '  /tasks?done={done}:\n',
-    '5:3 a path of this form is not supported. End it before the ?, and write a parameter with in: query for each name after it.',
+    '5:3 a path of this form is not supported. End it before the ?, and write a parameter with in: query for each name after it, if need be in the operation of the path that is there already: URLs stay.',
   ],
   [
     '          schema:\n            type: string\n      resp',
