@@ -16,6 +16,7 @@ import { renderTypes } from '../../dist/cli/types.js';
 import { loadContract, type Contract } from '../../dist/contract/contract.js';
 import { ContractError, formatFinding } from '../../dist/contract/contract-text.js';
 import type { Finding } from '../../dist/contract/finding.js';
+import { loadChecked } from '../../dist/http/checked-contract.js';
 import { edited } from '../support/edited.js';
 import { temporaryFolder } from '../support/engines.js';
 import { gardenDocument, orchardDocument } from '../support/garden/garden.js';
@@ -473,4 +474,34 @@ t.test('a command ends within its limits, and says which one the contract exceed
   await t.rejects(check({ megabytes: 8 }), {
     message: `${file} is too complex: it takes more than 8 MB of memory; ${remedy}`,
   });
+});
+
+t.test('whatever a slip makes of a value, a contract is accepted, or its faults are listed', (t) => {
+  const placesIn = (value: unknown, place: string): string[] =>
+    typeof value !== 'object' || value === null
+      ? [place]
+      : [
+          place,
+          ...Object.entries(value).flatMap(([name, inner]) => placesIn(inner, place + pointerOf([name]))),
+        ];
+  const slips = [null, {}, [], true, 5, '', [null], { $ref: null }, { $ref: '#' }, { enum: [], default: 1 }];
+  for (const document of [gardenDocument, orchardDocument]) {
+    const places = placesIn(document, '').slice(1);
+    fc.assert(
+      fc.property(fc.constantFrom(...places), fc.constantFrom(...slips), (place, value) => {
+        try {
+          loadChecked(Buffer.from(JSON.stringify(edited(document, { [place]: value }))), false);
+        } catch (error) {
+          const { faults } = error as ContractError;
+          t.ok(
+            error instanceof ContractError,
+            `${place} ${JSON.stringify(value)}: ${(error as Error).stack}`,
+          );
+          t.notMatch(faults.map(formatFinding).join('\n'), /\[object Object\]|undefined/);
+        }
+      }),
+      { numRuns: 100 },
+    );
+  }
+  t.end();
 });
