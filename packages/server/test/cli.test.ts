@@ -113,7 +113,7 @@ t.test('the types of a contract without operations fit the types of the server',
   const folder = await temporaryFolder(t);
   const contract = join(folder, 'openapi.yaml');
   await writeFile(contract, 'openapi: 3.1.0\ninfo: { title: None, version: 1.0.0 }\n');
-  const file = join(folder, 'types.gen.ts');
+  const file = join(folder, 'src', 'types.gen.ts');
   t.match(await run(command, ['types', contract, file], {}), { code: 0 });
   t.match(await readFile(file, 'utf8'), 'export type operationSecurity = Record<string, never>;');
 });

@@ -500,7 +500,7 @@ t.test('whatever a slip makes of a value, a contract is accepted, or its faults 
           t.notMatch(faults.map(formatFinding).join('\n'), /\[object Object\]|undefined/);
         }
       }),
-      { numRuns: 100 },
+      { numRuns: 50 },
     );
   }
   t.end();
