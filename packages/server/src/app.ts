@@ -156,7 +156,7 @@ function createApp(
     { limits, tls, handleError, write, report: rejections.report },
     {
       logger,
-      logController: new RequestLog(monotonic, () => storage.check()),
+      logController: new RequestLog(monotonic, () => storage.check(), metrics?.countDamage),
       trustProxy: trustedProxies.length > 0 && [...trustedProxies],
       exposeHeadRoutes: false,
       // http/request/ and http/response/ validate; loading Fastify's validator and serializer would delay the start.

@@ -18,6 +18,8 @@ export interface Metrics {
   observeVerifier(verify: Verifier): Verifier;
   /** Counts what was rejected before it was a request. */
   readonly countRejection: (reason: RejectionReason) => void;
+  /** Counts a request that failed because what is stored is damaged. */
+  readonly countDamage: () => void;
   /** Observes the writes, transactions and connections of the storage. */
   readonly writes: {
     space(measure: () => { free: number; reserve: number } | undefined): void;
@@ -49,11 +51,19 @@ export function createMetrics({ metricPrefix: prefix }: Pick<Service, 'metricPre
     aggregator: 'first',
     registers,
   }).set({ version, node: process.version }, 1);
+  const damaged = new Counter({
+    name: `${prefix}damaged_requests_total`,
+    help: 'Requests that failed because what is stored is damaged.',
+    registers,
+  });
   return {
     registry,
     observeRequests: createRequestObserver(prefix, registers),
     observeVerifier: createVerifierObserver(prefix, registers),
     countRejection: createRejectionCounter(prefix, registers),
+    countDamage: () => {
+      damaged.inc();
+    },
     writes: createWriteObserver(prefix, registers),
   };
 }

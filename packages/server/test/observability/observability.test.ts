@@ -214,7 +214,7 @@ t.test(
     t.match(logged, [
       'the server is starting or shutting down',
       'ready',
-      /^SQLite: /,
+      /^SQLite, /,
       'no response within 20 ms',
       'ready',
     ]);

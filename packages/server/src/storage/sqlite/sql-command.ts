@@ -15,7 +15,7 @@ import { checkFiles, identifyFiles } from './files.js';
 export function runSql(url: string, statement: string): { rows: Record<string, unknown>[]; changes: bigint } {
   if (isPostgres(url)) throw new StorageError('unavailable', 'this is for SQLite; for PostgreSQL, use psql');
   const file = existingFileOf(url);
-  return withStorageErrors(() => {
+  return withStorageErrors(file, () => {
     const database = openDatabase(file, false);
     try {
       const files = identifyFiles(file);

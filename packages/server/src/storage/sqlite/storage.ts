@@ -1,13 +1,7 @@
 // The SQLite engine. Each thread that serves reads by itself; one thread of the process group-commits all writes.
 import type { MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import {
-  type CollectionDefinition,
-  type Storage,
-  StorageError,
-  type StoreDefinition,
-  toStorageError,
-} from '../interface.js';
+import { type CollectionDefinition, type Storage, type StoreDefinition } from '../interface.js';
 import { openCollections } from '../collections.js';
 import { defaultWriteLimits, GroupCommit, type WriteLimits, type Space } from '../group-commit.js';
 import {
@@ -20,7 +14,7 @@ import {
 import type { TransactionCommitter } from '../transactions.js';
 import type { Committer } from '../writes.js';
 import { closeWithCheckpoint, openDatabase, openFolder } from './database.js';
-import { explain, withStorageErrors } from './failures.js';
+import { toSqliteError, withStorageErrors } from './failures.js';
 import { checkFiles, identifyFiles, type StoreFile } from './files.js';
 import { spaceMeter } from './free-space.js';
 import { lockStore, type StoreLock } from './lock.js';
@@ -128,8 +122,7 @@ async function withDatabase<T>(
   } catch (error) {
     if (database?.isOpen === true) closeAfterFailure(database);
     lock?.release();
-    if (error instanceof StorageError) throw error;
-    throw new StorageError('unavailable', `SQLite, ${file}: ${explain(error)}`, { cause: error });
+    throw toSqliteError(file, error);
   }
 }
 
@@ -176,7 +169,7 @@ export function openSqliteReader(
     return createStorage(store, database, [], connectToWriter(port, limits?.observer), limits);
   } catch (error) {
     port.close();
-    throw toStorageError(`SQLite, ${files[0]?.path}`, error);
+    throw toSqliteError(files[0]?.path ?? '', error);
   }
 }
 
@@ -212,6 +205,7 @@ function createStorage(
   const allLimits = { ...defaultWriteLimits, ...limits };
   const groupCommit = new GroupCommit(committer, allLimits);
   const pages = new SqlitePageReader(database);
+  const file = database.location() ?? '';
   const readerOf = (one: CollectionDefinition) => pages.of(one);
   const documents = openCollections(collections, groupCommit, readerOf, committer, allLimits);
   return {
@@ -221,7 +215,7 @@ function createStorage(
     broken: committer.broken,
     // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
     async check() {
-      withStorageErrors(() => {
+      withStorageErrors(file, () => {
         checkFiles(files);
         database.prepare('SELECT 1 FROM tokens LIMIT 1').get();
       });
