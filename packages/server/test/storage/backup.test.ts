@@ -145,6 +145,15 @@ t.test('names of files are names of files, in the URL of a store and in the name
   }
 });
 
+t.test('a newer release backs up a store that it has not migrated yet', async (t) => {
+  const folder = await temporaryFolder(t);
+  const url = `file:${join(folder, 'plants.db')}`;
+  await migrateStorage(service, url);
+  const beds = { name: 'beds', id: 'int64', column: 'bed' } as const;
+  const newer = { ...service, collections: [...service.collections, beds] };
+  t.match(backUp(newer, url, join(folder, 'copy.db')), { documents: { plants: 0 } });
+});
+
 t.test('a relative name of a backup may have "file:" before it', async (t) => {
   const { file } = await fillStore(t, 5, (i) => `plant ${i}`);
   const cwd = dirname(file);

@@ -2,9 +2,27 @@
 // that, or for the schema.
 import { StorageError } from '../interface.js';
 import { existingFileOf, isPostgres } from '../open.js';
-import { closeWithCheckpoint, openDatabase } from './database.js';
+import { checkForCommand, closeWithCheckpoint, openDatabase } from './database.js';
 import { withStorageErrors } from './failures.js';
 import { checkFiles, identifyFiles } from './files.js';
+
+/** The pragmas that only tell of the schema and the content, whatever their value is. */
+const readingPragmas =
+  /^(?:table_info|table_xinfo|table_list|index_list|index_info|index_xinfo|foreign_key_list|(?:integrity|quick|foreign_key)_check)$/i;
+
+/**
+ * Checks a statement.
+ * @param first - The first statement of the text, as SQLite has read it.
+ * @throws StorageError when there is another one, or it sets what the server relies on, such as the format of the file.
+ */
+function checkStatement(text: string, first: string): void {
+  const withoutComments = (sql: string) => sql.replaceAll(/--.*|\/\*[^]*?\*\//g, '').trim();
+  if (/[^\s;]/.test(withoutComments(text.slice(first.length))))
+    throw new StorageError('unavailable', 'there are several statements: run one at a time');
+  const [, pragma] = /^pragma\s+(?:\w+\s*\.\s*)?(\w+)\s*[=(]/i.exec(withoutComments(first)) ?? [];
+  if (pragma !== undefined && !readingPragmas.test(pragma))
+    throw new StorageError('unavailable', `PRAGMA ${pragma} cannot be set: the server relies on its value`);
+}
 
 /**
  * Runs one statement.
@@ -16,11 +34,13 @@ export function runSql(url: string, statement: string): { rows: Record<string, u
   if (isPostgres(url)) throw new StorageError('unavailable', 'this is for SQLite; for PostgreSQL, use psql');
   const file = existingFileOf(url);
   return withStorageErrors(file, () => {
+    const serverFiles = checkForCommand(file);
     const database = openDatabase(file, false);
     try {
-      const files = identifyFiles(file);
+      const files = serverFiles ?? identifyFiles(file);
       const ask = (sql: string) => {
         const prepared = database.prepare(sql);
+        checkStatement(sql, prepared.sourceSQL);
         prepared.setReadBigInts(true);
         return prepared.all() as Record<string, unknown>[];
       };

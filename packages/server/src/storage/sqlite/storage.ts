@@ -13,14 +13,14 @@ import {
 } from '../migrations.js';
 import type { TransactionCommitter } from '../transactions.js';
 import type { Committer } from '../writes.js';
-import { closeWithCheckpoint, openDatabase, openFolder } from './database.js';
+import { beginRun, checkForCommand, closeWithCheckpoint, openDatabase, openFolder } from './database.js';
 import { toSqliteError, withStorageErrors } from './failures.js';
 import { checkFiles, identifyFiles, type StoreFile } from './files.js';
 import { spaceMeter } from './free-space.js';
 import { lockStore, type StoreLock } from './lock.js';
 import { SqlitePageReader } from './page-reader.js';
 import { openSqliteTokens } from './tokens.js';
-import { applicationId, checkPath } from './store-check.js';
+import { applicationId, checkPair, checkPath } from './store-check.js';
 import { connectToWriter, startWriter } from './committer.js';
 
 /** The options of the SQLite engine. */
@@ -53,6 +53,14 @@ interface Purpose {
   readonly mayCreate: boolean;
 }
 
+/** What is known beside an open database. */
+interface Held {
+  /** The lock, for a server. */
+  readonly lock: StoreLock | undefined;
+  /** The files of the server that runs, for a command. */
+  readonly serverFiles: readonly StoreFile[] | undefined;
+}
+
 const selectApplied = 'SELECT version, name, oldest_application AS "oldestApplication" FROM migrations';
 
 /**
@@ -66,9 +74,10 @@ export function openSqlite({
   isCommand = false,
 }: SqliteOptions): Promise<OpenSqlite> {
   const options = { isServer: !isCommand, mayCreate: !isCommand };
-  return withDatabase(file, options, async (database, lock) => {
+  return withDatabase(file, options, async (database, { lock, serverFiles }) => {
     await migrate(loadSchema(store, 'sqlite'), database);
-    const files = identifyFiles(file, lock !== undefined);
+    const files = serverFiles ?? identifyFiles(file, lock !== undefined);
+    if (lock !== undefined) beginRun(database, file, lock, files);
     const { collections } = store;
     const reserve = limits?.reserve;
     const writer = await startWriter({ file, files, collections, reserve }, limits?.observer);
@@ -110,15 +119,17 @@ export function migrateSqlite(schema: StoreSchema, file: string): Promise<Migrat
 async function withDatabase<T>(
   file: string,
   { isServer = false, mayCreate }: Purpose,
-  work: (database: DatabaseSyncInstance, lock: StoreLock | undefined) => Promise<T>,
+  work: (database: DatabaseSyncInstance, held: Held) => Promise<T>,
 ): Promise<T> {
   let database: DatabaseSyncInstance | undefined;
   let lock: StoreLock | undefined;
   try {
     const path = mayCreate ? openFolder(file) : checkPath(file);
     lock = isServer ? await lockStore(path) : undefined;
+    if (lock !== undefined) checkPair(path, lock.lastRun);
+    const serverFiles = lock === undefined ? checkForCommand(file) : undefined;
     database = openDatabase(file, mayCreate);
-    return await work(database, lock);
+    return await work(database, { lock, serverFiles });
   } catch (error) {
     if (database?.isOpen === true) closeAfterFailure(database);
     lock?.release();
@@ -228,7 +239,7 @@ function createStorage(
       database.close();
       // The last connection to close runs a checkpoint, and this must be the writer's.
       await committer.close();
-      lock?.release();
+      lock?.release(true);
     },
   };
 }
