@@ -115,7 +115,7 @@ function addSqlCommand(program: Command, commands: StoreCommands): void {
     .description('run one SQL statement on a SQLite store while the server runs; for PostgreSQL, use psql')
     .argument('<statement>', 'its rows are printed to standard output, with tabs between the columns')
     .action((statement: string, options: StoreOptions) => {
-      const { rows, changes } = runSql(commands.urlOf(options), statement);
+      const { rows, changes } = runSql(commands.service, commands.urlOf(options), statement);
       const shown = rows.map((row) =>
         Object.fromEntries(Object.entries(row).map(([name, value]) => [name, readable(value)])),
       );

@@ -217,7 +217,7 @@ t.test('the server reports what prevents its startup, and exits', async (t) => {
   t.equal(await server.end('SIGTERM'), 0);
 
   const database = new DatabaseSync(file);
-  database.exec("INSERT INTO migrations VALUES (9000, 'of_the_future', '99.0.0', 0)");
+  database.exec("INSERT INTO migrations VALUES (9000, 'of_the_future', '99.0.0', 0, 'plant-store')");
   database.close();
   const old = await run('main.js', [], env);
   t.match(old, {

@@ -330,7 +330,9 @@ t.test('missing migrations are applied once, in order', async (t) => {
   const pending = (versions: number[], application: string) =>
     pendingMigrations(
       schema,
-      migrations.filter(({ version }) => versions.includes(version)),
+      migrations
+        .filter(({ version }) => versions.includes(version))
+        .map((step) => ({ ...step, service: schema.name })),
       application,
     ).map(({ version }) => version);
   t.strictSame(pending([], '1.0.0'), [1, 2, 10]);
@@ -340,8 +342,8 @@ t.test('missing migrations are applied once, in order', async (t) => {
   t.strictSame(pending([1, 2, 10], '2.0.0'), []);
   t.throws(() => pending([1, 2, 10], '1.9.0'), StorageError, 'the schema has given up this application');
   t.throws(
-    () => pendingMigrations(schema, [{ version: 1, name: 'another', oldestApplication: '1.0.0' }]),
-    /the database is not one of plant-store: another service has migrated it/,
+    () => pendingMigrations(schema, [{ version: 1, oldestApplication: '1.0.0', service: 'library' }]),
+    /the database is one of library, not of plant-store: use another one$/,
   );
   await writeFile(join(folder, '0011_silent.sql'), 'SELECT 11;');
   t.throws(load, /0011_silent.sql does not name the oldest application/);

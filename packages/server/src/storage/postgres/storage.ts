@@ -31,9 +31,8 @@ import { createPostgresCommitter } from './committer.js';
 
 /** The key of the advisory lock that serializes migrations; all releases use the same one. */
 const migrationLock = '123623169254515';
-/** Every release records this number in the stores that it begins; earlier ones lack the column. */
-const format = 1;
-const selectApplied = 'SELECT version, name, oldest_application, format FROM migrations';
+/** No release has begun a store that lacks the column `service`. */
+const selectApplied = 'SELECT version, oldest_application, service FROM migrations';
 /** How long a migration waits for a table lock. Other statements queue behind it, so this must be short. */
 const migrationLockTime = '5s';
 
@@ -158,7 +157,7 @@ async function migrate(schema: StoreSchema, client: Client): Promise<Migrated> {
       name text NOT NULL,
       oldest_application text NOT NULL,
       applied_at bigint NOT NULL,
-      format int NOT NULL DEFAULT ${format}
+      service text NOT NULL
     )`,
     execute: async (sql) => {
       for (const statement of takesOne ? statementsOf(sql) : [sql]) await client.query(statement);
@@ -172,7 +171,7 @@ async function migrate(schema: StoreSchema, client: Client): Promise<Migrated> {
 
 function toApplied(rows: readonly (readonly unknown[])[]): AppliedMigration[] {
   return (rows as readonly (readonly [number, string, string])[]).map(
-    ([version, name, oldestApplication]) => ({ version, name, oldestApplication }),
+    ([version, oldestApplication, service]) => ({ version, oldestApplication, service }),
   );
 }
 

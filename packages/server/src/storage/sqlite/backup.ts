@@ -4,7 +4,7 @@ import { closeSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node
 import { dirname, resolve } from 'node:path';
 import { messageOf, StorageError, type StoreDefinition } from '../interface.js';
 import { existingFileOf, isPostgres } from '../open.js';
-import { checkForCommand, syncFolder, syncPath, syncRecovered } from './database.js';
+import { checkForCommand, checkOwner, syncFolder, syncPath, syncRecovered } from './database.js';
 import { checkFiles } from './files.js';
 import { openWhole } from './store-check.js';
 
@@ -17,7 +17,7 @@ import { openWhole } from './store-check.js';
  * @throws StorageError when the store is not a file, the target exists, or the copy fails.
  */
 export function backUp(
-  { collections }: StoreDefinition,
+  { name: service, collections }: StoreDefinition,
   url: string,
   path: string,
 ): { documents: Record<string, number>; bytes: number } {
@@ -41,7 +41,7 @@ export function backUp(
   try {
     let documents: Record<string, number>;
     try {
-      copy(file, partial);
+      copy(file, partial, service);
       documents = check(partial, collections);
       syncPath(partial);
       // Unlike a rename, a link does not replace a file that another process has created in the meantime.
@@ -60,11 +60,12 @@ export function backUp(
  * Copies one snapshot. SQLite's backup API would restart whenever another process writes, and so never finish while
  * the server is busy.
  */
-function copy(file: string, empty: string): void {
+function copy(file: string, empty: string, service: string): void {
   const serverFiles = checkForCommand(file);
   const database = openWhole(file, true);
   try {
     syncRecovered(database, file);
+    checkOwner(database, service);
     database.prepare('VACUUM INTO ?').run(empty);
     if (serverFiles !== undefined) checkFiles(serverFiles);
   } finally {

@@ -4,6 +4,7 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { randomInt } from 'node:crypto';
 import { dirname } from 'node:path';
 import { isOlder } from '../../version.js';
+import { checkService } from '../migrations.js';
 import { checkFiles, logOf, pathsOf, realPathOf, type StoreFile } from './files.js';
 import { lastRunOf, type StoreLock } from './lock.js';
 import { indexOf } from './write-ahead-log.js';
@@ -35,6 +36,14 @@ export function checkForCommand(file: string): readonly StoreFile[] | undefined 
   if (files === undefined) checkPair(path, run);
   else checkFiles(files);
   return files;
+}
+
+/** @throws StorageError when another service has migrated a store; of one without a schema, nothing is known. */
+export function checkOwner(database: DatabaseSyncInstance, service: string): void {
+  const table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'";
+  if (database.prepare(table).get() === undefined) return;
+  const rows = database.prepare('SELECT service FROM migrations').all() as { service: string }[];
+  for (const row of rows) checkService(service, row.service);
 }
 
 /**

@@ -1,14 +1,14 @@
 // Runs an operator's statement on a SQLite store beside its server. Other programs may have a SQLite that is too old for
 // that, or for the schema.
-import { StorageError } from '../interface.js';
+import { StorageError, type StoreDefinition } from '../interface.js';
 import { existingFileOf, isPostgres } from '../open.js';
-import { checkForCommand, closeWithCheckpoint, openDatabase } from './database.js';
+import { checkForCommand, checkOwner, closeWithCheckpoint, openDatabase } from './database.js';
 import { withStorageErrors } from './failures.js';
 import { checkFiles, identifyFiles } from './files.js';
 
 /** The pragmas that only tell of the schema and the content, whatever their value is. */
 const readingPragmas =
-  /^(?:table_info|table_xinfo|table_list|index_list|index_info|index_xinfo|foreign_key_list|(?:integrity|quick|foreign_key)_check)$/i;
+  /^(?:(?:table|index)_x?info|(?:table|index|foreign_key)_list|(?:integrity|quick|foreign_key)_check)$/i;
 
 /**
  * Checks a statement.
@@ -26,17 +26,23 @@ function checkStatement(text: string, first: string): void {
 
 /**
  * Runs one statement.
+ * @param service - The one whose store it is.
  * @param url - The URL of the store, which must exist.
  * @returns The rows that it returns, with integers as bigint, and the number of rows that it changed.
  * @throws StorageError when the store is not a file or cannot be opened, or the statement fails.
  */
-export function runSql(url: string, statement: string): { rows: Record<string, unknown>[]; changes: bigint } {
+export function runSql(
+  service: Pick<StoreDefinition, 'name'>,
+  url: string,
+  statement: string,
+): { rows: Record<string, unknown>[]; changes: bigint } {
   if (isPostgres(url)) throw new StorageError('unavailable', 'this is for SQLite; for PostgreSQL, use psql');
   const file = existingFileOf(url);
   return withStorageErrors(file, () => {
     const serverFiles = checkForCommand(file);
     const database = openDatabase(file, false);
     try {
+      checkOwner(database, service.name);
       const files = serverFiles ?? identifyFiles(file);
       const ask = (sql: string) => {
         const prepared = database.prepare(sql);

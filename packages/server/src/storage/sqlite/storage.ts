@@ -61,7 +61,7 @@ interface Held {
   readonly serverFiles: readonly StoreFile[] | undefined;
 }
 
-const selectApplied = 'SELECT version, name, oldest_application AS "oldestApplication" FROM migrations';
+const selectApplied = 'SELECT version, oldest_application AS "oldestApplication", service FROM migrations';
 
 /**
  * Opens the SQLite engine, and brings its schema up to date.
@@ -154,7 +154,8 @@ async function migrate(schema: StoreSchema, database: DatabaseSyncInstance): Pro
       version INTEGER NOT NULL PRIMARY KEY,
       name TEXT NOT NULL,
       oldest_application TEXT NOT NULL,
-      applied_at INTEGER NOT NULL
+      applied_at INTEGER NOT NULL,
+      service TEXT NOT NULL
     ) STRICT`,
     execute: (sql) => {
       database.exec(sql);
