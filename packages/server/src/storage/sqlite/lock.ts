@@ -56,6 +56,8 @@ export async function lockStore(database: string): Promise<StoreLock> {
   create(path);
   try {
     lock = new DatabaseSync(existing(path), { timeout: 0 });
+    // What is recorded must not be undone by a journal that a power failure brings back.
+    lock.exec('PRAGMA synchronous = EXTRA');
     for (let attempt = 0; attempt < attempts; attempt++) {
       if (attempt > 0) await pause(interval);
       if (take(lock)) return heldLock(lock);
