@@ -120,7 +120,7 @@ export interface components {
          *     | 40300 | The access token lacks the scope that the operation needs. |
          *     | 40400 | You have no plant with this id. |
          *     | 40401 | There is nothing at this path. |
-         *     | 40500 | The path does not support this method; `Allow` lists those that it supports. |
+         *     | 40500 | The path does not support this method. |
          *     | 40800 | The request took too long to arrive. |
          *     | 41700 | The Expect header asks for something other than `100-continue`. |
          *     | 42900 | Too many requests; `Retry-After` says when to try again. |
