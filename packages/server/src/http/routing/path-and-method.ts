@@ -56,15 +56,21 @@ export function refuseUnknownRoutes(app: FastifyInstance): void {
       return;
     }
     const [url = '/'] = request.url.split('?', 1);
-    const allowed = app.supportedMethods.filter((method) => {
-      // findRoute returns null without a route, although its type does not say so.
-      const route = app.findRoute({ method, url }) as Pick<FastifyRequest, 'params'> | null;
-      return method !== 'OPTIONS' && route !== null && !hasEmptyParameter(route.params);
-    });
+    const allow = methodsOf(app, url).join(', ');
+    const hasSlash = url.endsWith('/') && methodsOf(app, url.slice(0, -1)).length > 0;
     done(
-      allowed.length === 0
-        ? new ApiError('pathNotFound')
-        : new ApiError('methodNotAllowed', { headers: { allow: allowed.join(', ') } }),
+      allow !== ''
+        ? new ApiError('methodNotAllowed', { headers: { allow }, detail: `it supports ${allow}` })
+        : new ApiError('pathNotFound', hasSlash ? { detail: 'the path must not end with a slash' } : {}),
     );
+  });
+}
+
+/** The methods of a path. */
+function methodsOf(app: FastifyInstance, url: string): string[] {
+  return app.supportedMethods.filter((method) => {
+    // findRoute returns null without a route, although its type does not say so.
+    const route = app.findRoute({ method, url }) as Pick<FastifyRequest, 'params'> | null;
+    return method !== 'OPTIONS' && route !== null && !hasEmptyParameter(route.params);
   });
 }
