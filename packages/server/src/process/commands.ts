@@ -32,7 +32,16 @@ export async function runServiceCommand(
   const program = createProgram(service);
   const commands = new StoreCommands(service, environment);
   addServeCommand(program, service, environment);
-  addMigrateCommand(program, commands);
+  addMigrateCommand(program, commands, {
+    name: 'init',
+    description: 'create the store, or bring the schema of an existing one up to date',
+    mayCreate: true,
+  });
+  addMigrateCommand(program, commands, {
+    name: 'migrate',
+    description: 'bring the schema of the store up to date; with NODE_ENV=production, it must exist',
+    mayCreate: environment['NODE_ENV'] !== 'production',
+  });
   addTokenCommands(program, commands);
   addBackupCommand(program, commands);
   addSqlCommand(program, commands);
@@ -69,7 +78,7 @@ Examples:
     .map((scope) => ` --scope ${scope}`)
     .join('')} --expires 90d
   $ ${command} token list --state valid --json
-  $ DATABASE_URL=postgres://user@db.example/database ${command} migrate`,
+  $ DATABASE_URL=postgres://user@db.example/database ${command} init`,
     );
 }
 
@@ -81,12 +90,20 @@ function addServeCommand(program: Command, service: Service, environment: NodeJS
   });
 }
 
-function addMigrateCommand(program: Command, commands: StoreCommands): void {
+function addMigrateCommand(
+  program: Command,
+  commands: StoreCommands,
+  { name, description, mayCreate }: { name: string; description: string; mayCreate: boolean },
+): void {
   commands
-    .add(program, 'migrate')
-    .description('create the store or bring its schema up to date; safe to run concurrently')
+    .add(program, name)
+    .description(`${description}; safe to run concurrently`)
     .action(async (options: StoreOptions) => {
-      const { applied: steps, grants } = await migrateStorage(commands.service, commands.urlOf(options));
+      const { applied: steps, grants } = await migrateStorage(
+        commands.service,
+        commands.urlOf(options),
+        mayCreate,
+      );
       const applied = steps.map(({ version, name }) => ({ version, name }));
       if (options.json) printJson({ applied, grants });
       for (const { version, name } of applied) console.error(`Applied migration ${version}: ${name}.`);

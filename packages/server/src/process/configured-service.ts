@@ -5,7 +5,6 @@ import { createSecureContext } from 'node:tls';
 import type { FastifyBaseLogger, FastifyInstance, FastifyServerOptions } from 'fastify';
 import { ConfigError, misspelledVariables, type Config } from '../config.js';
 import type { Service } from '../definition.js';
-import type { Storage } from '../storage/interface.js';
 import type { Tls } from '../http/connection/server.js';
 import { closeWithin } from '../http/connection/shutdown.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
@@ -31,17 +30,19 @@ interface ThreadOptions extends StorageRole {
 /** A service and its open storage. */
 export interface BuiltService {
   readonly app: FastifyInstance;
-  readonly storage: Storage;
+  readonly storage: OpenStorage;
 }
 
 /**
  * Opens the configured storage.
+ * @param dev - Whether the server runs in development mode.
  * @throws StorageError when it cannot be opened.
  */
 export async function openConfiguredStorage(
   service: Service,
   config: Config,
   metrics: Metrics | undefined,
+  dev: boolean,
   role: StorageRole = {},
 ): Promise<OpenStorage> {
   const queued = await loadTraces(service);
@@ -49,12 +50,14 @@ export async function openConfiguredStorage(
     ...config.limits,
     observer: { ...metrics?.writes, ...(queued !== undefined && { queued }) },
   };
+  // In production, only "init" creates a store: a wrong path would else be a new one.
+  const mayCreate = dev || config.NODE_ENV !== 'production';
   const postgres = {
     poolSize: config.limits.poolSize,
     timeout: config.limits.databaseTimeout,
     prepared: config.DATABASE_PREPARED,
   };
-  return openStorage(service, config.DATABASE_URL, writes, postgres, role);
+  return openStorage(service, config.DATABASE_URL, writes, postgres, { ...role, mayCreate });
 }
 
 /**
@@ -118,7 +121,7 @@ export async function buildService(
 ): Promise<BuiltService> {
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
-    openConfiguredStorage(service, config, metrics, { ...options, serves: true }),
+    openConfiguredStorage(service, config, metrics, options.readable === true, { ...options, serves: true }),
     import('../app.js'),
   ]);
   try {

@@ -6,6 +6,8 @@ import type { FastifyInstance } from 'fastify';
 import { ConfigError, type Config } from '../config.js';
 import type { Service } from '../definition.js';
 import type { AdminOptions } from '../observability/admin-listener.js';
+import { describeStore, type OpenStorage } from '../storage/open.js';
+import { version } from '../version.js';
 
 /** What can listen on an address: an app of Fastify, or what looks whether the address is free. */
 interface Listener<T> {
@@ -85,7 +87,22 @@ export async function openAdminListener(
   return admin;
 }
 
-/** Logs that the service is ready, with the URL of its contract. */
-export function reportReady({ name }: Service, log: AdminOptions['log'], origin: string): void {
-  log.info({ contract: `${origin}/openapi.yaml` }, `${name} is ready`);
+/** What a server runs with. */
+interface Ready {
+  readonly origin: string;
+  readonly config: Config;
+  readonly storage: OpenStorage;
+  /** The number of threads that serve. */
+  readonly threads: number;
+}
+
+/** Logs that the service is ready, and what it runs with. */
+export function reportReady(
+  { name }: Service,
+  log: AdminOptions['log'],
+  { origin, config, storage, threads }: Ready,
+): void {
+  const store = describeStore(config.DATABASE_URL);
+  const facts = { version, store, created: storage.isNew === true, threads, origin };
+  log.info({ ...facts, contract: `${origin}/openapi.yaml` }, `${name} is ready`);
 }

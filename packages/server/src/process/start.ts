@@ -77,7 +77,7 @@ async function serveAlone(service: Service, config: Config, dev: boolean): Promi
     await admin;
     await listen(app, ['HOST', config.HOST], ['PORT', config.PORT]);
     interrupted.throwIfAborted();
-    reportReady(service, app.log, app.listeningOrigin);
+    reportReady(service, app.log, { origin: app.listeningOrigin, config, storage, threads: 1 });
     endOnSignal({ service, log: app.log, storage, admin, stop: () => shutDown(app, config.limits) });
   } catch (error) {
     await closeBoth(built, config.limits.shutdownTime);

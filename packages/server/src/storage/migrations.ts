@@ -33,9 +33,12 @@ export interface StoreSchema extends Pick<StoreDefinition, 'name' | 'collections
   readonly migrations: readonly Migration[];
 }
 
-/** The command that migrates a store, for messages. */
-export function migrateCommand({ name, command }: Pick<StoreDefinition, 'name' | 'command'>): string {
-  return `"${command === undefined ? name : nodeCommand(command)} migrate"`;
+/** A command of a service, for messages. @param action - What it does with the store. */
+export function storeCommand(
+  { name, command }: Pick<StoreDefinition, 'name' | 'command'>,
+  action: 'init' | 'migrate',
+): string {
+  return `"${command === undefined ? name : nodeCommand(command)} ${action}"`;
 }
 
 /**

@@ -13,7 +13,7 @@ import {
   applyMigrations,
   loadSchema,
   madeBeforeReleases,
-  migrateCommand,
+  storeCommand,
   pendingMigrations,
   type AppliedMigration,
   type Migrated,
@@ -72,8 +72,9 @@ export async function openPostgres({
       if (error instanceof StorageError && isMissingTable(error.cause)) return [];
       return explain(error);
     });
+    if (rows.length === 0) throw missingStore(schema);
     if (pendingMigrations(schema, toApplied(rows)).length === 0) return;
-    const message = `the schema of the database is missing or out of date: run ${migrateCommand(schema)}`;
+    const message = `the schema of the database is out of date: run ${storeCommand(schema, 'migrate')}`;
     throw new StorageError('unavailable', message);
   };
   try {
@@ -120,16 +121,21 @@ export async function openPostgres({
 /**
  * Brings the schema up to date in one transaction. Safe to run concurrently: one call migrates, and the others wait.
  * @param url - The URL of the database. The role must own the tables.
- * @throws StorageError when PostgreSQL reports an error, or the schema requires a newer application.
+ * @param mayCreate - Whether a schema that is missing is created.
+ * @throws StorageError when PostgreSQL reports an error, the schema requires a newer application, or it is missing.
  */
-export async function migratePostgres(schema: StoreSchema, url: string): Promise<Migrated> {
+export async function migratePostgres(
+  schema: StoreSchema,
+  url: string,
+  mayCreate: boolean,
+): Promise<Migrated> {
   try {
     const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
     // The running statement rejects when the connection is lost.
     client.on('error', () => undefined);
     await client.connect();
     try {
-      return await migrate(schema, client);
+      return await migrate(schema, client, mayCreate);
     } finally {
       await client.end();
     }
@@ -138,7 +144,15 @@ export async function migratePostgres(schema: StoreSchema, url: string): Promise
   }
 }
 
-async function migrate(schema: StoreSchema, client: Client): Promise<Migrated> {
+function missingStore(schema: StoreSchema): StorageError {
+  const create = storeCommand(schema, 'init');
+  return new StorageError(
+    'unavailable',
+    `the database has no store: name another one, or create it with ${create}`,
+  );
+}
+
+async function migrate(schema: StoreSchema, client: Client, mayCreate: boolean): Promise<Migrated> {
   const query = async (text: string) => (await client.query<unknown[]>({ text, rowMode: 'array' })).rows;
   const [row = []] = await query(
     "SELECT current_setting('server_encoding'), current_database(), current_schema()",
@@ -148,6 +162,8 @@ async function migrate(schema: StoreSchema, client: Client): Promise<Migrated> {
   // A failure needs no ROLLBACK, because the caller closes the connection.
   await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
+  const [[table] = []] = await query("SELECT to_regclass('migrations')");
+  if (!mayCreate && table === null) throw missingStore(schema);
   await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
   // Citus sends the whole query to its nodes, which take one statement.
   const takesOne = await hasCitus(query);

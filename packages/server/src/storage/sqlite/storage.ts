@@ -45,6 +45,8 @@ export interface SqliteShare {
 interface OpenSqlite extends Storage {
   /** Returns what one other thread needs to open the store. */
   readonly share: () => SqliteShare;
+  /** Whether this call has created the store. */
+  readonly isNew: boolean;
 }
 
 /** What a file is opened for. */
@@ -75,7 +77,7 @@ export function openSqlite({
 }: SqliteOptions): Promise<OpenSqlite> {
   const options = { isServer: !isCommand, mayCreate: !isCommand };
   return withDatabase(file, options, async (database, { lock, serverFiles }) => {
-    await migrate(loadSchema(store, 'sqlite'), database);
+    const applied = await migrate(loadSchema(store, 'sqlite'), database);
     const files = serverFiles ?? identifyFiles(file, lock !== undefined);
     if (lock !== undefined) beginRun(database, file, lock, files);
     const { collections } = store;
@@ -84,7 +86,7 @@ export function openSqlite({
     limits?.observer?.space?.(observedSpace(database, spaceMeter(database, file, reserve)));
     const share = () => ({ files, port: writer.connect() });
     const storage = createStorage(store, database, files, writer.committer, limits, lock);
-    return { ...storage, share };
+    return { ...storage, share, isNew: applied.some(({ version }) => version === 1) };
   });
 }
 
