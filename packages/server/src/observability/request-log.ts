@@ -2,6 +2,7 @@
 import { LogController, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { ServerResponse } from 'node:http';
 import { addressOf } from '../client-address.js';
+import { InvalidCredential } from '../http/security/verifier.js';
 import { FailureLog } from './failure-log.js';
 
 /** The format of W3C Trace Context, section 3.2. */
@@ -70,6 +71,7 @@ function logRequest(reply: FastifyReply, address: string): void {
       path: withoutSecrets(originalUrl),
       status,
       error: failure?.code,
+      reason: failure?.cause instanceof InvalidCredential ? failure.cause.reason : undefined,
       aborted: completed ? undefined : true,
       ms: Number(reply.elapsedTime.toFixed(3)),
       address: address === '' ? undefined : address,

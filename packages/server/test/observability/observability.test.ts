@@ -13,6 +13,7 @@ import t, { type Test } from 'tap';
 import { StorageError } from '../../dist/storage/interface.js';
 import { GatheredMetrics, type Measured, type Source } from '../../dist/observability/gathered-metrics.js';
 import { createMetrics, type Metrics } from '../../dist/observability/metrics.js';
+import { invalidReasons } from '../../dist/http/security/verifier.js';
 import { RejectionLog } from '../../dist/observability/rejection-log.js';
 import { buildAdminListener } from '../../dist/observability/admin-listener.js';
 import { createWriteTracer } from '../../dist/observability/traces.js';
@@ -138,6 +139,11 @@ t.test('docs/monitor.md lists exactly our metrics, and what uses them names no o
   t.strictSame(
     documented.map(([, name, type]) => `${name} ${type}`).sort(),
     known.map(({ name, type }) => `${name} ${String(type)}`).sort(),
+  );
+  const [, reasons = ''] = /^### Reasons of refused credentials\n([^]*?)^```/m.exec(page) ?? [];
+  t.strictSame(
+    [...reasons.matchAll(/^- `([a-z-]+)`/gm)].map(([, reason]) => reason),
+    invalidReasons,
   );
   for (const file of ['docs/runbook.md', 'deploy/grafana-dashboard.json', 'deploy/prometheus-rules.yaml']) {
     const named = [...(await read(file)).matchAll(/\b(?:plant_store|nodejs|process)_\w+/g)].map(
