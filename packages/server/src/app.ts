@@ -172,6 +172,7 @@ function createApp(
       routerOptions: { maxParamLength: limits.headerLimit },
     },
   );
+  if (tls !== undefined) metrics?.showCertificate(tls.cert);
   app.decorateRequest('caller', null);
   app.decorateRequest('bodyReservation', undefined);
   app.addHook('onClose', (_app, done) => {
