@@ -1,5 +1,5 @@
 // Where requests come from: the address of the client, and the network by which addresses are counted.
-import { isIPv6 } from 'node:net';
+import { BlockList, isIP, isIPv6 } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 
 const addresses = new WeakMap<FastifyRequest, string>();
@@ -16,6 +16,29 @@ export function addressOf(request: FastifyRequest): string {
     addresses.set(request, address);
   }
   return address;
+}
+
+/**
+ * Returns the function that tells whether an address is that of a proxy; it may have a port, as some proxies write it.
+ * @param proxies - Addresses, and networks such as `10.0.0.0/8`.
+ */
+export function trustIn(proxies: readonly string[]): (address: string | undefined) => boolean {
+  // One for each family: BlockList counts every IPv4 address as one of ::ffff:0:0/96, so also as one of ::/1.
+  const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
+  const familyOf = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4');
+  for (const proxy of proxies) {
+    const [given = '', prefix] = proxy.split('/');
+    const address = plainAddress(given);
+    const family = familyOf(address);
+    // Of an IPv4 network in the notation of IPv6, too.
+    const bits = Number(prefix) - (isIPv6(given) && family === 'ipv4' ? 96 : 0);
+    if (prefix === undefined) lists[family].addAddress(address, family);
+    else if (bits > 0) lists[family].addSubnet(address, bits, family);
+  }
+  return (text) => {
+    const address = plainAddress(text);
+    return isIP(address) !== 0 && lists[familyOf(address)].check(address, familyOf(address));
+  };
 }
 
 /** Removes the port and the brackets that a proxy may add, and the prefix of an IPv4 address on an IPv6 socket. */

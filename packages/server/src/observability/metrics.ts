@@ -1,4 +1,5 @@
 // The Prometheus metrics. docs/monitor.md lists those of the service; a test compares the two.
+import { X509Certificate } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Caller } from '../contract/handlers.js';
@@ -16,6 +17,8 @@ export interface Metrics {
   observeRequests(app: FastifyInstance): void;
   /** Wraps a verifier so that its outcomes are counted. */
   observeVerifier(verify: Verifier): Verifier;
+  /** Shows when a certificate expires. @param chain - In PEM, the server's own certificate first. */
+  readonly showCertificate: (chain: Buffer) => void;
   /** Counts what was rejected before it was a request. */
   readonly countRejection: (reason: RejectionReason) => void;
   /** Counts a request that failed because what is stored is damaged. */
@@ -56,10 +59,22 @@ export function createMetrics({ metricPrefix: prefix }: Pick<Service, 'metricPre
     help: 'Requests that failed because what is stored is damaged.',
     registers,
   });
+  const expiry = new Gauge({
+    name: `${prefix}tls_certificate_expiry_timestamp_seconds`,
+    help: 'When the certificate of the server expires, in seconds since 1970; absent without TLS.',
+    // All threads have the same certificate.
+    aggregator: 'first',
+    registers,
+  });
+  // It would begin with 0, which is an expiry.
+  expiry.remove();
   return {
     registry,
     observeRequests: createRequestObserver(prefix, registers),
     observeVerifier: createVerifierObserver(prefix, registers),
+    showCertificate: (chain) => {
+      expiry.set(Date.parse(new X509Certificate(chain).validTo) / 1000);
+    },
     countRejection: createRejectionCounter(prefix, registers),
     countDamage: () => {
       damaged.inc();

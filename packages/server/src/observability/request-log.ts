@@ -3,6 +3,7 @@ import { LogController, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { ServerResponse } from 'node:http';
 import { addressOf } from '../client-address.js';
 import { ApiError } from '../errors.js';
+import { InvalidCredential } from '../http/security/verifier.js';
 import { StorageError } from '../storage/interface.js';
 import { FailureLog } from './failure-log.js';
 
@@ -75,6 +76,7 @@ function logRequest(reply: FastifyReply, address: string): void {
       path: withoutSecrets(originalUrl),
       status,
       error: failure?.code,
+      reason: failure?.cause instanceof InvalidCredential ? failure.cause.reason : undefined,
       aborted: completed ? undefined : true,
       ms: Number(reply.elapsedTime.toFixed(3)),
       address: address === '' ? undefined : address,

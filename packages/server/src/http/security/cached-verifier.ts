@@ -5,7 +5,14 @@ import { ApiError } from '../../errors.js';
 import { challengeOf, credentialReader, refusalsOf } from './credentials.js';
 import { GrantCache } from './grant-cache.js';
 import { TokenLookup, type TokenSources } from './token-lookup.js';
-import type { Grant, KnowingVerifier, Verifier } from './verifier.js';
+import {
+  InvalidCredential,
+  invalidReasons,
+  type Grant,
+  type InvalidReason,
+  type KnowingVerifier,
+  type Verifier,
+} from './verifier.js';
 
 /** The dependencies of a verifier. */
 export interface CachedVerifierOptions extends TokenSources {
@@ -29,32 +36,45 @@ export function createCachedVerifier(options: CachedVerifierOptions): KnowingVer
   const read = credentialReader(scheme);
   const refusals = refusalsOf(scheme);
   // Created once, so that a flood of requests without a valid credential costs little.
-  const refusal = (kind: 'missingToken' | 'invalidToken', parameters?: string) => {
+  const refusal = (kind: 'missingToken' | 'invalidToken', parameters?: string, cause?: InvalidCredential) => {
     const text = challengeOf(scheme, realm, parameters);
-    return new ApiError(refusals[kind], text === undefined ? {} : { headers: { 'www-authenticate': text } });
+    return new ApiError(refusals[kind], {
+      headers: text === undefined ? {} : { 'www-authenticate': text },
+      cause,
+    });
   };
   /** RFC 6750 section 3.1: a request without a bearer token gets no error code. */
   const missing = refusal('missingToken');
-  /** RFC 6750 section 3.1 defines one code for every kind of invalid token. */
-  const invalid = refusal('invalidToken', 'error="invalid_token"');
-  const isValid = (grant: Grant | undefined): grant is Grant =>
-    grant !== undefined &&
-    grant.revokedAt === undefined &&
-    (grant.expiresAt === undefined || grant.expiresAt > now());
-  const check = (grant: Grant | undefined) => (isValid(grant) ? grant : invalid);
-  const cache = new GrantCache({ canBeValid, isValid, monotonic });
+  const invalid = new Map(
+    invalidReasons.map((reason) => [
+      reason,
+      refusal('invalidToken', invalidParameters(reason), new InvalidCredential(reason)),
+    ]),
+  );
+  const refuse = (reason: InvalidReason) => invalid.get(reason)!;
+  const faultOf = ({ revokedAt, expiresAt }: Grant): InvalidReason | undefined => {
+    if (revokedAt !== undefined) return 'revoked';
+    return expiresAt !== undefined && expiresAt <= now() ? 'expired' : undefined;
+  };
+  const check = (found: Grant | InvalidReason) => {
+    if (typeof found === 'string') return refuse(found);
+    const fault = faultOf(found);
+    return fault === undefined ? found : refuse(fault);
+  };
+  const cache = new GrantCache({ canBeValid, isValid: (grant) => faultOf(grant) === undefined, monotonic });
   const lookup = new TokenLookup(cache, options);
 
   const verify: Verifier = (request) => {
     const credential = read(request);
     if (credential === undefined) return missing;
-    if (credential === null) return invalid;
+    if (credential === null) return refuse('malformed');
     const known = cache.get(credential);
     if (known !== undefined) {
       if (cache.isAging(credential)) lookup.refresh(credential);
       return check(known);
     }
-    if (!canBeValid(credential) || cache.isNotFound(credential)) return invalid;
+    if (!canBeValid(credential)) return refuse('malformed');
+    if (cache.isNotFound(credential)) return refuse('unknown');
     return lookup.find(credential, () => networkOf(addressOf(request))).then(check);
   };
   return {
@@ -64,4 +84,13 @@ export function createCachedVerifier(options: CachedVerifierOptions): KnowingVer
       return typeof credential === 'string' && cache.isRecognized(credential);
     },
   };
+}
+
+/**
+ * The parameters of the challenge after an invalid bearer token. RFC 6750 section 3.1 defines one code for every reason.
+ * Only expiry is described: who learns of it has had a valid token.
+ */
+function invalidParameters(reason: InvalidReason): string {
+  const code = 'error="invalid_token"';
+  return reason === 'expired' ? `${code}, error_description="The access token expired"` : code;
 }

@@ -718,7 +718,7 @@ t.test('the address of a client behind trusted proxies is the forwarded one', as
   const behind = await startService(t, engine, {
     limits,
     logger,
-    trustedProxies: ['127.0.0.0/8', '10.0.0.1'],
+    trustedProxies: ['127.0.0.0/8', '10.0.0.1', '2001:db8:9::/48', '::ffff:10.1.0.0/112', '::/1'],
   });
   const status = async (forwarded: string) =>
     (await behind.call('GET', '/openapi.json', { headers: { 'x-forwarded-for': forwarded } })).status;
@@ -727,17 +727,21 @@ t.test('the address of a client behind trusted proxies is the forwarded one', as
   t.equal(await status('1.1.1.1'), 429);
   t.equal(await status('9.9.9.9, 2.2.2.2'), 429, 'what the client itself claims is not believed');
   t.equal(await status('2.2.2.2, 10.0.0.1'), 429, 'a second proxy is seen through');
+  for (const second of ['10.0.0.1:4711', '[::ffff:10.0.0.1]:4711', '10.1.2.3', '[2001:db8:9::1]:4711'])
+    t.equal(await status(`2.2.2.2:4712, ${second}`), 429, 'nor do ports hide it');
+  t.equal(await status('4.4.4.4, 5.5.5.5'), 200, 'a network of IPv6 contains no address of IPv4');
+  t.equal(await status('4.4.4.4, 5.5.5.5'), 429);
   t.equal(await status('8.8.8.8, 10.0.0.2'), 200, 'an unknown one is not');
   t.equal(await status('7.7.7.7, 10.0.0.2'), 429);
   t.equal(await status('::ffff:1.1.1.1'), 429, 'one address in two spellings');
   t.equal(await status('1.1.1.1:50000'), 429, 'a port is no part of it');
-  t.equal(await status('2001:db8:1:2::1'), 200);
-  t.equal(await status('2001:db8:1:2:ffff::2'), 429, 'one network of IPv6 is one client');
-  t.equal(await status('[2001:db8:1:2::3]:443'), 429, 'nor are brackets');
-  t.equal(await status('2001:db8:1:3::1'), 200);
+  t.equal(await status('a001:db8:1:2::1'), 200);
+  t.equal(await status('a001:db8:1:2:ffff::2'), 429, 'one network of IPv6 is one client');
+  t.equal(await status('[a001:db8:1:2::3]:443'), 429, 'nor are brackets');
+  t.equal(await status('a001:db8:1:3::1'), 200);
   t.strictSame(
-    lines.slice(0, 5).map(({ address }) => address),
-    ['1.1.1.1', '2.2.2.2', '1.1.1.1', '2.2.2.2', '2.2.2.2'],
+    lines.slice(0, 9).map(({ address }) => address),
+    ['1.1.1.1', '2.2.2.2', '1.1.1.1', ...Array<string>(6).fill('2.2.2.2')],
     'in the log too',
   );
 });
