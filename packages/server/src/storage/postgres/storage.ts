@@ -124,11 +124,7 @@ export async function openPostgres({
  * @param mayCreate - Whether a schema that is missing is created.
  * @throws StorageError when PostgreSQL reports an error, the schema requires a newer application, or it is missing.
  */
-export async function migratePostgres(
-  schema: StoreSchema,
-  url: string,
-  mayCreate: boolean,
-): Promise<Migrated> {
+export async function migratePostgres(schema: StoreSchema, url: string, mayCreate = true): Promise<Migrated> {
   try {
     const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
     // The running statement rejects when the connection is lost.
