@@ -108,6 +108,12 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
+/** An address cannot be listened on at the moment. */
+export class AddressError extends ConfigError {}
+
+/** The exit status of a process whose settings are wrong, so that a restart changes nothing: EX_CONFIG of sysexits.h. */
+export const configStatus = 78;
+
 /** The defaults that depend on the service. */
 type Defaults = Pick<Service, 'databaseUrl'>;
 
@@ -157,7 +163,7 @@ export function misspelledVariables(
   environment: NodeJS.ProcessEnv,
 ): { name: string; meant: string; isCertain: boolean }[] {
   const known = Object.keys(variables);
-  const letters = (name: string) => [...name].sort().join('');
+  const letters = (name: string) => Array.from(name).sort().join('');
   return Object.entries(environment).flatMap(([name, value = '']) => {
     // Short names are similar by chance, as HOME and HOST; PGHOST and PGPORT are those of PostgreSQL's programs. Kubernetes
     // sets variables for each service.

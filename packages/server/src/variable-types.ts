@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { EnvError, makeExactValidator } from 'envalid';
-import { automaticThreads, kernelDistributes, needsKernel } from './process/system-limits.js';
+import { automaticThreads, kernelDistributes, mostThreads, needsKernel } from './process/system-limits.js';
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
@@ -20,6 +20,8 @@ export const port = integer(0, 65_535);
 export const threads = makeExactValidator<number>((value) => {
   if (value === 'auto') return automaticThreads();
   if (/^[1-9]\d{0,2}$/.test(value)) {
+    if (Number(value) > mostThreads)
+      throw new EnvError(`must be at most ${mostThreads}, eight for each core`);
     if (value === '1' || kernelDistributes) return Number(value);
     throw new EnvError(`must be 1 or auto, since ${needsKernel}`);
   }

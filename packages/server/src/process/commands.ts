@@ -8,6 +8,7 @@ import { migrateStorage, pathOf } from '../storage/open.js';
 import { backUp } from '../storage/sqlite/backup.js';
 import { runSql } from '../storage/sqlite/sql-command.js';
 import { version } from '../version.js';
+import { addCheckCommand } from './check-command.js';
 import { addServerOptions, createCommand, type ServerOptions } from './command-line.js';
 import { CommandError, printJson, StoreCommands, type StoreOptions } from './store-commands.js';
 import { receiveSignals } from './signals.js';
@@ -32,6 +33,7 @@ export async function runServiceCommand(
   const program = createProgram(service);
   const commands = new StoreCommands(service, environment);
   addServeCommand(program, service, environment);
+  addCheckCommand(program, service, environment);
   addMigrateCommand(program, commands, {
     name: 'init',
     description: 'create the store, or bring the schema of an existing one up to date',

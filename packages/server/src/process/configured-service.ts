@@ -1,4 +1,5 @@
 // Builds the storage and the service from the configuration.
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { createSecureContext } from 'node:tls';
@@ -153,9 +154,17 @@ export async function buildService(
   }
 }
 
-/** How many connections a number of threads may have together, if the process is to have descriptors left for files. */
+/**
+ * How many connections a number of threads may have together, if the process is to have descriptors left for files.
+ * @throws ConfigError when it would have none left for connections.
+ */
 export function maxConnectionsOf({ limits }: Config, threads: number): number {
-  return Math.min(limits.maxConnections, connectionRoom(limits.poolSize, threads));
+  const room = connectionRoom(limits.poolSize, threads);
+  if (room < 1)
+    throw new ConfigError(
+      `the limit of open files leaves none for connections: raise it by at least ${64 - room} (LimitNOFILE=, ulimit -n)`,
+    );
+  return Math.min(limits.maxConnections, room);
 }
 
 /**
@@ -175,10 +184,19 @@ export function warnOfConfiguration(log: FastifyBaseLogger, config: Config, thre
     log.warn({ maxConnections }, 'MAX_CONNECTIONS is lowered to fit the limit of open files');
   }
   warnOfMemory(log, threads);
+  const expired = expiryOf(readTls(config)?.cert);
+  if (expired !== undefined) log.error(`TLS_CERT_FILE: ${expired}`);
+}
+
+/** Says that a certificate has expired, if it has. @param chain - In PEM, the server's own certificate first. */
+export function expiryOf(chain: Buffer | undefined): string | undefined {
+  if (chain === undefined) return undefined;
+  const end = new Date(new X509Certificate(chain).validTo);
+  return end > new Date() ? undefined : `the certificate expired on ${end.toISOString()}: renew it`;
 }
 
 /** The identity provider, if configured: either all of its variables are set or none. */
-function identityProvider(config: Config) {
+export function identityProvider(config: Config) {
   const { OIDC_ISSUER: issuer, OIDC_AUDIENCE: audience, OIDC_JWKS_URL: jwksUrl } = config;
   if (issuer === undefined || audience === undefined || jwksUrl === undefined) return undefined;
   return { issuer, audience, jwksUrl, requireType: config.OIDC_REQUIRE_AT_JWT };

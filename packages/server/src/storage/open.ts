@@ -81,6 +81,16 @@ export async function openExistingStorage(store: StoreDefinition, url: string): 
   return (await sqlite()).openSqlite({ store, file, isCommand: true });
 }
 
+/**
+ * Checks a storage without changing anything, also beside its server.
+ * @param url - As for `openStorage`.
+ * @throws StorageError when a server could not open it.
+ */
+export async function checkStorage(store: StoreDefinition, url: string): Promise<void> {
+  if (isPostgres(url)) await (await openStorage(store, url)).close();
+  else (await sqlite()).checkSqlite(store, existingFileOf(url));
+}
+
 /** The name of a storage to show to people: a path, or a URL without its password and parameters. */
 export function describeStore(url: string): string {
   if (!isPostgres(url)) return resolve(fileOf(url));

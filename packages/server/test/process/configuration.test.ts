@@ -126,7 +126,7 @@ t.test('where the kernel does not distribute connections, one thread serves', as
   t.equal(await server.end(), 0);
   if (kernelDistributes) return;
   t.match(await run('main.js', [], { ...env, WORKERS: '2' }), {
-    code: 1,
+    code: 78,
     stderr: `plant-store: WORKERS must be 1 or auto, since ${need}, not "2"\n`,
   });
 });
@@ -203,7 +203,7 @@ t.test('the server reports what prevents its startup, and exits', async (t) => {
     BODY_LIMIT_BYTES: '1e6',
     DATABASE_URL: 'mysql://x',
   });
-  t.equal(bad.code, 1);
+  t.equal(bad.code, 78);
   for (const name of ['PORT', 'LOG_LEVEL', 'BODY_LIMIT_BYTES', 'DATABASE_URL'])
     t.match(bad.stderr, `${name} must be`);
   t.equal(bad.stdout, '');
@@ -274,6 +274,41 @@ t.test('in production, only init creates a store, and the start says where there
   });
   const other = { ...env, DATABASE_URL: `file:${join(folder, 'other.db')}` };
   t.match(await ready(other, ['--dev']), { store: join(folder, 'other.db'), created: true });
+});
+
+t.test('check lists all faults of settings, certificate, store and keys, and changes nothing', async (t) => {
+  const { file, env } = await newDatabase(t);
+  await run('cli.js', ['init'], env);
+  const before = await readFile(file);
+  t.match(await run('cli.js', ['check'], env), {
+    code: 0,
+    stderr: `plant-store can start. Store: ${file}\n`,
+  });
+  const folder = await temporaryFolder(t);
+  const keys = {
+    OIDC_ISSUER: 'https://issuer.example',
+    OIDC_AUDIENCE: 'plants',
+    OIDC_JWKS_URL: 'http://127.0.0.1:1/keys',
+  };
+  const faulty = {
+    ...env,
+    ...keys,
+    DATABASE_URL: `file:${join(folder, 'no.db')}`,
+    TLS_CERT_FILE: '/no',
+    TLS_KEY_FILE: '/no',
+  };
+  t.match(await run('cli.js', ['check'], faulty), {
+    code: 78,
+    stderr:
+      /^plant-store: TLS_CERT_FILE: ENOENT.*\nplant-store: no store at .*no\.db.*\nplant-store: OIDC_JWKS_URL: .*\n$/,
+  });
+  t.match(await run('cli.js', ['check'], { ...env, ...keys }), {
+    code: 1,
+    stderr: /^plant-store: OIDC_JWKS_URL: /,
+  });
+  t.match(await run('cli.js', ['check'], { PORT: 'x' }), { code: 78, stderr: /^plant-store: PORT must be/ });
+  t.strictSame(await readdir(folder), []);
+  t.strictSame(await readFile(file), before);
 });
 
 t.test('every variable is checked and documented', async (t) => {
@@ -470,9 +505,9 @@ t.test('an invalid configuration prevents startup, and the message names the var
   await writeFile(noPem, 'nothing');
   const env = { DATABASE_URL: `file:${join(folder, 'plants.db')}`, TLS_KEY_FILE: noPem };
   const missing = await run('main.js', [], { ...env, TLS_CERT_FILE: join(folder, 'missing.pem') });
-  t.equal(missing.code, 1);
+  t.equal(missing.code, 78);
   t.match(missing.stderr, /^plant-store: TLS_CERT_FILE: ENOENT: .+missing\.pem'\n$/);
   const wrong = await run('main.js', [], { ...env, TLS_CERT_FILE: noPem });
-  t.equal(wrong.code, 1);
+  t.equal(wrong.code, 78);
   t.match(wrong.stderr, /^plant-store: TLS_CERT_FILE: .+\n$/);
 });

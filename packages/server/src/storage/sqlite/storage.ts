@@ -7,6 +7,7 @@ import { defaultWriteLimits, GroupCommit, type WriteLimits, type Space } from '.
 import {
   applyMigrations,
   loadSchema,
+  pendingMigrations,
   type AppliedMigration,
   type Migration,
   type StoreSchema,
@@ -20,7 +21,7 @@ import { spaceMeter } from './free-space.js';
 import { lockStore, type StoreLock } from './lock.js';
 import { SqlitePageReader } from './page-reader.js';
 import { openSqliteTokens } from './tokens.js';
-import { applicationId, checkPair, checkPath } from './store-check.js';
+import { applicationId, checkPair, checkPath, openWhole } from './store-check.js';
 import { connectToWriter, startWriter } from './committer.js';
 
 /** The options of the SQLite engine. */
@@ -111,6 +112,25 @@ export function migrateSqlite(schema: StoreSchema, file: string): Promise<Migrat
     const applied = await migrate(schema, database);
     closeWithCheckpoint(database);
     return applied;
+  });
+}
+
+/**
+ * Checks a file without changing anything.
+ * @throws StorageError when a server could not open it, or a step of its schema is missing.
+ */
+export function checkSqlite(store: StoreDefinition, file: string): void {
+  withStorageErrors(file, () => {
+    checkForCommand(file);
+    const database = openWhole(file, true);
+    try {
+      pendingMigrations(
+        loadSchema(store, 'sqlite'),
+        database.prepare(selectApplied).all() as AppliedMigration[],
+      );
+    } finally {
+      database.close();
+    }
   });
 }
 
