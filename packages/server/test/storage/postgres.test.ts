@@ -11,6 +11,7 @@ import { startServer, type PostgresServer } from '../support/postgres-server.js'
 import * as processes from '../support/processes.js';
 import { startService } from '../support/service.js';
 import { skipFor } from '../support/skip.js';
+import { startSwallowingRelay } from '../support/swallowing-relay.js';
 import { startTranslatingProxy } from '../support/translating-proxy.js';
 import { repeatUntil, until } from '../support/wait.js';
 import type { Collection } from '../../dist/storage/interface.js';
@@ -310,6 +311,46 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       await blocker.query('ROLLBACK');
       t.equal(await plants.create('s', 3n, plant), 'created');
       t.equal((await plants.list('s', { limit: 9 })).count, 2);
+    },
+  );
+
+  t.test(
+    'connections that are swallowed while new ones work: all callers recover after one timeout',
+    async (t) => {
+      const relay = await startSwallowingRelay(t, server.port);
+      const recovers = async (callers: number) => {
+        const url = Object.assign(new URL(await server.createDatabase(t)), { port: relay.port }).href;
+        const { plants, check, close } = await openPostgres({
+          url,
+          timeout: 6_000,
+          poolSize: 8,
+          serves: true,
+        });
+        t.teardown(close);
+        const counts = () =>
+          Promise.allSettled(
+            Array.from({ length: callers }, async () => (await plants.list('s', { limit: 9 })).count),
+          );
+        return async () => {
+          const failed = await counts();
+          await check();
+          const recovered = await counts();
+          return { failed, recovered, created: await plants.create('s', 1n, plant) };
+        };
+      };
+      const both = await Promise.all([1, 20].map(recovers));
+      relay.swallow();
+      for (const { failed, recovered, created } of await Promise.all(both.map((recover) => recover()))) {
+        t.ok(
+          failed.some(({ status }) => status === 'rejected'),
+          'requests on the dead connections fail',
+        );
+        t.ok(
+          recovered.every(({ status }) => status === 'fulfilled'),
+          'none uses another dead connection',
+        );
+        t.equal(created, 'created', 'nor does a write');
+      }
     },
   );
 

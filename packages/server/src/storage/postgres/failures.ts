@@ -21,6 +21,9 @@ function hasState(error: unknown, states: RegExp): boolean {
   return error instanceof DatabaseError && states.test(error.code ?? '');
 }
 
+/** The connection of a statement is lost, or the server has not responded in time. */
+export class LostConnection extends Error {}
+
 /** Whether a driver error means that a table does not exist. */
 export const isMissingTable = (error: unknown) => hasState(error, /^42P01$/);
 

@@ -9,6 +9,7 @@ import {
   isNotPrepared,
   isSerializationError,
   isUsable,
+  LostConnection,
   mayEndSession,
   storageError,
 } from './failures.js';
@@ -131,7 +132,7 @@ export class StatementRunner {
           return result;
         }
         if (performance.now() > this.limits.lastCommit(deadline))
-          throw new Error('there was no time left for the commit');
+          throw new StorageError('unavailable', 'PostgreSQL: there was no time left for the commit');
       } catch (error) {
         // After other errors, closing the connection rolls back, which does not wait for a node that does not respond.
         if (isUsable(error)) await query('ROLLBACK');
@@ -140,6 +141,9 @@ export class StatementRunner {
       try {
         await query('COMMIT');
       } catch (error) {
+        // The server has rolled back, so the transaction may run again.
+        if (isSerializationError(error)) throw error;
+        if (error instanceof LostConnection) this.#distrust();
         throw storageError('unknown-outcome', error);
       }
       return result;
@@ -172,6 +176,7 @@ export class StatementRunner {
         return result;
       } catch (error) {
         if (error instanceof StorageError) throw error;
+        if (error instanceof LostConnection) this.#distrust();
         const continues = !mayEndSession(error) || (await goesOn(connection, deadline));
         const noEffect = continues && hadNoEffect(error);
         // After some errors, the state of the connection is unknown.
@@ -189,6 +194,10 @@ export class StatementRunner {
         client.release(!usable);
       }
     }
+  }
+
+  #distrust(): void {
+    for (const some of Object.values(this.#connections)) some.distrust();
   }
 
   /**
