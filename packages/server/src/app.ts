@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyServerOptions } from 'fastify';
 import type { Contract } from './contract/contract.js';
 import { loadChecked } from './http/checked-contract.js';
 import { createCallerTokens } from './caller-tokens.js';
+import { trustNetworks } from './client-address.js';
 import type { Service } from './definition.js';
 import type { ObserveError } from './errors.js';
 import { defaultLimits, type Limits } from './limits.js';
@@ -157,7 +158,7 @@ function createApp(
     {
       logger,
       logController: new RequestLog(monotonic, () => storage.check()),
-      trustProxy: trustedProxies.length > 0 && [...trustedProxies],
+      trustProxy: trustedProxies.length > 0 && trustNetworks(trustedProxies),
       exposeHeadRoutes: false,
       // http/request/ and http/response/ validate; loading Fastify's validator and serializer would delay the start.
       schemaController: {

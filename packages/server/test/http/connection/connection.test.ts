@@ -68,6 +68,9 @@ t.test('requests that are valid HTTP but cannot be served get responses of the c
   const cases: [string, string, number][] = [
     ['GET /plants HTTP/1.1\r\n\r\n', '/plants', 40009],
     ['GET /plants HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n', '/plants', 40009],
+    [`GET /plants HTTP/1.1\r\n${authorized}Authorization: Bearer other\r\n\r\n`, '/plants', 40000],
+    ['GET /plants#a HTTP/1.1\r\nHost: x\r\n\r\n', '/plants#a', 40008],
+    ['GET /plants?a#b HTTP/1.1\r\nHost: x\r\n\r\n', '/plants?a#b', 40008],
     ['GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n', '/%zz', 40008],
     ['GET /plants/%ff%fe HTTP/1.1\r\nHost: x\r\n\r\n', '/plants/%ff', 40008],
     ['GET http://x/pla%ff HTTP/1.1\r\nHost: x\r\n\r\n', '/pla%ff', 40008],
