@@ -184,6 +184,33 @@ t.test(
   },
 );
 
+t.test('a connection with many waiting requests is cut off when all wait for too many', async (t) => {
+  const { wrap, release } = holdCreates();
+  const { openBoth, authorized } = await startListening(t, { wrap });
+  const pipeline = async (id: number, behind: number) => {
+    const { connection, served } = await openBoth();
+    const requests = 'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(behind);
+    const bytes = createRequest(authorized, `{"id":${id},"name":"a"}`) + requests;
+    connection.send(bytes);
+    await repeatUntil(
+      () => served.isPaused() || served.destroyed || served.bytesRead === bytes.length,
+      () => setImmediate(),
+    );
+    return { connection, served };
+  };
+  const first = await pipeline(0, 1_500);
+  t.notOk(first.served.destroyed);
+  let last = first;
+  for (let id = 1; id < 40 && !last.served.destroyed; id++) last = await pipeline(id, 1_500);
+  t.ok(last.served.destroyed);
+  const short = await pipeline(40, 16);
+  release();
+  for (const { connection } of [first, short]) {
+    t.equal((await connection.receive('POST', '/plants'))?.status, 200);
+    for (let i = 0; i < 16; i++) t.equal((await connection.receive('GET', '/nowhere'))?.status, 404);
+  }
+});
+
 t.test('a client that hangs up does not cancel its queued write', async (t) => {
   const { wrap, release, started, finished } = holdCreates();
   const { open, authorized, call, token } = await startListening(t, { wrap });
