@@ -10,7 +10,7 @@ const pipelineDepth = 16;
  * How many requests may wait on all connections together. Node parses all that it has read at once, up to thousands of
  * requests with 2 kB each: beyond this number, a connection on which more than pipelineDepth wait is cut off.
  */
-const mostWaiting = 12_000;
+const mostWaiting = 4_096;
 /** How much of an unwanted body is read before the connection is closed, in bytes. */
 export const drainLimit = 64 * 1024;
 /** How long a client may take to read the last response and stop sending, in ms. */
@@ -87,7 +87,8 @@ export class Connection {
     waiting++;
     if (++this.#waiting > pipelineDepth) {
       if (waiting > mostWaiting) this.#socket.destroy();
-      else if (this.#state === 'open') this.#socket.pause();
+      // At once, it would have no effect: Node resumes the socket at the end of each request.
+      else process.nextTick(this.#pauseIfFull);
     }
     // Otherwise the request would start in the async context of the previous one.
     const context = new AsyncResource('Request');
@@ -101,6 +102,10 @@ export class Connection {
       });
     });
   }
+
+  readonly #pauseIfFull = (): void => {
+    if (this.#state === 'open' && this.#waiting > pipelineDepth) this.#socket.pause();
+  };
 
   #start(response: ServerResponse, start: () => void): void {
     if (this.#socket.destroyed || this.#state === 'closing') closeNotStarted(response);
