@@ -186,9 +186,11 @@ t.test(
 
 t.test('a connection with many waiting requests is cut off when all wait for too many', async (t) => {
   const { wrap, release } = holdCreates();
-  const { openBoth, authorized } = await startListening(t, { wrap });
+  const { app, open, authorized } = await startListening(t, { wrap });
   const pipeline = async (id: number, behind: number) => {
-    const { connection, served } = await openBoth();
+    const accepted = once(app.server, tls ? 'secureConnection' : 'connection') as Promise<[Socket]>;
+    const connection = await open();
+    const [served] = await accepted;
     const requests = 'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(behind);
     const bytes = createRequest(authorized, `{"id":${id},"name":"a"}`) + requests;
     connection.send(bytes);
