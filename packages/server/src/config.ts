@@ -72,7 +72,7 @@ export const variables = {
   }),
   TRUST_PROXY: networks({
     default: [],
-    desc: 'Addresses and networks of proxies, comma-separated, whose `X-Forwarded-For` is trusted',
+    desc: 'Addresses and networks of proxies, comma-separated, whose `X-Forwarded-For` is trusted, in which at most 16 entries are looked at',
   }),
   CORS_ORIGINS: origins({
     default: [],
@@ -80,7 +80,7 @@ export const variables = {
   }),
   COMPRESSION: flag({
     default: false,
-    desc: '`true` compresses responses over 1 KiB for clients that accept it',
+    desc: '`true` compresses responses over 1 KiB for clients that accept it, up to 64 at a time',
   }),
   SECURITY_HEADERS: flag({
     default: false,

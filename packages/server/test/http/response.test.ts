@@ -7,6 +7,7 @@ import { checkResponse, contract, type HttpResponse } from '../support/contract-
 import { engines } from '../support/engines.js';
 import { listRequest } from '../support/raw-connection.js';
 import { injectFaults, startListening, startService } from '../support/service.js';
+import { until } from '../support/wait.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import type { Page } from '../../dist/storage/interface.js';
 
@@ -127,6 +128,30 @@ t.test('responses are compressed for clients that accept it, with Vary for cache
   t.equal(head.status, 200);
   const refused = { token, body: '{"id":1,"name":"a"}', headers: { 'content-encoding': 'gzip' } };
   t.match(await call('POST', '/plants', refused), { status: 400, json: { error: 40003 } });
+});
+
+t.test('only so many responses are compressed at the same time; others are sent as they are', async (t) => {
+  const { open, authorized } = await startListening(t, {
+    plugins: { compression: true },
+    limits: { listBudget: 512 * 1024 * 1024 },
+    wrap: endless(200_000),
+  });
+  const begin = async () => {
+    const connection = await open();
+    const { socket } = connection;
+    connection.send(listRequest(`${authorized}Accept-Encoding: gzip\r\n`));
+    const [head] = (await once(socket, 'data')) as [Buffer];
+    socket.pause();
+    return { socket, isCompressed: head.includes('content-encoding: gzip') };
+  };
+  const readers = [];
+  for (let i = 0; i < 65; i++) readers.push(await begin());
+  t.strictSame(
+    readers.map(({ isCompressed }) => isCompressed),
+    readers.map((_, i) => i < 64),
+  );
+  for (const { socket } of readers) socket.destroy();
+  await until(async () => (await begin()).isCompressed);
 });
 
 t.test('a compressed list that stalls is aborted like any other', async (t) => {

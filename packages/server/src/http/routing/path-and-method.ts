@@ -2,8 +2,8 @@
 import type { FastifyInstance, FastifyRequest, RawRequestDefaultExpression } from 'fastify';
 import { ApiError } from '../../errors.js';
 
-/** An absolute URL without user information (RFC 9110 section 4.2.4) and without a fragment (RFC 9112 section 3.2.2). */
-const absoluteUrl = /^https?:\/\/[^/?#@]+(?:[/?][^#]*)?$/i;
+/** An absolute URL without user information (RFC 9110 section 4.2.4). */
+const absoluteUrl = /^https?:\/\/[^/?@]+(?:[/?].*)?$/i;
 /** A target that never has a route. */
 const unroutable = '//';
 
@@ -16,15 +16,16 @@ export function rewriteTarget({ url = '/' }: RawRequestDefaultExpression): strin
 }
 
 /**
- * Whether a target is neither an absolute path nor an absolute URL, contains user information (RFC 9110 section 4.2.4) or a fragment,
- * or has invalid percent-encoding.
+ * Whether a target is neither an absolute path nor an absolute URL, contains user information (RFC 9110 section 4.2.4)
+ * or a fragment (RFC 9112 section 3.2), or has invalid percent-encoding.
  */
 function isMalformed(target: string): boolean {
+  if (target.includes('#')) return true;
   const isAbsolutePath = target.startsWith('/');
   if (!isAbsolutePath && !(absoluteUrl.test(target) && URL.canParse(target))) return true;
   if (!target.includes('%')) return false;
   try {
-    decodeURI(target.split(/[?#]/, 1)[0] ?? '');
+    decodeURI(target.split('?', 1)[0] ?? '');
     return false;
   } catch {
     return true;
