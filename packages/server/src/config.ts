@@ -111,7 +111,7 @@ export class ConfigError extends Error {
 /** An address cannot be listened on at the moment. */
 export class AddressError extends ConfigError {}
 
-/** The exit status of a process whose settings are wrong, so that a restart changes nothing: EX_CONFIG of sysexits.h. */
+/** The exit status of a process whose settings are wrong, so that a restart changes nothing: EX_CONFIG. */
 export const configStatus = 78;
 
 /** The defaults that depend on the service. */

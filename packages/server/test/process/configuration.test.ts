@@ -449,7 +449,7 @@ t.test('an invalid configuration prevents startup, and the message names the var
       /^DATABASE_URL must /,
     ]),
   ];
-  const secret = 's3cret';
+  const secret = 'hidden';
   const meantOtherwise: [string, RegExp][] = [
     [`"postgres://u:${secret}@h/plants"`, /without quotes/],
     [` postgres://u:${secret}@h/plants`, /must not begin or end with a blank/],

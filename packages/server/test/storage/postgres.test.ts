@@ -874,7 +874,9 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     'migrations: one of several concurrent calls migrates, and a server without the schema names the command',
     async (t) => {
       const url = await server.createDatabase(t, { schema: false });
-      await t.rejects(openPostgres({ url, timeout }), { message: /create it with "node dist\/cli\.js init"/ });
+      await t.rejects(openPostgres({ url, timeout }), {
+        message: /create it with "node dist\/cli\.js init"/,
+      });
       const applied = await Promise.all(Array.from({ length: 8 }, () => migratePostgres(url)));
       const all = loadMigrations('postgres').length;
       t.strictSame(applied.map(({ length }) => length).sort(), [0, 0, 0, 0, 0, 0, 0, all]);

@@ -176,7 +176,7 @@ function fetchKeys(cooldown: number, now: () => number): FetchImplementation {
       throw new Error("the identity provider's keys were requested recently");
     requestedAt = now();
     const response = await fetch(url, options).catch((cause: unknown) => {
-      throw new Error(`OIDC_JWKS_URL, ${String(url)}, cannot be fetched`, { cause });
+      throw new Error(`OIDC_JWKS_URL, ${url}, cannot be fetched`, { cause });
     });
     let length = 0;
     const bounded = new TransformStream<Uint8Array, Uint8Array>({
