@@ -339,6 +339,23 @@ t.test('unknown paths and methods are rejected before anything else is checked',
   const unknown = '/plant /docs/nothing /plants/1/2 /Plants //plants /openapi /plants%2f1 /plants/';
   for (const url of unknown.split(' '))
     t.match(await call('GET', url, { token }), error(40401, /^There is nothing at this path\.$|slash/), url);
+  const forms = [
+    [
+      token,
+      40100,
+      'The access token is missing: the header must have the form "Authorization: Bearer TOKEN".',
+    ],
+    [
+      `Bearer Bearer ${token}`,
+      40101,
+      'The access token is malformed, unknown, expired or revoked: the header has "Bearer" twice.',
+    ],
+  ] as const;
+  for (const [authorization, code, message] of forms)
+    t.strictSame((await call('GET', '/plants', { headers: { authorization } })).json, {
+      error: code,
+      message,
+    });
   const slash = 'There is nothing at this path: the path must not end with a slash.';
   t.strictSame((await call('GET', '/plants/?limit=1', { token })).json, { error: 40401, message: slash });
   for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'QUERY']) {

@@ -7,7 +7,7 @@ import { continueIfExpected } from '../connection/host-and-expect.js';
 import { accountOf } from '../admission/account.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 import type { BodyFormat } from '../../contract/body.js';
-import { parseExactJson } from '../../contract/exact-json.js';
+import { faultPlace, parseExactJson } from '../../contract/exact-json.js';
 import { parseForm } from './forms.js';
 import { findExcess, nothingRead, unboundedLength } from './json-bounds.js';
 
@@ -274,7 +274,8 @@ export function parseJson(text: string, maxDepth: number, name?: string, read = 
   try {
     return parseExactJson(text);
   } catch (error) {
-    if (name === undefined) throw new ApiError('malformedJson', { cause: error });
+    if (name === undefined)
+      throw new ApiError('malformedJson', { cause: error, detail: `the fault is at ${faultPlace(text)}` });
     throw new ApiError('invalidBody', { detail: `${name} is not well-formed`, cause: error });
   }
 }

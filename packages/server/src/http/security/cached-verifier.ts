@@ -1,7 +1,7 @@
 // Verifies credentials through a cache, so that known callers wait for nothing, and invented credentials delay no one.
 import type { SecurityScheme } from '../../contract/security.js';
 import { addressOf, networkOf } from '../../client-address.js';
-import { ApiError } from '../../errors.js';
+import { ApiError, type ApiErrorOptions } from '../../errors.js';
 import { challengeOf, credentialReader, refusalsOf } from './credentials.js';
 import { GrantCache } from './grant-cache.js';
 import { TokenLookup, type TokenSources } from './token-lookup.js';
@@ -36,19 +36,31 @@ export function createCachedVerifier(options: CachedVerifierOptions): KnowingVer
   const read = credentialReader(scheme);
   const refusals = refusalsOf(scheme);
   // Created once, so that a flood of requests without a valid credential costs little.
-  const refusal = (kind: 'missingToken' | 'invalidToken', parameters?: string, cause?: InvalidCredential) => {
+  const refusal = (
+    kind: 'missingToken' | 'invalidToken',
+    parameters?: string,
+    options: Pick<ApiErrorOptions, 'cause' | 'detail'> = {},
+  ) => {
     const text = challengeOf(scheme, realm, parameters);
     return new ApiError(refusals[kind], {
+      ...options,
       headers: text === undefined ? {} : { 'www-authenticate': text },
-      cause,
     });
   };
   /** RFC 6750 section 3.1: a request without a bearer token gets no error code. */
   const missing = refusal('missingToken');
+  const unnamed = refusal('missingToken', undefined, {
+    detail: 'the header must have the form "Authorization: Bearer TOKEN"',
+  });
+  const repeated = refusal('invalidToken', invalidParameters('malformed'), {
+    cause: new InvalidCredential('malformed'),
+    detail: 'the header has "Bearer" twice',
+  });
+  const isBearer = scheme.kind === 'bearer' || scheme.kind === 'oauth2' || scheme.kind === 'openIdConnect';
   const invalid = new Map(
     invalidReasons.map((reason) => [
       reason,
-      refusal('invalidToken', invalidParameters(reason), new InvalidCredential(reason)),
+      refusal('invalidToken', invalidParameters(reason), { cause: new InvalidCredential(reason) }),
     ]),
   );
   const refuse = (reason: InvalidReason) => invalid.get(reason)!;
@@ -66,8 +78,11 @@ export function createCachedVerifier(options: CachedVerifierOptions): KnowingVer
 
   const verify: Verifier = (request) => {
     const credential = read(request);
-    if (credential === undefined) return missing;
-    if (credential === null) return refuse('malformed');
+    if (typeof credential !== 'string') {
+      const { authorization } = request.headers;
+      if (credential === undefined) return isBearer && authorization !== undefined ? unnamed : missing;
+      return isBearer && /^bearer +bearer /i.test(authorization ?? '') ? repeated : refuse('malformed');
+    }
     const known = cache.get(credential);
     if (known !== undefined) {
       if (cache.isAging(credential)) lookup.refresh(credential);
