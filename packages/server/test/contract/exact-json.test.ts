@@ -290,7 +290,7 @@ t.test('the place of a fault is where the text ceases to be the beginning of JSO
     ['{"a": tru}', 'line 1, column 7'],
     ['{"a": "x\ny"}', 'line 1, column 9'],
     ['{"a": "\\x"}', 'line 1, column 8'],
-    ['{"a": "\\\\"} {}', 'line 1, column 14'],
+    ['{"a": "\\\\"} {}', 'line 1, column 13'],
     ['["open', 'line 1, column 7'],
     ['[1}', 'line 1, column 3'],
   ];
