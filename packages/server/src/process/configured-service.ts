@@ -10,6 +10,7 @@ import type { Tls } from '../http/connection/server.js';
 import { closeWithin } from '../http/connection/shutdown.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
+import { messageOf } from '../storage/interface.js';
 import { openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
 import { deferEnd, interrupted } from './signals.js';
 import { connectionRoom, kernelDistributes, needsKernel, warnOfMemory } from './system-limits.js';
@@ -58,7 +59,10 @@ export async function openConfiguredStorage(
     timeout: config.limits.databaseTimeout,
     prepared: config.DATABASE_PREPARED,
   };
-  return openStorage(service, config.DATABASE_URL, writes, postgres, { ...role, mayCreate });
+  const onUnreachable = (error: unknown) => {
+    console.error(`${service.name}: ${messageOf(error)}; trying again`);
+  };
+  return openStorage(service, config.DATABASE_URL, writes, postgres, { ...role, mayCreate, onUnreachable });
 }
 
 /**

@@ -32,6 +32,8 @@ export interface StorageRole {
   serves?: boolean | undefined;
   /** Whether a store that does not exist may be created: true by default. On PostgreSQL, only `migrateStorage` creates one. */
   mayCreate?: boolean | undefined;
+  /** PostgreSQL: if given, a server that cannot be reached is tried again until it can; called each time. */
+  onUnreachable?: ((error: unknown) => void) | undefined;
 }
 
 /**
@@ -45,9 +47,10 @@ export async function openStorage(
   url: string,
   writes: Partial<WriteLimits> = {},
   postgres: Omit<PostgresOptions, 'url'> = {},
-  { share, serves, mayCreate = true }: StorageRole = {},
+  { share, serves, mayCreate = true, onUnreachable }: StorageRole = {},
 ): Promise<OpenStorage> {
-  if (isPostgres(url)) return (await postgresql()).openPostgres({ store, url, writes, serves, ...postgres });
+  if (isPostgres(url))
+    return (await postgresql()).openPostgres({ store, url, writes, serves, onUnreachable, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
   if (share !== undefined) return openSqliteReader({ store, writes }, share);
   return openSqlite({ store, file: mayCreate ? fileOf(url) : existingFileOf(url), writes });

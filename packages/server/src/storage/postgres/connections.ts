@@ -103,14 +103,18 @@ export class Connections {
   }
 
   /**
-   * Makes all connections, and returns when each is made or has failed.
+   * Makes all connections.
    * @param deadline - On the clock of performance.now().
+   * @returns Why connections could not be made, one error for each.
    */
-  async connectAll(deadline: number): Promise<void> {
+  async connectAll(deadline: number): Promise<unknown[]> {
     const all = Array.from({ length: this.#pool.options.max }, () => this.acquire(deadline));
+    const failed: unknown[] = [];
     for (const made of await Promise.allSettled(all)) {
       if (made.status === 'fulfilled') made.value.client.release();
+      else failed.push(made.reason);
     }
+    return failed;
   }
 
   /**

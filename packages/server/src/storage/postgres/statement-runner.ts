@@ -68,10 +68,16 @@ export class StatementRunner {
     return { reads: reads.open, writes: writes.open, transactions: transactions.open };
   }
 
-  /** Makes all connections but those for transactions. Those that fail are made when they are needed. */
+  /** Makes all connections but those for transactions. Warns of those that fail, which are made when they are needed. */
   async connect(): Promise<void> {
     const { reads, writes } = this.#connections;
-    await Promise.all([reads, writes].map((some) => some.connectAll(this.deadline())));
+    const all = await Promise.all([reads, writes].map((some) => some.connectAll(this.deadline())));
+    const failed = all.flat();
+    if (failed.length > 0)
+      process.emitWarning(
+        `${failed.length} of ${this.size + 1} connections could not be made (${messageOf(failed[0])}): ` +
+          'lower DATABASE_POOL_SIZE, or let PostgreSQL accept more',
+      );
   }
 
   /** The deadline for work that starts now, on the clock of performance.now(). */

@@ -1,4 +1,5 @@
 // The PostgreSQL engine, for PostgreSQL 15 or later and compatible servers such as Citus.
+import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import {
   type CollectionDefinition,
@@ -22,9 +23,10 @@ import {
 import { citusNodes, citusTables } from './citus.js';
 import { distribute, hasCitus, isDistributed } from './citus-tables.js';
 import { type Documents, serverTables } from './documents.js';
-import { isMissingColumn, isMissingTable } from './failures.js';
+import { isMissingColumn, isMissingTable, isUnreachable } from './failures.js';
 import { StatementRunner, type PostgresOptions } from './statement-runner.js';
 import { checkPrivileges, grantsOf } from './privileges.js';
+import { checkSchema } from './schema-check.js';
 import { checkEncoding } from './server-check.js';
 import { openPostgresTokens } from './tokens.js';
 import { createPostgresCommitter } from './committer.js';
@@ -39,6 +41,7 @@ const migrationLockTime = '5s';
 /**
  * Opens PostgreSQL, whose schema must be up to date.
  * @param options.serves - Whether requests follow at once, so that all connections are made before.
+ * @param options.onUnreachable - If given, a server that cannot be reached is tried again until it can; called each time.
  * @throws StorageError when the server is unreachable, its settings would not make writes durable, the role lacks a
  *   privilege, or the schema is missing or out of date.
  */
@@ -46,11 +49,13 @@ export async function openPostgres({
   store,
   writes,
   serves = false,
+  onUnreachable,
   ...options
 }: PostgresOptions & {
   store: StoreDefinition;
   writes?: Partial<WriteLimits>;
   serves?: boolean | undefined;
+  onUnreachable?: ((error: unknown) => void) | undefined;
 }): Promise<Storage> {
   const { collections } = store;
   const limits: WriteLimits = { ...defaultWriteLimits, ...writes };
@@ -73,12 +78,16 @@ export async function openPostgres({
       return explain(error);
     });
     if (rows.length === 0) throw missingStore(schema);
-    if (pendingMigrations(schema, toApplied(rows)).length === 0) return;
+    const isCurrent = pendingMigrations(schema, toApplied(rows)).length === 0;
+    if (isCurrent) {
+      await checkSchema((text, values) => runner.read(text, values), schema);
+      return;
+    }
     const message = `the schema of the database is out of date: run ${storeCommand(schema, 'migrate')}`;
     throw new StorageError('unavailable', message);
   };
   try {
-    await check();
+    await reachable(check, onUnreachable);
     if (serves) await runner.connect();
   } catch (error) {
     await runner.close();
@@ -118,6 +127,27 @@ export async function openPostgres({
   };
 }
 
+/** The pauses before a server that cannot be reached is tried again, in ms; the last one repeats. */
+const pauses = [500, 1_000, 2_000, 5_000] as const;
+
+/** Calls a check until the server can be reached, if `onUnreachable` is given. @throws What the check throws otherwise. */
+async function reachable(
+  check: () => Promise<void>,
+  onUnreachable?: (error: unknown) => void,
+): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      await check();
+      return;
+    } catch (error) {
+      if (onUnreachable === undefined || !(error instanceof StorageError && isUnreachable(error.cause)))
+        throw error;
+      onUnreachable(error);
+      await pause(pauses[attempt] ?? pauses.at(-1));
+    }
+  }
+}
+
 /**
  * Brings the schema up to date in one transaction. Safe to run concurrently: one call migrates, and the others wait.
  * @param url - The URL of the database. The role must own the tables.
@@ -149,7 +179,8 @@ function missingStore(schema: StoreSchema): StorageError {
 }
 
 async function migrate(schema: StoreSchema, client: Client, mayCreate: boolean): Promise<Migrated> {
-  const query = async (text: string) => (await client.query<unknown[]>({ text, rowMode: 'array' })).rows;
+  const query = async (text: string, values: readonly unknown[] = []) =>
+    (await client.query<unknown[]>({ text, values: [...values], rowMode: 'array' })).rows;
   const [row = []] = await query(
     "SELECT current_setting('server_encoding'), current_database(), current_schema()",
   );
@@ -177,6 +208,7 @@ async function migrate(schema: StoreSchema, client: Client, mayCreate: boolean):
     read: async () => toApplied(await query(selectApplied).catch(explain)),
   });
   await distribute(query, schema);
+  await checkSchema(query, schema);
   await client.query('COMMIT');
   return { applied, grants: grantsOf(schema, database, namespace) };
 }
