@@ -1,4 +1,5 @@
 // What of the schema may be missing although all migrations were applied, as after a restore of a part of a backup.
+// cspell:ignore attname attnum attrelid indisprimary indisunique indisvalid indkey indnatts indrelid
 import { StorageError, type StoreDefinition } from '../interface.js';
 import { tokenIndexes } from '../token-row.js';
 import type { Query } from './query.js';

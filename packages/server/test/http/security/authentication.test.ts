@@ -263,7 +263,7 @@ t.test('50,000 tokens in use are all known during a flood of invented ones', asy
     monotonic: () => clock,
   });
   const requestWith = (secret: string) =>
-    ({ headers: { authorization: `Bearer ${secret}` }, raw: { socket: {} } }) as FastifyRequest;
+    ({ headers: { authorization: `Bearer ${secret}` }, raw: { socket: {} } }) as unknown as FastifyRequest;
   const secretOf = (i: number) => `pst_${String(i).padStart(43, 'A')}`;
   const requests = Array.from({ length: 50_000 }, (_, i) => requestWith(secretOf(i)));
   for (const i of requests.keys()) {
