@@ -54,6 +54,7 @@ export default tseslint.config(
               name: 'node:fs',
               allowImportNames: [
                 'existsSync',
+                'readdirSync',
                 'readlinkSync',
                 'realpathSync',
                 'rmSync',

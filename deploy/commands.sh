@@ -5,8 +5,10 @@
 plant_store() {
   local url
   url=$(sudo sed -n 's/^DATABASE_URL=//p' /etc/plant-store.env 2>/dev/null) || :
-  DATABASE_URL=${url:-file:/var/lib/plant-store/plants.db} \
-    sudo -u plant-store --preserve-env=DATABASE_URL node /opt/plant-store/dist/cli.js "$@"
+  # systemd, too, takes one pair of quotes off.
+  [[ $url =~ ^\"(.*)\"$ || $url =~ ^\'(.*)\'$ ]] && url=${BASH_REMATCH[1]}
+  NODE_ENV=production DATABASE_URL=${url:-file:/var/lib/plant-store/plants.db} \
+    sudo -u plant-store --preserve-env=NODE_ENV,DATABASE_URL node /opt/plant-store/dist/cli.js "$@"
 }
 
 # Shows the service's log since a time, such as 10m or 24h, without the lines that are not JSON.

@@ -1,11 +1,12 @@
 // Builds, each into its folder dist/: the server and the Plant Store; with "client" plant-store-client, as ES modules, and
-// in cjs/ as CommonJS, for tools that cannot require those; with "services" the other services on this server.
+// in cjs/ as CommonJS, for tools that cannot require those; with "services" the other services on this server. With
+// "start", only what a start needs, if a source has changed, and without checking types.
 //
-//   node scripts/build.js [client | services]
+//   node scripts/build.js [client | services | start]
 import { spawnSync } from 'node:child_process';
-import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 
 process.chdir(resolve(import.meta.dirname, '..'));
 const compiler = createRequire(import.meta.url).resolve('typescript/bin/tsc');
@@ -31,6 +32,19 @@ if (part === 'client') {
     rmSync(`${folder}dist`, { recursive: true, force: true });
     compile('-b', folder);
   }
+} else if (part === 'start') {
+  const sources = ['src', 'packages/server/src'].flatMap(filesOf);
+  if (!sources.every((source) => changedAt(outputOf(source)) >= changedAt(source))) {
+    console.error('Building the server…');
+    const { build } = await import('esbuild');
+    for (const folder of ['.', 'packages/server']) {
+      const outdir = join(folder, 'dist');
+      const entryPoints = filesOf(join(folder, 'src')).filter((file) => file.endsWith('.ts'));
+      rmSync(outdir, { recursive: true, force: true });
+      await build({ entryPoints, outdir, outbase: join(folder, 'src'), format: 'esm', sourcemap: true });
+    }
+    cpSync('src/migrations', 'dist/migrations', { recursive: true });
+  }
 } else {
   for (const folder of ['dist', 'packages/server/dist']) rmSync(folder, { recursive: true, force: true });
   if (compile('-b', 'tsconfig.build.json')) cpSync('src/migrations', 'dist/migrations', { recursive: true });
@@ -41,4 +55,20 @@ function compile(...args) {
   const { status } = spawnSync(process.execPath, [compiler, ...args], { stdio: 'inherit' });
   if (status !== 0) process.exitCode = 1;
   return status === 0;
+}
+
+/** The files that are built from, in a folder. @param {string} folder */
+function filesOf(folder) {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  return files.filter((file) => /\.(?:ts|sql)$/.test(file)).map((file) => join(folder, file));
+}
+
+/** @param {string} source */
+function outputOf(source) {
+  return source.replace(/(^|[\\/])src([\\/])/, '$1dist$2').replace(/\.ts$/, '.js');
+}
+
+/** When a file was last changed, in ms; 0 if there is none. @param {string} file */
+function changedAt(file) {
+  return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }

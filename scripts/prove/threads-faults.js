@@ -140,7 +140,7 @@ export const faults = {
 
 /** @type {Ending} */
 export async function endGracefully(world, random) {
-  process.kill(world.pid, random.pick(/** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP'])));
+  process.kill(world.pid, random.pick(/** @type {const} */ (['SIGTERM', 'SIGINT'])));
   const status = await world.exited();
   if (status !== 0) throw new Error(`a graceful end had the status ${status}`);
   const left = world.leftovers();

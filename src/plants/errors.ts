@@ -10,7 +10,8 @@ export const plantErrors = {
   },
   unknownOutcome: {
     code: 50302,
-    message: 'The outcome is unknown: the request may have taken effect. Retry; 40011 means that it did.',
+    message:
+      'The outcome is unknown: the request may have taken effect. Retry; 40011, or 40400 for a deletion, means that it did.',
   },
   plantNotFound: { code: 40400, message: 'You have no plant with this id.' },
 } as const satisfies Record<string, ErrorEntry>;

@@ -142,7 +142,7 @@ t.test('compatible changes are accepted', async (t) => {
     '/paths/~1seeds': { get: { ...operation, operationId: 'listSeeds' } },
     [`${newPlant}/properties/origin`]: text,
     [`${plant}/properties/origin`]: text,
-    '/components/responses/BadRequest/headers/X-New': { schema: text },
+    '/components/responses/InvalidPlant/headers/X-New': { schema: text },
     '/info/description': `${String(partOf(current, '/info/description'))}\n| 42900 | Too many requests. |\n`,
   });
   t.strictSame(breakingChanges(current, after), []);

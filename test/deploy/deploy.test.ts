@@ -350,7 +350,7 @@ interface Dashboard {
   panels: { title: string; targets: { expr: string }[] }[];
 }
 interface Rules {
-  groups: { rules: { alert: string; expr: string }[] }[];
+  groups: { rules: { alert: string; expr: string; annotations: { runbook: string } }[] }[];
 }
 interface RuleTests {
   tests: { alert_rule_test: { alertname: string; exp_alerts: unknown[] }[] }[];
@@ -376,6 +376,18 @@ t.test('the alert rules are valid, and each fires when it should', skipFor(lacks
     .map(({ alertname }) => alertname);
   const alerts = (await readRules()).map(({ alert }) => alert);
   t.strictSame([...new Set(fired)].sort(), alerts.sort(), 'none is untested');
+});
+
+t.test('the runbook leads from each alert to the section that the alert names', async (t) => {
+  const runbook = await projectFile('docs/runbook.md');
+  const headings = [...runbook.matchAll(/^##+ (.*)$/gm)].map(([, heading]) => heading!);
+  const [, rows = ''] = /^## First\n([^]*?)^## /m.exec(runbook) ?? [];
+  for (const { alert, annotations } of await readRules()) {
+    t.ok(headings.includes(annotations.runbook), `${alert}: ${annotations.runbook}`);
+    const anchor = annotations.runbook.toLowerCase().replaceAll(' ', '-');
+    const row = rows.split('\n').find((row) => new RegExp(`^\\|.*\\b${alert}\\b`).test(row));
+    t.match(row, `(#${anchor})`, alert);
+  }
 });
 
 t.test(

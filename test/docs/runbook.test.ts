@@ -18,6 +18,7 @@ import { createServer } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import getPort from 'get-port';
+import { Client } from 'pg';
 import t, { type Test } from 'tap';
 import { noPostgres, temporaryFolder } from '../../packages/server/test/support/engines.js';
 import { systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
@@ -51,6 +52,11 @@ const blocksOf = (page: string, heading: string) => {
 /** The commands that were run. */
 const run = new Set<string>();
 
+const [, minor = 0] =
+  /^3\.(\d+)/.exec(spawnSync('sqlite3', ['--version'], { encoding: 'utf8' }).stdout) ?? [];
+const oldShell =
+  Number(minor) < 43 ? "there is no shell of SQLite that knows the schema's functions" : undefined;
+
 /** The commands of systemd and sudo, which the test receives, and a user who may do everything. */
 const stubs = {
   sudo: '[[ $1 == -u ]] && shift 2; [[ $1 == --preserve-env=* ]] && shift; exec env "$@"',
@@ -81,7 +87,8 @@ class Machine {
     const port = () => getPort({ host: '127.0.0.1' });
     const machine = new Machine(t, await temporaryFolder(t), { main: await port(), ops: await port() });
     Object.assign(machine.env, env);
-    for (const name of ['bin', 'store', 'elsewhere', 'release']) await mkdir(join(machine.folder, name));
+    for (const name of ['bin', 'store', 'elsewhere', 'release', 'backups', 'units'])
+      await mkdir(join(machine.folder, name));
     for (const [name, code] of Object.entries(stubs)) {
       const file = join(machine.folder, 'bin', name);
       await writeFile(file, `#!/bin/bash\n${code}\n`);
@@ -133,10 +140,11 @@ class Machine {
   /** The commands with the places and the ports of this machine. */
   here(code: string): string {
     const places: [string, string][] = [
-      ['/var/lib /var/backups /var/log', this.folder],
+      ['/var/lib /var/lib/plant-store /var/backups /var/log', this.folder],
       ['/var/lib/plant-store', join(this.folder, 'store')],
       ['/opt/plant-store', join(this.folder, 'release')],
       ['/var/backups/plant-store', join(this.folder, 'backups')],
+      ['/etc/systemd/system', join(this.folder, 'units')],
       ['/etc/plant-store.env', join(this.folder, 'plant-store.env')],
       ['/elsewhere', join(this.folder, 'elsewhere')],
       [' -o plant-store -g plant-store', ''],
@@ -182,6 +190,7 @@ class Machine {
       return words.includes('--dmesg') ? 'Out of memory: Killed process 1' : this.#journal();
     if (words.includes('MainPID')) return `${this.server.child.pid}\n`;
     if (words[0] === 'show') return 'NRestarts=0\n';
+    if (words[0] === 'daemon-reload' || words.includes('plant-store-backup')) return '';
     if (words[0] !== 'start') await this.server.end();
     if (words[0] !== 'stop') await this.start();
     return '';
@@ -272,6 +281,38 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     );
   });
 
+  t.test("A caller's plants are gone", async (t) => {
+    const machine = await Machine.install(t);
+    const token = await machine.server.createToken('alice');
+    const other = await machine.server.createToken('bob');
+    const plants = [
+      `{"id":-1,"name":"a\\n\\"b\\" '$(c)","tag":"d"}`,
+      '{"id":9007199254740993,"name":"😀"}',
+      '{"id":9223372036854775807,"name":"e"}',
+    ];
+    for (const plant of plants) t.equal((await create(machine.server, token, plant)).status, 200);
+    t.equal(await createPlant(machine, other, 7), 200);
+    const before = await (await list(machine.server, token)).text();
+    const printed = await machine.run(
+      `DATABASE_URL=file:${machine.store} /opt/plant-store/deploy/backup.sh /var/backups/plant-store 14`,
+    );
+    const [name = ''] = /plants-\S+\.db/.exec(printed) ?? [];
+    for (const id of [-1n, 9007199254740993n]) t.equal((await remove(machine.server, token, id)).status, 204);
+    t.equal((await remove(machine.server, other, 7)).status, 204);
+
+    const [who, read, write] = blocksOf(runbook, "A caller's plants are gone");
+    const deeds = await machine.run(who);
+    t.match(deeds, /^\S+Z\t\/plants\/-1\t\w{12}\t127\.0\.0\.1\t\S+\n\S+\t\/plants\/9007199254740993\t/);
+    t.notMatch(deeds, '/plants/7', 'what others did');
+    await machine.run(read, { 'plants-YYYY-MM-DD-HHMMSS.db': name });
+    t.strictSame(await readdir(join(machine.folder, 'backups')), [name], 'the backup is as it was');
+    const created = await machine.run(write);
+    t.match(created, /\b2 200\n *1 400\n/);
+    t.notMatch(await readdir(machine.folder), ['header']);
+    t.equal(await (await list(machine.server, token)).text(), before);
+    t.equal(await (await list(machine.server, other)).text(), '[]', "nothing of another subject's");
+  });
+
   t.test('An upgrade went wrong', async (t) => {
     const machine = await Machine.install(t);
     await machine.server.end();
@@ -290,6 +331,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
       '/opt/plant-store-withdrawn': '/opt/plant-store-withdrawn',
     };
     t.match(await machine.run(back, changes), /broken[^]*"status":"ready"/);
+    t.equal((await readdir(join(machine.folder, 'units'))).length, 3, 'the units of the old release, too');
     t.match(await readdir(machine.folder), new Set(['release']));
     t.match(await machine.run(check), /plant_store_build_info\{version="/);
   });
@@ -312,6 +354,27 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const [check] = blocksOf(runbook, 'PostgreSQL failed over or is down');
     t.match(await machine.run(check), '"status":"ready"');
     t.equal(await createPlant(machine, token, 2), 200, 'without a restart');
+
+    const [find = '', end = ''] =
+      /```sql\n([^]*?)```/.exec(runbook.split('## A lock blocks')[1]!)?.[1]!.split(';') ?? [];
+    const blocker = new Client({ connectionString: url });
+    blocker.on('error', () => undefined);
+    await blocker.connect();
+    await blocker.query('BEGIN; LOCK TABLE plants');
+    // Another cause of the same code would be logged a minute later.
+    await machine.server.end();
+    await machine.start();
+    t.equal(await createPlant(machine, token, 3), 503);
+    const cause = 'PostgreSQL: canceling statement due to statement timeout';
+    await machine.server.logged(() => machine.causes().some((logged) => logged.includes(cause)));
+    quotes(t, cause, cause);
+    const [holder] = await until(
+      () => postgres.sql(find, new URL(url).pathname.slice(1)),
+      ({ length }) => length > 0,
+    );
+    t.match(holder, { state: 'idle in transaction', query: 'BEGIN; LOCK TABLE plants' });
+    await postgres.sql(end.replace('4711', String(holder!['pid'])));
+    t.equal(await createPlant(machine, token, 3), 200);
   });
 
   t.test('A dump of PostgreSQL is restored', skipFor(lacks('pg_restore')), async (t) => {
@@ -344,10 +407,12 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const token = await machine.server.createToken('alice');
     t.equal(await createPlant(machine, token, 1), 200);
     const refused = await list(machine.server, 'nonsense');
+    const [faults] = blocksOf(runbook, 'It returns 500');
+    t.equal(await machine.run(faults), '');
     const [slow] = blocksOf(runbook, 'Requests are slow');
     t.match(
       await machine.run(slow, { '.ms > 1000': '.ms > 0' }),
-      /^[\d.]+\tPOST\t\/plants\t200\talice\n[^]*nodejs_eventloop_lag_p99_seconds/m,
+      /^[\d.]+\tPOST\t\/plants\t200\talice\n[^]*^ +1 alice\n[^]*nodejs_eventloop_lag_p99_seconds/m,
     );
     const line = machine.server.log.find(({ status }) => status === 200)!;
     const [, example = ''] = /```json\n([^]*?)```/.exec(monitor.split('\n## Log\n')[1]!) ?? [];
@@ -434,7 +499,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const [, id = ''] =
       /"id": "(\w+)"/.exec(await machine.run('plant_store token list --subject mallory --json')) ?? [];
     t.match(await machine.run(`plant_store token revoke ${id} && plant_store token prune`), 'is revoked');
-    const [drill, stop, put, tokens] = blocksOf(runbook, 'Restore a backup');
+    const [drill, stop, put, tokens, undo] = blocksOf(runbook, 'Restore a backup');
     await machine.run(stop);
 
     await truncate(machine.store, 8192);
@@ -454,7 +519,21 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     run.add(put!);
     t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"},{"name":"a"},{"name":"a"}]');
     t.match(await machine.run(tokens), /alice[^]*valid/);
+    t.notMatch(runbook, /mv -T \/var\/lib\/plant-store\b/, 'a disk of its own cannot be renamed');
+    const [old = ''] = (await readdir(join(folder, 'store'))).filter((name) => name.startsWith('old-'));
+    t.match(await readdir(join(folder, 'store', old)), ['plants.db'], 'what was there is kept');
+    await cp(newest, join(folder, 'store', old, 'plants.db'));
+    const [, recover] = blocksOf(runbook, 'The store is damaged');
+    run.add(recover!);
+    await t.test("with SQLite's shell", skipFor(oldShell, { alsoInCi: true }), async (t) => {
+      t.match(await machine.run(recover, { 'old-YYYY-MM-DD-HHMMSS': old }), 'alice|3\n');
+    });
     t.equal((await list(machine.server, leaked)).status, 401, 'what was revoked after the backup stays so');
+    const back = await machine.run(undo, { 'old-YYYY-MM-DD-HHMMSS': old });
+    t.match(back, '"status":"ready"');
+    t.equal((await list(machine.server, leaked)).status, 200, 'the old tokens are back');
+    const [failed] = blocksOf(runbook, 'A backup failed');
+    t.match(await machine.run(failed), kept.at(-1));
   });
 
   t.test('A certificate has expired', async (t) => {
@@ -525,15 +604,16 @@ t.test('no pattern of files is left to a shell that may not read their folder', 
 t.test("the operator's command has the address of the store in its environment only", async (t) => {
   const folder = await temporaryFolder(t);
   const url = 'postgres://plants:hidden@127.0.0.1/plants';
-  await writeFile(join(folder, 'plant-store.env'), `PORT=1\nDATABASE_URL=${url}\n`);
+  // Quotes around a value are systemd's.
+  await writeFile(join(folder, 'plant-store.env'), `PORT=1\nDATABASE_URL="${url}"\n`);
   // As sudo does, it logs its arguments, and passes on only what it is told to.
   const sudo = `#!/bin/bash
 echo "$*" >>"${folder}/log"
 if [[ $1 != -u ]]; then exec "$@"; fi
-[[ $3 == --preserve-env=DATABASE_URL ]] && url=$DATABASE_URL
-exec env --ignore-environment PATH="$PATH" \${url+DATABASE_URL="$url"} "\${@:4}"
+[[ $3 == --preserve-env=NODE_ENV,DATABASE_URL ]] && kept=("NODE_ENV=$NODE_ENV" "DATABASE_URL=$DATABASE_URL")
+exec env --ignore-environment PATH="$PATH" "\${kept[@]}" "\${@:4}"
 `;
-  const node = `#!/bin/bash\necho "$* on $DATABASE_URL"\n`;
+  const node = `#!/bin/bash\necho "$* on $DATABASE_URL in $NODE_ENV"\n`;
   for (const [name, code] of Object.entries({ sudo, node })) {
     await writeFile(join(folder, name), code);
     await chmod(join(folder, name), 0o755);
@@ -547,7 +627,7 @@ exec env --ignore-environment PATH="$PATH" \${url+DATABASE_URL="$url"} "\${@:4}"
     env,
     encoding: 'utf8',
   });
-  t.equal(stdout, `/opt/plant-store/dist/cli.js token list on ${url}\n`);
+  t.equal(stdout, `/opt/plant-store/dist/cli.js token list on ${url} in production\n`);
   const log = await readFile(join(folder, 'log'), 'utf8');
   t.match(log, 'token list');
   t.notMatch(log, 'hidden');

@@ -12,6 +12,7 @@ import {
   type ServiceOptions,
 } from '../../packages/server/test/support/service.js';
 import { contract } from '../../packages/server/test/support/contract-check.js';
+import { partOf } from '../../packages/server/test/support/edited.js';
 import { StorageError } from '../../packages/server/dist/storage/interface.js';
 
 const maxId = 9223372036854775807n;
@@ -36,6 +37,11 @@ async function startPlants(t: Test, engine: Engine, options?: ServiceOptions) {
     /** All plants, as the list shows them. */
     plants: async (more?: RequestOptions) => (await call('GET', '/plants', { token, ...more })).json,
   };
+}
+
+/** A response with examples of errors. */
+interface ErrorResponse {
+  content: { 'application/json': { examples: Record<string, { value: unknown }> } };
 }
 
 /** The service on SQLite, for what is decided before the store is asked. */
@@ -302,7 +308,11 @@ t.test('a storage failure returns 503 or 500, without its cause', async (t) => {
   const cases: [unknown, number, message?: RegExp][] = [
     [new StorageError('unavailable', 'secret path'), 50300],
     [new StorageError('overloaded', 'secret path'), 50301],
-    [new StorageError('unknown-outcome', 'secret path'), 50302, /Retry; 40011 means that it did\.$/],
+    [
+      new StorageError('unknown-outcome', 'secret path'),
+      50302,
+      /Retry; 40011, or 40400 for a deletion, means that it did\.$/,
+    ],
     [new Error('secret path'), 50000],
     [Object.assign(new Error('secret'), { statusCode: 404, code: 'FST_ERR_SECRET' }), 50000],
     ['secret text', 50000],
@@ -328,7 +338,26 @@ t.test('unknown paths and methods are rejected before anything else is checked',
   const { call, token } = await startPlants(t, engine);
   const unknown = '/plant /docs/nothing /plants/1/2 /Plants //plants /openapi /plants%2f1 /plants/';
   for (const url of unknown.split(' '))
-    t.match(await call('GET', url, { token }), error(40401, /nothing at this path/), url);
+    t.match(await call('GET', url, { token }), error(40401, /^There is nothing at this path\.$|slash/), url);
+  const forms = [
+    [
+      token,
+      40100,
+      'The access token is missing: the header must have the form "Authorization: Bearer TOKEN".',
+    ],
+    [
+      `Bearer Bearer ${token}`,
+      40101,
+      'The access token is malformed, unknown, expired or revoked: the header has "Bearer" twice.',
+    ],
+  ] as const;
+  for (const [authorization, code, message] of forms)
+    t.strictSame((await call('GET', '/plants', { headers: { authorization } })).json, {
+      error: code,
+      message,
+    });
+  const slash = 'There is nothing at this path: the path must not end with a slash.';
+  t.strictSame((await call('GET', '/plants/?limit=1', { token })).json, { error: 40401, message: slash });
   for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'QUERY']) {
     const { status, json, headers } = await call(method, '/plants/?x=1', { body: '{' });
     t.equal(status, 404, `${method} of a plant without an id`);
@@ -337,7 +366,7 @@ t.test('unknown paths and methods are rejected before anything else is checked',
   }
   // The check of every response compares Allow with the contract.
   const { operations } = contract;
-  const refused = error(40500, /does not support this method/);
+  const refused = error(40500, /does not support this method: it supports [A-Z, ]+\.$/);
   for (const path of new Set(operations.map(({ path }) => path))) {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY', 'TRACE']) {
       if (operations.some((known) => known.path === path && known.method === method)) continue;
@@ -349,43 +378,77 @@ t.test('unknown paths and methods are rejected before anything else is checked',
   t.match(await call('POST', '/openapi.json', { body: '{' }), { ...refused, headers: { allow } });
 });
 
-t.test("the contract's examples of errors are the very messages that the service gives", async (t) => {
+t.test("each operation's examples of errors are what it responds", async (t) => {
   const { create, list, remove, subject, issue } = await startPlants(t, engine);
   await create({ id: 1, name: 'Monstera' });
   const reader = await issue(subject, { scopes: ['plants:read'] });
+  const writer = await issue(subject, { scopes: ['plants:write'] });
+  const limited = await startPlants(t, engine, { limits: { ratePerAddress: 1 } });
+  await limited.list();
   const failing = (thrown: Error) => {
-    const wrap = injectFaults(() => ({ plants: { list: () => Promise.reject(thrown) } }));
+    const fail = () => Promise.reject(thrown);
+    const wrap = injectFaults(() => ({ plants: { create: fail, delete: fail, list: fail } }));
     return startPlants(t, engine, { wrap });
   };
-  const limited = await startService(t, engine, {
-    limits: { ratePerAddress: 1 },
-  });
-  await limited.call('GET', '/plants');
   const broken = await failing(new Error('broken'));
   const unavailable = await failing(new StorageError('unavailable', 'away'));
-  const responses = await Promise.all([
-    create({ name: 'Monstera' }),
-    create({ id: 1, name: 'Quercus' }),
-    list('', { token: undefined }),
-    create({ id: 1, name: 'Quercus' }, { token: reader }),
-    remove('2'),
-    limited.call('GET', '/plants'),
-    broken.list(),
-    unavailable.list(),
-  ]);
-  const { responses: declared } = contract.document['components'] as {
-    responses: Record<
-      string,
-      { content: { 'application/json': { examples: Record<string, { value: unknown }> } } }
-    >;
+  const overloaded = await failing(new StorageError('overloaded', 'full'));
+  const unknown = await failing(new StorageError('unknown-outcome', 'lost'));
+
+  type Call = (
+    service: Pick<typeof limited, 'create' | 'list' | 'remove'>,
+    more?: RequestOptions,
+  ) => Promise<Reply>;
+  type Reply = Awaited<ReturnType<typeof create>>;
+  /** The examples that each operation has. */
+  const shared = (call: Call, otherScope: string) => ({
+    missing: call({ create, list, remove }, { token: undefined }),
+    invalid: call({ create, list, remove }, { token: 'unknown' }),
+    scope: call({ create, list, remove }, { token: otherScope }),
+    limited: call(limited),
+    failed: call(broken),
+    unavailable: call(unavailable),
+    overloaded: call(overloaded),
+  });
+  const createOne: Call = (service, more) => service.create({ id: 2, name: 'Quercus' }, more);
+  const removeOne: Call = (service, more) => service.remove(2, more);
+  const replies: Record<string, Record<string, Promise<Reply>>> = {
+    createPlant: {
+      ...shared(createOne, reader),
+      schema: create({ name: 'Monstera' }),
+      json: create('{"id": 2'),
+      taken: create({ id: 1, name: 'Quercus' }),
+      exists: create({ id: 1, name: 'Monstera' }),
+      unknown: createOne(unknown),
+    },
+    listPlants: {
+      ...shared((service, more) => service.list('', more), writer),
+      range: list('?limit=0'),
+      unknown: list('?max=5'),
+    },
+    deletePlant: {
+      ...shared(removeOne, reader),
+      id: remove('abc'),
+      absent: remove(2),
+      unknown: removeOne(unknown),
+    },
   };
-  const examples = Object.values(declared).flatMap(({ content }) =>
-    Object.values(content['application/json'].examples).map(({ value }) => value),
-  );
-  t.strictSame(
-    examples,
-    responses.map(({ json }) => json),
-  );
+  for (const { operationId, path, method } of contract.operations) {
+    const declared = partOf(
+      contract.document,
+      `/paths/${path.replaceAll('/', '~1')}/${method.toLowerCase()}/responses`,
+    );
+    const expected: Record<string, unknown> = {};
+    for (const response of Object.values(declared as Record<string, { $ref?: string }>)) {
+      if (response.$ref === undefined) continue;
+      const { content } = partOf(contract.document, response.$ref.slice(1)) as ErrorResponse;
+      for (const [name, { value }] of Object.entries(content['application/json'].examples))
+        expected[name] = value;
+    }
+    const actual: Record<string, unknown> = {};
+    for (const [name, reply] of Object.entries(replies[operationId] ?? {})) actual[name] = (await reply).json;
+    t.same(actual, expected, operationId);
+  }
 });
 
 t.test('the server does not know plants', async (t) => {

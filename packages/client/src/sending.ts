@@ -228,6 +228,7 @@ function checkToken(token: unknown): string {
   if (typeof token !== 'string' || token === '') {
     throw new TypeError('token is missing: it must be the access token or a function that returns it');
   }
+  if (/^bearer /i.test(token)) throw new TypeError('token must be the access token alone, without "Bearer "');
   // The runtime's own error would contain the token.
   if (!/^[\x20-\x7e]*$/.test(token.trim())) throw new TypeError('token contains an invalid character');
   return token;

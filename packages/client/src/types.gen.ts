@@ -10,28 +10,29 @@ export interface paths {
         };
         /**
          * List plants
-         * @description Returns the plants that the caller has access to, in ascending order of their ids, so that `limit` returns a
-         *     stable prefix. Requires the scope `plants:read`.
+         * @description Returns the plants that you have access to, in ascending order of their ids, so that `limit` returns a stable
+         *     prefix: `/plants?limit=2` returns the two plants with the lowest ids. Requires the scope `plants:read`.
          *
-         *     A long list is read while it is streamed, so it is not a snapshot: a plant that exists during the whole
-         *     transfer appears exactly once. If a list cannot be completed, the connection is closed; an incomplete list
-         *     never looks complete.
-         *
-         *     A list that fits into one page, in general up to 500 plants and 256 KiB, has an `ETag`. Send it back in
-         *     `If-None-Match`: if the list has not changed, the response is 304 without a body.
+         *     - 40006: `limit` is out of range or repeated, or there is another query parameter.
+         *     - A long list is read while it is streamed, so it is not a snapshot: a plant that exists during the whole
+         *       transfer appears exactly once. If a list cannot be completed, the connection is closed; an incomplete list
+         *       never looks complete.
+         *     - A list that fits into one page, in general up to 500 plants and 256 KiB, has an `ETag`. Send it back in
+         *       `If-None-Match`: if the list has not changed, the response is 304 without a body.
          */
         get: operations["listPlants"];
         put?: never;
         /**
          * Create a plant
-         * @description Stores a plant under an `id` that the caller chooses. Requires the scope `plants:write`. The plant is on disk
-         *     before the response is sent. If the response is lost, repeat the request: 40011 means that the plant was
-         *     created. Identifiers are unique per subject, so no conflict ever reveals another subject's plants.
+         * @description Stores a plant under an `id` that you choose, and returns it without the id: after
+         *     `{"id": 1, "name": "Monstera deliciosa"}`, the response is `{"name": "Monstera deliciosa"}`, and the plant is on
+         *     disk. Requires the scope `plants:write`.
          *
-         *     The body is JSON in UTF-8, of at most 1 MiB unless the operator has set another limit; if a key is repeated,
-         *     the last one wins. A body of more than 10,000 bytes is
-         *     rejected (40002) if its values are nested more than 9 levels deep, or if it has more than 10,000 values and
-         *     keys, repeated keys included, or a key of more than 200 characters.
+         *     - 40010: you already have a different plant with this id. Identifiers are unique per subject.
+         *     - 40011: you already have exactly this plant. If a response was lost (50302, a timeout), repeat the request:
+         *       40011 means that the plant was created.
+         *     - 40001 to 40005: the body is not valid. It is JSON in UTF-8, of at most 1 MiB unless the operator has set
+         *       another limit; if a key is repeated, the last one wins.
          */
         post: operations["createPlant"];
         delete?: never;
@@ -52,9 +53,13 @@ export interface paths {
         post?: never;
         /**
          * Delete a plant
-         * @description Deletes one of the caller's plants. Requires the scope `plants:write`. The deletion is on disk before the
-         *     response is sent. The same 404 is returned for a plant that does not exist, is already deleted or belongs to
-         *     another subject.
+         * @description Deletes one of your plants: after `DELETE /plants/1` the response is 204, and the deletion is on disk. Requires
+         *     the scope `plants:write`.
+         *
+         *     - 40007: the id is not an integer in canonical decimal digits.
+         *     - 40400: you have no plant with this id. The response is the same for a plant that does not exist, is already
+         *       deleted, or belongs to another subject. After a lost response (50302, a timeout), repeat the request: 40400
+         *       then means that the plant was deleted.
          */
         delete: operations["deletePlant"];
         options?: never;
@@ -115,7 +120,7 @@ export interface components {
          *     | 40300 | The access token lacks the scope that the operation needs. |
          *     | 40400 | You have no plant with this id. |
          *     | 40401 | There is nothing at this path. |
-         *     | 40500 | The path does not support this method; `Allow` lists those that it supports. |
+         *     | 40500 | The path does not support this method. |
          *     | 40800 | The request took too long to arrive. |
          *     | 41700 | The Expect header asks for something other than `100-continue`. |
          *     | 42900 | Too many requests; `Retry-After` says when to try again. |
@@ -123,7 +128,7 @@ export interface components {
          *     | 50000 | The server failed. |
          *     | 50300 | The service is temporarily unavailable; the request had no effect. |
          *     | 50301 | The service is overloaded; the request had no effect. |
-         *     | 50302 | The outcome is unknown: the request may have taken effect. Retry; 40011 means that it did. |
+         *     | 50302 | The outcome is unknown: the request may have taken effect. Retry; 40011, or 40400 for a deletion, means that it did. |
          */
         Error: {
             /**
@@ -136,42 +141,97 @@ export interface components {
         };
     };
     responses: {
-        /** @description The request is invalid. The message lists every problem. */
-        BadRequest: {
+        /**
+         * @description The body (40001 to 40005) or a query parameter (40006) is invalid, or the plant conflicts with one that you
+         *     have (40010, 40011). The message lists every problem.
+         */
+        InvalidPlant: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The access token is missing or not valid. */
+        /** @description A query parameter is invalid (40006). The message lists every problem. */
+        InvalidLimit: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The id is invalid (40007), or there is a query parameter (40006). */
+        InvalidId: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The access token is missing (40100) or not valid (40101). */
         Unauthorized: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The access token lacks the scope that the operation needs. */
-        Forbidden: {
+        /** @description The access token lacks the scope `plants:write` (40300). */
+        WriteForbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The caller has no plant with this id. */
+        /** @description The access token lacks the scope `plants:read` (40300). */
+        ReadForbidden: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description You have no plant with this id (40400). */
         NotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                 [name: string]: unknown;
             };
             content: {
@@ -179,11 +239,52 @@ export interface components {
             };
         };
         /**
-         * @description The caller, or the client's address, has made too many requests: the operator may limit their number per
-         *     subject and per client address in a time window. All responses then have the `RateLimit-` headers. This one
-         *     says in `Retry-After` when to try again.
+         * @description The subject, or the client's address, has made too many requests: the operator may limit their number in a time
+         *     window (42900). `Retry-After` says when to try again.
          */
         TooManyRequests: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Retry-After": components["headers"]["Retry-After"];
+                /**
+                 * @description Maximum number of requests in a time window.
+                 * @example 600
+                 */
+                "RateLimit-Limit": number;
+                /**
+                 * @description Number of requests left in this time window.
+                 * @example 0
+                 */
+                "RateLimit-Remaining": number;
+                /**
+                 * @description Seconds until the next time window.
+                 * @example 17
+                 */
+                "RateLimit-Reset": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /**
+         * @description The server failed (50000), perhaps after the request had taken effect. X-Request-Id identifies the request in the
+         *     server's logs.
+         */
+        InternalServerError: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The service is unavailable (50300) or overloaded (50301). Try again. */
+        ReadUnavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "Retry-After": components["headers"]["Retry-After"];
@@ -196,24 +297,14 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /**
-         * @description The server failed, perhaps after the request had taken effect. X-Request-Id identifies the request in the
-         *     server's logs.
-         */
-        InternalServerError: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description The service is unavailable or overloaded, or the outcome is unknown; see the code. */
-        ServiceUnavailable: {
+        /** @description The service is unavailable (50300) or overloaded (50301), or the outcome is unknown (50302). Try again. */
+        WriteUnavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "Retry-After": components["headers"]["Retry-After"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                 [name: string]: unknown;
             };
             content: {
@@ -241,17 +332,17 @@ export interface components {
          */
         ETag: string;
         /**
-         * @description Maximum number of requests in a time window.
+         * @description Maximum number of requests in a time window, if the operator limits it.
          * @example 600
          */
         "RateLimit-Limit": number;
         /**
-         * @description Number of requests left in this time window.
+         * @description Number of requests left in this time window, if the operator limits it.
          * @example 0
          */
         "RateLimit-Remaining": number;
         /**
-         * @description Seconds until the next time window.
+         * @description Seconds until the next time window, if the operator limits it.
          * @example 17
          */
         "RateLimit-Reset": number;
@@ -295,6 +386,9 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
@@ -307,18 +401,21 @@ export interface operations {
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            400: components["responses"]["BadRequest"];
+            400: components["responses"]["InvalidLimit"];
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
+            403: components["responses"]["ReadForbidden"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];
-            503: components["responses"]["ServiceUnavailable"];
+            503: components["responses"]["ReadUnavailable"];
         };
     };
     createPlant: {
@@ -338,18 +435,21 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Plant"];
                 };
             };
-            400: components["responses"]["BadRequest"];
+            400: components["responses"]["InvalidPlant"];
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
+            403: components["responses"]["WriteForbidden"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];
-            503: components["responses"]["ServiceUnavailable"];
+            503: components["responses"]["WriteUnavailable"];
         };
     };
     deletePlant: {
@@ -372,17 +472,20 @@ export interface operations {
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            400: components["responses"]["BadRequest"];
+            400: components["responses"]["InvalidId"];
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
+            403: components["responses"]["WriteForbidden"];
             404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];
-            503: components["responses"]["ServiceUnavailable"];
+            503: components["responses"]["WriteUnavailable"];
         };
     };
 }

@@ -520,10 +520,10 @@ t.test('a call can name its requests', async (t) => {
     await t.rejects(client.listPlants({ requestId }), { name: 'RangeError', message: /requestId/ });
 });
 
-t.test('a missing token is an error before anything is sent', async (t) => {
+t.test('a missing token, or one with its scheme, is an error before anything is sent', async (t) => {
   const { connect, fates } = await startSetting(t);
   fates.push('lose request');
-  for (const token of [undefined, null, '', 1]) {
+  for (const token of [undefined, null, '', 1, 'Bearer pst_a']) {
     t.throws(
       () => connect({ token: token as never }),
       { name: 'TypeError', message: /token/ },

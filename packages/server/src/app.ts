@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyServerOptions } from 'fastify';
 import type { Contract } from './contract/contract.js';
 import { loadChecked } from './http/checked-contract.js';
 import { createCallerTokens } from './caller-tokens.js';
+import { trustIn } from './client-address.js';
 import type { Service } from './definition.js';
 import type { ObserveError } from './errors.js';
 import { defaultLimits, type Limits } from './limits.js';
@@ -21,6 +22,7 @@ import { checkHeaders } from './http/connection/host-and-expect.js';
 import type { Tls } from './http/connection/server.js';
 import { shareConnections } from './http/connection/shared-connections.js';
 import { prepareShutdown } from './http/connection/shutdown.js';
+import { originHeaders } from './http/connection/client-errors.js';
 import { createHttpApp, finishResponses } from './http/app-base.js';
 import { createErrorRenderer } from './http/error-renderer.js';
 import { serveDocsPage } from './http/pages/docs-page.js';
@@ -136,6 +138,7 @@ function createApp(
     limits,
     tls,
     trustedProxies = [],
+    plugins: { corsOrigins = [] } = {},
     observeError,
     logger = false,
     monotonic = performanceNow,
@@ -153,11 +156,11 @@ function createApp(
   const handleError = createErrorHandler(service.errors, write, observeError);
   const rejections = new RejectionLog(() => app.log, metrics?.countRejection);
   const app: FastifyInstance = createHttpApp(
-    { limits, tls, handleError, write, report: rejections.report },
+    { limits, tls, handleError, write, report: rejections.report, headers: originHeaders(corsOrigins) },
     {
       logger,
-      logController: new RequestLog(monotonic, () => storage.check()),
-      trustProxy: trustedProxies.length > 0 && [...trustedProxies],
+      logController: new RequestLog(monotonic, () => storage.check(), metrics?.countDamage),
+      trustProxy: trustedProxies.length > 0 && trustIn(trustedProxies),
       exposeHeadRoutes: false,
       // http/request/ and http/response/ validate; loading Fastify's validator and serializer would delay the start.
       schemaController: {
@@ -169,6 +172,7 @@ function createApp(
       routerOptions: { maxParamLength: limits.headerLimit },
     },
   );
+  if (tls !== undefined) metrics?.showCertificate(tls.cert);
   app.decorateRequest('caller', null);
   app.decorateRequest('bodyReservation', undefined);
   app.addHook('onClose', (_app, done) => {

@@ -1,8 +1,12 @@
 // Where requests come from: the address of the client, and the network by which addresses are counted.
-import { isIPv6 } from 'node:net';
+import { BlockList, isIP, isIPv6, type Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 
-const addresses = new WeakMap<FastifyRequest, string>();
+/** How many proxies a request may pass; further entries of X-Forwarded-For are not looked at. */
+const mostProxies = 16;
+
+/** By request; by connection if the request was not forwarded. */
+const addresses = new WeakMap<FastifyRequest | Socket, string>();
 
 /**
  * Returns the IP address of a request's client, without a port: that of the connection; or, if that is a proxy of
@@ -10,12 +14,37 @@ const addresses = new WeakMap<FastifyRequest, string>();
  * the connection was closed before the request was handled. It is read once, since X-Forwarded-For can be long.
  */
 export function addressOf(request: FastifyRequest): string {
-  let address = addresses.get(request);
+  const key = request.headers['x-forwarded-for'] === undefined ? request.raw.socket : request;
+  let address = addresses.get(key);
   if (address === undefined) {
     address = plainAddress(request.ip);
-    addresses.set(request, address);
+    addresses.set(key, address);
   }
   return address;
+}
+
+/**
+ * Returns the function that tells whether an address is that of a proxy; it may have a port, as some proxies write it.
+ * @param proxies - Addresses, and networks such as `10.0.0.0/8`.
+ */
+export function trustIn(proxies: readonly string[]): (address: string | undefined, hop: number) => boolean {
+  // One for each family: BlockList counts every IPv4 address as one of ::ffff:0:0/96, so also as one of ::/1.
+  const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
+  const familyOf = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4');
+  for (const proxy of proxies) {
+    const [given = '', prefix] = proxy.split('/');
+    const address = plainAddress(given);
+    const family = familyOf(address);
+    // Of an IPv4 network in the notation of IPv6, too.
+    const bits = Number(prefix) - (isIPv6(given) && family === 'ipv4' ? 96 : 0);
+    if (prefix === undefined) lists[family].addAddress(address, family);
+    else if (bits > 0) lists[family].addSubnet(address, bits, family);
+  }
+  return (text, hop) => {
+    if (hop >= mostProxies) return false;
+    const address = plainAddress(text).replace(/%.*/s, '');
+    return isIP(address) !== 0 && lists[familyOf(address)].check(address, familyOf(address));
+  };
 }
 
 /** Removes the port and the brackets that a proxy may add, and the prefix of an IPv4 address on an IPv6 socket. */
@@ -35,7 +64,8 @@ function plainAddress(text: string | undefined): string {
  * networkOf('192.0.2.1'); // '192.0.2.1'
  */
 export function networkOf(address: string, bits = 64): string {
-  if (!isIPv6(address)) return address;
+  // The first condition is the cheaper one.
+  if (!address.includes(':') || !isIPv6(address)) return address;
   // The form that URLs give it is the same for equal addresses, without the zone.
   const { hostname } = new URL(`http://[${address.replace(/%.*/s, '')}]`);
   const [start = [], end = []] = hostname

@@ -11,6 +11,7 @@ import {
   logLevels,
   networks,
   origins,
+  place,
   port,
   safeUrl,
   text,
@@ -30,12 +31,12 @@ const limitVariables = Object.fromEntries(
 
 /** Every variable: its type, its default and its description, from which docs/configuration.md is generated. */
 export const variables = {
-  HOST: text({
+  HOST: place({
     default: defaultAddress.host,
     desc: 'Address to listen on; `0.0.0.0` or `::` for all interfaces',
   }),
   PORT: port({ default: defaultAddress.port, desc: 'Port to listen on; 0 picks any free port' }),
-  OPS_HOST: text({ default: defaultAddress.host, desc: 'Address of the admin listener' }),
+  OPS_HOST: place({ default: defaultAddress.host, desc: 'Address of the admin listener' }),
   OPS_PORT: port({
     default: undefined,
     desc: 'Port of the admin listener (`/livez`, `/readyz`, `/metrics`); off unless set',
@@ -57,7 +58,7 @@ export const variables = {
   }),
   NODE_ENV: text({
     default: 'development',
-    desc: '`production` prevents `npm start` (`--dev`) from creating a token',
+    desc: 'In `production`, only the command `init` creates a store, and `npm start` (`--dev`) creates no token',
   }),
   OIDC_ISSUER: safeUrl({
     default: undefined,
@@ -71,7 +72,7 @@ export const variables = {
   }),
   TRUST_PROXY: networks({
     default: [],
-    desc: 'Addresses and networks of proxies, comma-separated, whose `X-Forwarded-For` is trusted',
+    desc: 'Addresses and networks of proxies, comma-separated, whose `X-Forwarded-For` is trusted, in which at most 16 entries are looked at',
   }),
   CORS_ORIGINS: origins({
     default: [],
@@ -79,17 +80,17 @@ export const variables = {
   }),
   COMPRESSION: flag({
     default: false,
-    desc: '`true` compresses responses over 1 KiB for clients that accept it',
+    desc: '`true` compresses responses over 1 KiB for clients that accept it, up to 64 at a time',
   }),
   SECURITY_HEADERS: flag({
     default: false,
     desc: "`true` adds Helmet's security headers to every response",
   }),
-  TLS_CERT_FILE: text({
+  TLS_CERT_FILE: place({
     default: undefined,
     desc: 'PEM file with the certificate chain. Together with `TLS_KEY_FILE` it enables HTTPS',
   }),
-  TLS_KEY_FILE: text({ default: undefined, desc: "PEM file with the certificate's private key" }),
+  TLS_KEY_FILE: place({ default: undefined, desc: "PEM file with the certificate's private key" }),
   ...limitVariables,
 };
 
@@ -107,6 +108,12 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
+/** An address cannot be listened on at the moment. */
+export class AddressError extends ConfigError {}
+
+/** The exit status of a process whose settings are wrong, so that a restart changes nothing: EX_CONFIG. */
+export const configStatus = 78;
+
 /** The defaults that depend on the service. */
 type Defaults = Pick<Service, 'databaseUrl'>;
 
@@ -117,8 +124,14 @@ type Defaults = Pick<Service, 'databaseUrl'>;
  */
 export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): Config {
   const env = withDefaults(environment, defaults);
-  const missing = groups.flatMap((group) => missingOf(group, env));
-  const values = cleanEnv(env, variables, { reporter: reporterOf(env, missing) });
+  const others = groups.flatMap((group) => missingOf(group, env));
+  if (env['NODE_ENV'] === 'production')
+    others.push(
+      ...misspelledVariables(environment).flatMap(({ name, meant, isCertain }) =>
+        isCertain ? [`${name} is not a variable of the service: rename it to ${meant}, or remove it`] : [],
+      ),
+    );
+  const values = cleanEnv(env, variables, { reporter: reporterOf(env, others) });
   return { ...values, limits: configuredLimits(values) };
 }
 
@@ -133,18 +146,38 @@ export function readDatabaseUrl(environment: NodeJS.ProcessEnv, defaults: Defaul
   return cleanEnv(env, { DATABASE_URL }, { reporter: reporterOf(env) }).DATABASE_URL;
 }
 
+/** Names that other programs have for what a variable of the service is. */
+const otherNames: Readonly<Record<string, keyof typeof variables>> = {
+  TLS_CERT: 'TLS_CERT_FILE',
+  TLS_KEY: 'TLS_KEY_FILE',
+  RATE_LIMIT: 'RATE_LIMIT_PER_SUBJECT',
+};
+
 /**
  * Finds variables that are probably misspelled.
  * @param environment - As for readConfig.
- * @returns Each with the variable that was probably meant.
+ * @returns Each with the variable that was probably meant, and whether that is certain: it has another name elsewhere, other
+ *   letters are in upper case, or one letter is wrong, missing, added or in another place.
  */
-export function misspelledVariables(environment: NodeJS.ProcessEnv): { name: string; meant: string }[] {
+export function misspelledVariables(
+  environment: NodeJS.ProcessEnv,
+): { name: string; meant: string; isCertain: boolean }[] {
   const known = Object.keys(variables);
-  return Object.keys(environment).flatMap((name) => {
-    // Short names are similar by chance, as HOME and HOST; PGHOST and PGPORT are those of PostgreSQL's programs.
-    if (name.length < 6 || name.startsWith('PG') || known.includes(name)) return [];
+  const letters = (name: string) => Array.from(name).sort().join('');
+  return Object.entries(environment).flatMap(([name, value = '']) => {
+    // Short names are similar by chance, as HOME and HOST; PGHOST and PGPORT are those of PostgreSQL's programs. Kubernetes
+    // sets variables for each service.
+    if (name.startsWith('PG') || known.includes(name)) return [];
+    if (/_(?:SERVICE|PORT)(?:_|$)/.test(name) || value.startsWith('tcp://')) return [];
+    const upper = name.toUpperCase();
+    const alias = otherNames[upper] ?? known.find((one) => one === upper && one.length >= 6);
+    if (alias !== undefined) return [{ name, meant: alias, isCertain: true }];
+    if (name.length < 6) return [];
     const meant = closestMatch(name, known, { maxDistance: 2 });
-    return meant === undefined ? [] : [{ name, meant }];
+    if (meant === undefined) return [];
+    const isCertain =
+      closestMatch(name, [meant], { maxDistance: 1 }) !== undefined || letters(name) === letters(meant);
+    return [{ name, meant, isCertain }];
   });
 }
 

@@ -35,7 +35,7 @@ export const catalogue = {
   pathNotFound: { code: 40401, message: 'There is nothing at this path.' },
   methodNotAllowed: {
     code: 40500,
-    message: 'The path does not support this method; `Allow` lists those that it supports.',
+    message: 'The path does not support this method.',
   },
   requestTimeout: { code: 40800, message: 'The request took too long to arrive.' },
   expectationFailed: {

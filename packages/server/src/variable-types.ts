@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { EnvError, makeExactValidator } from 'envalid';
-import { automaticThreads, kernelDistributes, needsKernel } from './process/system-limits.js';
+import { automaticThreads, kernelDistributes, mostThreads, needsKernel } from './process/system-limits.js';
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
@@ -20,13 +20,47 @@ export const port = integer(0, 65_535);
 export const threads = makeExactValidator<number>((value) => {
   if (value === 'auto') return automaticThreads();
   if (/^[1-9]\d{0,2}$/.test(value)) {
+    if (Number(value) > mostThreads)
+      throw new EnvError(`must be at most ${mostThreads}, eight for each core`);
     if (value === '1' || kernelDistributes) return Number(value);
     throw new EnvError(`must be 1 or auto, since ${needsKernel}`);
   }
   throw new EnvError('must be a whole number from 1 to 999, or auto');
 });
 
-export const text = makeExactValidator<string>((value) => value);
+/**
+ * Checks a text that a shell, a file of variables or an editor may have changed on its way.
+ * @throws EnvError that does not contain the text, which may have a password.
+ */
+function checkPlain(value: string): void {
+  const [hidden] = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.exec(value) ?? [];
+  if (hidden !== undefined) {
+    const code = hidden.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
+    throw new EnvError(`must not contain the invisible character U+${code}`);
+  }
+  if (value !== value.trim()) throw new EnvError('must not begin or end with a blank');
+  if (/^(["'`]).*\1$/.test(value)) throw new EnvError('must be written without quotes around it');
+}
+
+/** @throws EnvError for a name of a variable that nothing has replaced by its value. */
+function checkReplaced(value: string): void {
+  const [name] = /\$(?:\w+|\{[^}]*\}?)/.exec(value) ?? [];
+  if (name !== undefined)
+    throw new EnvError(`must not contain ${name}, which nothing has replaced by a value`);
+}
+
+/** A text, which may contain a password. */
+export const text = makeExactValidator<string>((value) => {
+  checkPlain(value);
+  return value;
+});
+
+/** An address to listen on, or the path of a file. */
+export const place = makeExactValidator<string>((value) => {
+  checkPlain(value);
+  checkReplaced(value);
+  return value;
+});
 export const logLevel = makeExactValidator<(typeof logLevels)[number]>((value) => {
   const level = logLevels.find((known) => known === value);
   if (level !== undefined) return level;
@@ -58,7 +92,18 @@ export const networks = list('addresses and networks, such as 10.0.0.0/8', (item
   return Number(prefix) >= 1 && Number(prefix) <= longest;
 });
 export const databaseUrl = makeExactValidator<string>((value) => {
-  if (/^postgres(ql)?:\/\/./.test(value)) return value;
+  checkPlain(value);
+  if (/^postgres(ql)?:\/\/./.test(value)) return checkPostgresUrl(value);
+  if (/^(?:host|hostaddr|port|user|password|dbname|service)\s*=/.test(value))
+    throw new EnvError(
+      'must be a URL, postgres://USER:PASSWORD@HOST:PORT/DATABASE, not the keywords of libpq',
+    );
+  if (/^[A-Z][A-Z0-9_]*=/.test(value))
+    throw new EnvError('must be the value alone, without its name and = before it');
+  if (/\s#/.test(value)) throw new EnvError('must not have a comment after it');
+  checkReplaced(value);
+  if (/^[^/]*@/.test(value) || /^[\w.-]+:\d+\//.test(value))
+    throw new EnvError('must begin with postgres:// if it is the address of a database');
   // A path on Windows may start with a letter and a colon.
   const [scheme = ''] = /^[a-z][a-z0-9+.-]+:/i.exec(value) ?? [];
   const path = value.slice(scheme.length);
@@ -83,6 +128,17 @@ export const databaseUrl = makeExactValidator<string>((value) => {
   }
   return value;
 });
+
+/** @throws EnvError for a URL that cannot be read, or not as it was meant. */
+function checkPostgresUrl(value: string): string {
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  if (url === undefined || `${url.pathname}${url.search}${url.hash}`.includes('@') || url.hash !== '')
+    throw new EnvError(
+      'must be a URL: in its user and password, write %2F for /, %3F for ?, %23 for #, %40 for @, %3A for : and %25 for %',
+    );
+  checkReplaced(`${url.hostname}${url.pathname}`);
+  return value;
+}
 
 export const safeUrl = makeExactValidator<string>((value) => {
   const { protocol, hostname } = URL.canParse(value) ? new URL(value) : {};

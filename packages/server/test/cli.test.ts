@@ -24,7 +24,7 @@ t.test('check reports all faults and warnings of a contract', async (t) => {
   const check = (...args: string[]) => run(command, ['check', ...args], {});
   const { file: good } = await write('good.yaml');
   const { file: weak, line } = await write('weak.yaml', [
-    "        '503':\n          $ref: '#/components/responses/ServiceUnavailable'\n",
+    "        '503':\n          $ref: '#/components/responses/WriteUnavailable'\n",
     '',
   ]);
   const { file: bad } = await write(
@@ -40,16 +40,17 @@ t.test('check reports all faults and warnings of a contract', async (t) => {
   t.strictSame(await check(weak), { code: 0, stdout: warning, stderr: '0 errors, 1 warning.\n' });
   t.match(await check(weak, '--strict'), { code: 1, stdout: warning });
   t.match(await check(weak, '--none'), { code: 2, stderr: /unknown option '--none'/ });
-  const lists: [string, string] = [
-    "        '503':\n          $ref: '#/components/responses/ServiceUnavailable'\n",
-    '',
-  ];
-  const { file: weaker } = await write('weaker.yaml', lists, lists);
+  const declared = "        '503':\n          $ref: '#/components/responses/WriteUnavailable'\n";
+  const { file: weaker } = await write(
+    'weaker.yaml',
+    [declared, ''],
+    [declared, declared.replace('503', '504')],
+  );
   const stderr = '0 errors, 2 warnings. "check --verbose" lists all.\n';
   const one = `${warning.replace('weak.yaml', 'weaker.yaml').slice(0, -1)} (And at 1 other place.)\n`;
   t.strictSame(await check(weaker), { code: 0, stdout: one, stderr });
   const all = await check(weaker, '--verbose');
-  t.match(all.stdout, /^.*\/post\/responses: 503 can.*\n.*\/get\/responses: 503 can[^(]*$/);
+  t.match(all.stdout, /^.*\/post\/responses: 503 can.*\n.*\/delete\/responses: 503 can[^(]*$/);
   const { code, stdout } = await check(bad);
   t.equal(code, 1);
   t.match(stdout, /bad\.yaml:\d+:\d+ error: \S+\/formats: formats is not supported here\. Write format\.\n/);

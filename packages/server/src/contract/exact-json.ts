@@ -26,6 +26,51 @@ export function parseExactJson(text: string): unknown {
   return mayRound.test(text) ? readAgain(text) : value;
 }
 
+const blanks = /[ \t\n\r]*/y;
+const piece = /"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[[\]{}:,]/y;
+// cspell:ignore bfnrt
+// A character that a string must not contain, or a backslash that begins no escape.
+// eslint-disable-next-line no-control-regex -- those of RFC 8259 section 7
+const faultInString = /[\u0000-\u001f]|\\(?!["\\/bfnrt]|u[\da-fA-F]{4})/;
+
+/** Where a text that is not JSON (RFC 8259) ceases to be its beginning, as line and column. */
+export function faultPlace(text: string): string {
+  const lines = text.slice(0, faultOffset(text)).split('\n');
+  return `line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`;
+}
+
+function faultOffset(text: string): number {
+  const closers: string[] = [];
+  let expected: 'value' | 'name' | 'colon' | 'end' = 'value';
+  /** Whether nothing is in the innermost array or object yet, so that it may end. */
+  let isEmpty = false;
+  for (let at = 0; ;) {
+    blanks.lastIndex = at;
+    blanks.test(text);
+    const start = blanks.lastIndex;
+    piece.lastIndex = start;
+    const [found] = piece.exec(text) ?? [''];
+    const end = found === '"' ? endOfString(text, start) : start + found.length;
+    const inside = found === '"' ? faultInString.exec(text.slice(start, end).replaceAll('\\\\', '  ')) : null;
+    const closer = { '[': ']', '{': '}' }[found];
+    if (found === closers.at(-1) && (expected === 'end' || isEmpty)) {
+      closers.pop();
+      expected = 'end';
+    } else if (expected === 'value' && closer !== undefined) {
+      closers.push(closer);
+      expected = closer === '}' ? 'name' : 'value';
+    } else if (expected === 'value' && /^[^\]}:,]/.test(found)) expected = 'end';
+    else if (expected === 'name' && found === '"') expected = 'colon';
+    else if (expected === 'colon' && found === ':') expected = 'value';
+    else if (expected === 'end' && found === ',' && closers.length > 0)
+      expected = closers.at(-1) === '}' ? 'name' : 'value';
+    else return start;
+    if (inside !== null) return start + inside.index;
+    isEmpty = closer !== undefined;
+    at = end;
+  }
+}
+
 /** Whether a value of parseExactJson is a number with more digits than a double keeps; its description has them. */
 export function isInexact(value: unknown): value is symbol {
   return typeof value === 'symbol';

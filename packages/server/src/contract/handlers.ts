@@ -224,6 +224,7 @@ type ArrayInObject<Json extends object> = {
 type ServerHeader<Response> =
   | 'Content-Type'
   | 'X-Request-Id'
+  | `RateLimit-${'Limit' | 'Remaining' | 'Reset'}`
   | (JsonContent<Response> extends unknown[] ? 'Cache-Control' | 'ETag' : never);
 
 /** The declared headers that the handler returns. */

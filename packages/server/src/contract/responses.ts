@@ -77,7 +77,7 @@ export interface Responses {
 }
 
 /** The headers that the server sets on success, in lower case; `listHeaders` on lists only. */
-const serverHeaders = ['x-request-id'];
+const serverHeaders = ['x-request-id', 'ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'];
 const listHeaders = ['cache-control', 'etag'];
 /** Statuses that any operation can return, besides that of requests that are not valid. */
 const everyOperation = [429, 500, 503];

@@ -36,10 +36,11 @@ export function createHttpApp(
     handleError = createErrorHandler(),
     write = writeError,
     report = reportNothing,
+    headers,
   }: BaseOptions,
   options: FastifyServerOptions = {},
 ): FastifyInstance {
-  const rejecting = { write, report };
+  const rejecting = { write, report, headers };
   const app: FastifyInstance = Fastify({
     ...options,
     genReqId: requestId,

@@ -8,13 +8,15 @@ const showInterval = 60_000;
 /** How long after its last failure an outage can be over, and the minimum time between two checks of that, in ms. */
 const quietTime = 10_000;
 
-type Log = Pick<FastifyBaseLogger, 'error' | 'warn'>;
+type Log = Pick<FastifyBaseLogger, 'fatal' | 'error' | 'warn'>;
 
 interface Outage {
   readonly code: number;
   readonly since: number;
   /** Whether the store failed. */
   readonly ofStore: boolean;
+  /** Whether what is stored cannot be read, which does not pass. */
+  readonly isDamage: boolean;
   /** The operations whose requests failed. */
   readonly operations: Set<string>;
   last: number;
@@ -27,14 +29,17 @@ interface Outage {
 export class FailureLog {
   readonly #now: () => number;
   readonly #checkStore: () => Promise<void>;
+  readonly #countDamage: () => void;
   readonly #outages = new Map<string, Outage>();
 
   /**
    * @param now - A monotonic clock, in ms.
    * @param checkStore - Resolves if the store can serve; rejects otherwise.
+   * @param countDamage - Called for each request that failed because what is stored is damaged.
    */
-  constructor(now: () => number, checkStore: () => Promise<void>) {
+  constructor(now: () => number, checkStore: () => Promise<void>, countDamage = () => {}) {
     this.#now = now;
+    this.#countDamage = countDamage;
     this.#checkStore = checkStore;
   }
 
@@ -48,11 +53,15 @@ export class FailureLog {
       return;
     }
     const now = this.#now();
-    const kind = `${error.code} ${error.cause instanceof Error ? error.cause.name : ''}`;
+    const failure = error.cause instanceof StorageError ? error.cause.failure : undefined;
+    const isDamage = failure === 'damaged';
+    if (isDamage) this.#countDamage();
+    const kind = `${error.code} ${isDamage ? 'damage' : error.cause instanceof Error ? error.cause.name : ''}`;
     const outage = this.#outages.get(kind) ?? {
       code: error.code,
       since: now,
-      ofStore: error.cause instanceof StorageError,
+      ofStore: failure !== undefined,
+      isDamage,
       operations: new Set(),
       last: now,
       shown: -Infinity,
@@ -65,7 +74,9 @@ export class FailureLog {
     outage.requests++;
     if (now - outage.shown < showInterval) return;
     outage.shown = now;
-    log.error({ err: error, requests: outage.requests }, 'requests fail');
+    const facts = { err: error, requests: outage.requests };
+    if (isDamage) log.fatal(facts, 'the store is damaged: see "The store is damaged" in docs/runbook.md');
+    else log.error(facts, 'requests fail');
   }
 
   /**
@@ -78,8 +89,8 @@ export class FailureLog {
     const operation = operationOf(request);
     const now = this.#now();
     for (const [kind, outage] of this.#outages) {
-      if (now - Math.max(outage.last, outage.checked) < quietTime || !outage.operations.has(operation))
-        continue;
+      if (outage.isDamage || !outage.operations.has(operation)) continue;
+      if (now - Math.max(outage.last, outage.checked) < quietTime) continue;
       outage.checked = now;
       if (outage.ofStore) void this.#endIfStoreServes(kind, outage, log);
       else this.#end(kind, outage, log);

@@ -1,4 +1,5 @@
 // The Prometheus metrics. docs/monitor.md lists those of the service; a test compares the two.
+import { X509Certificate } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Caller } from '../contract/handlers.js';
@@ -16,8 +17,12 @@ export interface Metrics {
   observeRequests(app: FastifyInstance): void;
   /** Wraps a verifier so that its outcomes are counted. */
   observeVerifier(verify: Verifier): Verifier;
+  /** Shows when a certificate expires. @param chain - In PEM, the server's own certificate first. */
+  readonly showCertificate: (chain: Buffer) => void;
   /** Counts what was rejected before it was a request. */
   readonly countRejection: (reason: RejectionReason) => void;
+  /** Counts a request that failed because what is stored is damaged. */
+  readonly countDamage: () => void;
   /** Observes the writes, transactions and connections of the storage. */
   readonly writes: {
     space(measure: () => { free: number; reserve: number } | undefined): void;
@@ -49,11 +54,31 @@ export function createMetrics({ metricPrefix: prefix }: Pick<Service, 'metricPre
     aggregator: 'first',
     registers,
   }).set({ version, node: process.version }, 1);
+  const damaged = new Counter({
+    name: `${prefix}damaged_requests_total`,
+    help: 'Requests that failed because what is stored is damaged.',
+    registers,
+  });
+  const expiry = new Gauge({
+    name: `${prefix}tls_certificate_expiry_timestamp_seconds`,
+    help: 'When the certificate of the server expires, in seconds since 1970; absent without TLS.',
+    // All threads have the same certificate.
+    aggregator: 'first',
+    registers,
+  });
+  // It would begin with 0, which is an expiry.
+  expiry.remove();
   return {
     registry,
     observeRequests: createRequestObserver(prefix, registers),
     observeVerifier: createVerifierObserver(prefix, registers),
+    showCertificate: (chain) => {
+      expiry.set(Date.parse(new X509Certificate(chain).validTo) / 1000);
+    },
     countRejection: createRejectionCounter(prefix, registers),
+    countDamage: () => {
+      damaged.inc();
+    },
     writes: createWriteObserver(prefix, registers),
   };
 }

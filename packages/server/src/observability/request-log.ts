@@ -2,6 +2,9 @@
 import { LogController, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { ServerResponse } from 'node:http';
 import { addressOf } from '../client-address.js';
+import { ApiError } from '../errors.js';
+import { InvalidCredential } from '../http/security/verifier.js';
+import { StorageError } from '../storage/interface.js';
 import { FailureLog } from './failure-log.js';
 
 /** The format of W3C Trace Context, section 3.2. */
@@ -14,10 +17,11 @@ export class RequestLog extends LogController {
   /**
    * @param now - A monotonic clock, in ms.
    * @param checkStore - Resolves if the store can serve; rejects otherwise.
+   * @param countDamage - Called for each request that failed because what is stored is damaged.
    */
-  constructor(now: () => number, checkStore: () => Promise<void>) {
+  constructor(now: () => number, checkStore: () => Promise<void>, countDamage?: () => void) {
     super({ requestIdLogLabel: 'requestId' });
-    this.#failures = new FailureLog(now, checkStore);
+    this.#failures = new FailureLog(now, checkStore, countDamage);
   }
 
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
@@ -46,7 +50,9 @@ export class RequestLog extends LogController {
   override streamError(error: Error, request: FastifyRequest, reply: FastifyReply): void {
     // The line of the request shows that the client disconnected.
     if ('code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE') return;
-    super.streamError(error, request, reply);
+    if (error instanceof StorageError)
+      this.#failures.failed(new ApiError('unavailable', { cause: error }), request, reply.log);
+    else super.streamError(error, request, reply);
   }
 }
 
@@ -70,6 +76,7 @@ function logRequest(reply: FastifyReply, address: string): void {
       path: withoutSecrets(originalUrl),
       status,
       error: failure?.code,
+      reason: failure?.cause instanceof InvalidCredential ? failure.cause.reason : undefined,
       aborted: completed ? undefined : true,
       ms: Number(reply.elapsedTime.toFixed(3)),
       address: address === '' ? undefined : address,

@@ -8,6 +8,7 @@ import { migrateStorage, pathOf } from '../storage/open.js';
 import { backUp } from '../storage/sqlite/backup.js';
 import { runSql } from '../storage/sqlite/sql-command.js';
 import { version } from '../version.js';
+import { addCheckCommand } from './check-command.js';
 import { addServerOptions, createCommand, type ServerOptions } from './command-line.js';
 import { CommandError, printJson, StoreCommands, type StoreOptions } from './store-commands.js';
 import { receiveSignals } from './signals.js';
@@ -32,7 +33,17 @@ export async function runServiceCommand(
   const program = createProgram(service);
   const commands = new StoreCommands(service, environment);
   addServeCommand(program, service, environment);
-  addMigrateCommand(program, commands);
+  addCheckCommand(program, service, environment);
+  addMigrateCommand(program, commands, {
+    name: 'init',
+    description: 'create the store, or bring the schema of an existing one up to date',
+    mayCreate: true,
+  });
+  addMigrateCommand(program, commands, {
+    name: 'migrate',
+    description: 'bring the schema of the store up to date; with NODE_ENV=production, it must exist',
+    mayCreate: environment['NODE_ENV'] !== 'production',
+  });
   addTokenCommands(program, commands);
   addBackupCommand(program, commands);
   addSqlCommand(program, commands);
@@ -69,7 +80,7 @@ Examples:
     .map((scope) => ` --scope ${scope}`)
     .join('')} --expires 90d
   $ ${command} token list --state valid --json
-  $ DATABASE_URL=postgres://user@db.example/database ${command} migrate`,
+  $ DATABASE_URL=postgres://user@db.example/database ${command} init`,
     );
 }
 
@@ -81,12 +92,20 @@ function addServeCommand(program: Command, service: Service, environment: NodeJS
   });
 }
 
-function addMigrateCommand(program: Command, commands: StoreCommands): void {
+function addMigrateCommand(
+  program: Command,
+  commands: StoreCommands,
+  { name, description, mayCreate }: { name: string; description: string; mayCreate: boolean },
+): void {
   commands
-    .add(program, 'migrate')
-    .description('create the store or bring its schema up to date; safe to run concurrently')
+    .add(program, name)
+    .description(`${description}; safe to run concurrently`)
     .action(async (options: StoreOptions) => {
-      const { applied: steps, grants } = await migrateStorage(commands.service, commands.urlOf(options));
+      const { applied: steps, grants } = await migrateStorage(
+        commands.service,
+        commands.urlOf(options),
+        mayCreate,
+      );
       const applied = steps.map(({ version, name }) => ({ version, name }));
       if (options.json) printJson({ applied, grants });
       for (const { version, name } of applied) console.error(`Applied migration ${version}: ${name}.`);
@@ -115,7 +134,7 @@ function addSqlCommand(program: Command, commands: StoreCommands): void {
     .description('run one SQL statement on a SQLite store while the server runs; for PostgreSQL, use psql')
     .argument('<statement>', 'its rows are printed to standard output, with tabs between the columns')
     .action((statement: string, options: StoreOptions) => {
-      const { rows, changes } = runSql(commands.urlOf(options), statement);
+      const { rows, changes } = runSql(commands.service, commands.urlOf(options), statement);
       const shown = rows.map((row) =>
         Object.fromEntries(Object.entries(row).map(([name, value]) => [name, readable(value)])),
       );

@@ -1,15 +1,16 @@
 // Builds the storage and the service from the configuration.
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { createSecureContext } from 'node:tls';
 import type { FastifyBaseLogger, FastifyInstance, FastifyServerOptions } from 'fastify';
 import { ConfigError, misspelledVariables, type Config } from '../config.js';
 import type { Service } from '../definition.js';
-import type { Storage } from '../storage/interface.js';
 import type { Tls } from '../http/connection/server.js';
 import { closeWithin } from '../http/connection/shutdown.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
+import { messageOf } from '../storage/interface.js';
 import { openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
 import { deferEnd, interrupted } from './signals.js';
 import { connectionRoom, kernelDistributes, needsKernel, warnOfMemory } from './system-limits.js';
@@ -31,17 +32,19 @@ interface ThreadOptions extends StorageRole {
 /** A service and its open storage. */
 export interface BuiltService {
   readonly app: FastifyInstance;
-  readonly storage: Storage;
+  readonly storage: OpenStorage;
 }
 
 /**
  * Opens the configured storage.
+ * @param dev - Whether the server runs in development mode.
  * @throws StorageError when it cannot be opened.
  */
 export async function openConfiguredStorage(
   service: Service,
   config: Config,
   metrics: Metrics | undefined,
+  dev: boolean,
   role: StorageRole = {},
 ): Promise<OpenStorage> {
   const queued = await loadTraces(service);
@@ -49,12 +52,17 @@ export async function openConfiguredStorage(
     ...config.limits,
     observer: { ...metrics?.writes, ...(queued !== undefined && { queued }) },
   };
+  // In production, only "init" creates a store: a wrong path would else be a new one.
+  const mayCreate = dev || config.NODE_ENV !== 'production';
   const postgres = {
     poolSize: config.limits.poolSize,
     timeout: config.limits.databaseTimeout,
     prepared: config.DATABASE_PREPARED,
   };
-  return openStorage(service, config.DATABASE_URL, writes, postgres, role);
+  const onUnreachable = (error: unknown) => {
+    console.error(`${service.name}: ${messageOf(error)}; trying again`);
+  };
+  return openStorage(service, config.DATABASE_URL, writes, postgres, { ...role, mayCreate, onUnreachable });
 }
 
 /**
@@ -118,7 +126,7 @@ export async function buildService(
 ): Promise<BuiltService> {
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
-    openConfiguredStorage(service, config, metrics, { ...options, serves: true }),
+    openConfiguredStorage(service, config, metrics, options.readable === true, { ...options, serves: true }),
     import('../app.js'),
   ]);
   try {
@@ -150,9 +158,17 @@ export async function buildService(
   }
 }
 
-/** How many connections a number of threads may have together, if the process is to have descriptors left for files. */
+/**
+ * How many connections a number of threads may have together, if the process is to have descriptors left for files.
+ * @throws ConfigError when it would have none left for connections.
+ */
 export function maxConnectionsOf({ limits }: Config, threads: number): number {
-  return Math.min(limits.maxConnections, connectionRoom(limits.poolSize, threads));
+  const room = connectionRoom(limits.poolSize, threads);
+  if (room < 1)
+    throw new ConfigError(
+      `the limit of open files leaves none for connections: raise it by at least ${64 - room} (LimitNOFILE=, ulimit -n)`,
+    );
+  return Math.min(limits.maxConnections, room);
 }
 
 /**
@@ -172,10 +188,19 @@ export function warnOfConfiguration(log: FastifyBaseLogger, config: Config, thre
     log.warn({ maxConnections }, 'MAX_CONNECTIONS is lowered to fit the limit of open files');
   }
   warnOfMemory(log, threads);
+  const expired = expiryOf(readTls(config)?.cert);
+  if (expired !== undefined) log.error(`TLS_CERT_FILE: ${expired}`);
+}
+
+/** Says that a certificate has expired, if it has. @param chain - In PEM, the server's own certificate first. */
+export function expiryOf(chain: Buffer | undefined): string | undefined {
+  if (chain === undefined) return undefined;
+  const end = new Date(new X509Certificate(chain).validTo);
+  return end > new Date() ? undefined : `the certificate expired on ${end.toISOString()}: renew it`;
 }
 
 /** The identity provider, if configured: either all of its variables are set or none. */
-function identityProvider(config: Config) {
+export function identityProvider(config: Config) {
   const { OIDC_ISSUER: issuer, OIDC_AUDIENCE: audience, OIDC_JWKS_URL: jwksUrl } = config;
   if (issuer === undefined || audience === undefined || jwksUrl === undefined) return undefined;
   return { issuer, audience, jwksUrl, requireType: config.OIDC_REQUIRE_AT_JWT };

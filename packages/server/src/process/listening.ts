@@ -3,9 +3,11 @@ import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { ConfigError, type Config } from '../config.js';
+import { AddressError, type Config } from '../config.js';
 import type { Service } from '../definition.js';
 import type { AdminOptions } from '../observability/admin-listener.js';
+import { describeStore, type OpenStorage } from '../storage/open.js';
+import { version } from '../version.js';
 
 /** What can listen on an address: an app of Fastify, or what looks whether the address is free. */
 interface Listener<T> {
@@ -18,7 +20,7 @@ type Variable<T> = readonly [name: string, value: T];
 /**
  * Listens on an address.
  * @returns What the listener returns.
- * @throws ConfigError naming the variable that prevents it.
+ * @throws AddressError naming the variable that prevents it.
  */
 export async function listen<T>(
   listener: Listener<T>,
@@ -27,23 +29,23 @@ export async function listen<T>(
 ): Promise<T> {
   // Only one address: for a name with several, Fastify opens servers that it neither lists nor waits for on close.
   const { address } = await lookup(host, { order: 'ipv4first' }).catch((error: unknown) => {
-    throw new ConfigError(`${hostName}: ${(error as Error).message}`);
+    throw new AddressError(`${hostName}: ${(error as Error).message}`);
   });
   try {
     return await listener.listen({ host: address, port });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'EADDRINUSE') {
-      throw new ConfigError(`${portName}: port ${port} of ${address} is already in use; choose another one`);
+      throw new AddressError(`${portName}: port ${port} of ${address} is already in use; choose another one`);
     }
-    throw new ConfigError(`${code === 'EACCES' ? portName : hostName}: ${message}`);
+    throw new AddressError(`${code === 'EACCES' ? portName : hostName}: ${message}`);
   }
 }
 
 /**
  * Finds the address on which several threads can listen together: that of `listenTogether`. It listens there alone first,
  * because threads that share a port would also share it with another server that does.
- * @throws ConfigError naming the variable that prevents it.
+ * @throws AddressError naming the variable that prevents it.
  */
 export function findAddress({ HOST, PORT }: Config): Promise<{ host: string; port: number }> {
   const alone: Listener<{ host: string; port: number }> = {
@@ -70,7 +72,7 @@ export async function listenTogether(
 /**
  * Opens the admin listener, in the thread that owns the storage.
  * @returns Undefined when none is configured.
- * @throws ConfigError when it cannot listen.
+ * @throws AddressError when it cannot listen.
  */
 export async function openAdminListener(
   options: Omit<AdminOptions, 'metrics'> & { metrics: AdminOptions['metrics'] | undefined },
@@ -85,7 +87,22 @@ export async function openAdminListener(
   return admin;
 }
 
-/** Logs that the service is ready, with the URL of its contract. */
-export function reportReady({ name }: Service, log: AdminOptions['log'], origin: string): void {
-  log.info({ contract: `${origin}/openapi.yaml` }, `${name} is ready`);
+/** What a server runs with. */
+interface Ready {
+  readonly origin: string;
+  readonly config: Config;
+  readonly storage: OpenStorage;
+  /** The number of threads that serve. */
+  readonly threads: number;
+}
+
+/** Logs that the service is ready, and what it runs with. */
+export function reportReady(
+  { name }: Service,
+  log: AdminOptions['log'],
+  { origin, config, storage, threads }: Ready,
+): void {
+  const store = describeStore(config.DATABASE_URL);
+  const facts = { version, store, created: storage.isNew === true, threads, origin };
+  log.info({ ...facts, contract: `${origin}/openapi.yaml` }, `${name} is ready`);
 }

@@ -43,7 +43,7 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
   const log: FastifyBaseLogger = Fastify({ logger }).log;
   warnOfConfiguration(log, config, count);
   const metrics = await loadMetrics(service, config);
-  const storage = await openConfiguredStorage(service, config, metrics);
+  const storage = await openConfiguredStorage(service, config, metrics, dev);
   const connections = createConnectionCount();
   const threads = new ServingThreads({
     program: service.program,
@@ -106,7 +106,7 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
       await storage.close();
       throw error;
     });
-  reportReady(service, log, origin);
+  reportReady(service, log, { origin, config, storage, threads: count });
   if (dev) await greetDeveloper(service, origin, storage, config);
 }
 

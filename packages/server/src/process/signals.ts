@@ -1,5 +1,6 @@
 // Receives what ends a process, signals, or a thread, the message of the main thread, and ends it. Entry points load this
 // before all else, so that no signal is ignored or lost; so it must not load much.
+import { isatty } from 'node:tty';
 import { parentPort } from 'node:worker_threads';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Service } from '../definition.js';
@@ -9,12 +10,15 @@ import { endMessage, threadData } from './thread-data.js';
 /** At first there is nothing to finish. Without a handler, a process with PID 1 would ignore these signals. */
 let handle: (reason: string) => void = () => process.exit(0);
 
+const hasTerminal = isatty(0) || isatty(1);
+
 /** Handles signals from now on; in a thread that serves, the message of the main thread. */
 export function receiveSignals(): void {
   if (threadData === undefined) {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       process.on(signal, () => {
-        handle(signal);
+        // The end of its terminal ends a process. A service has none, and goes on.
+        if (signal !== 'SIGHUP' || hasTerminal) handle(signal);
       });
     }
     return;

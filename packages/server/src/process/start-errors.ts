@@ -1,6 +1,6 @@
 // Describes to the operator why a process cannot start.
 import { inspect } from 'node:util';
-import { ConfigError } from '../config.js';
+import { AddressError, ConfigError, configStatus } from '../config.js';
 import { ContractError } from '../contract/contract-text.js';
 import type { Service } from '../definition.js';
 import { OpenError } from '../opened-service.js';
@@ -30,6 +30,11 @@ export function describeFault(error: unknown, { name }: Service): string {
     .split('\n')
     .map((line) => `${name}: ${line}${isDenied(error.cause) ? `; ${describeUser()}` : ''}`)
     .join('\n');
+}
+
+/** The exit status of a process that cannot start: one of its own if a restart alone would change nothing. */
+export function statusOf(error: unknown): number {
+  return error instanceof ConfigError && !(error instanceof AddressError) ? configStatus : 1;
 }
 
 function isDenied(cause: unknown): boolean {

@@ -6,7 +6,7 @@ import { shutDown } from '../http/connection/shutdown.js';
 import type { ServerOptions } from './command-line.js';
 import { endOnSignal, interrupted } from './signals.js';
 import { threadData } from './thread-data.js';
-import { describeFault } from './start-errors.js';
+import { describeFault, statusOf } from './start-errors.js';
 import { listen, openAdminListener, reportReady } from './listening.js';
 import {
   buildService,
@@ -17,7 +17,7 @@ import {
 } from './configured-service.js';
 
 /**
- * Starts this process, or this thread of it. If it cannot, prints why to standard error, and exits with status 1.
+ * Starts this process, or this thread of it. If it cannot, prints why to standard error, and exits with a status that is not 0.
  * @param service - The service to run.
  * @param environment - The environment of the process, to which the options of the command line are added.
  */
@@ -31,7 +31,7 @@ export async function startProcess(
   } catch (error) {
     if (interrupted.aborted) process.exit(0);
     console.error(describeFault(error, service));
-    process.exit(1);
+    process.exit(statusOf(error));
   }
 }
 
@@ -77,7 +77,7 @@ async function serveAlone(service: Service, config: Config, dev: boolean): Promi
     await admin;
     await listen(app, ['HOST', config.HOST], ['PORT', config.PORT]);
     interrupted.throwIfAborted();
-    reportReady(service, app.log, app.listeningOrigin);
+    reportReady(service, app.log, { origin: app.listeningOrigin, config, storage, threads: 1 });
     endOnSignal({ service, log: app.log, storage, admin, stop: () => shutDown(app, config.limits) });
   } catch (error) {
     await closeBoth(built, config.limits.shutdownTime);

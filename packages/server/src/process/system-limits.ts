@@ -37,6 +37,9 @@ export function automaticThreads(cores = availableParallelism(), limit = memoryL
   return Math.max(1, Math.min(cores, Math.floor((limit - neededOtherwise) / neededByThread)));
 }
 
+/** The largest number of threads that can be of use: more only compete for the cores. */
+export const mostThreads = 8 * availableParallelism();
+
 /** Logs a warning if the memory is not enough for the number of threads. */
 export function warnOfMemory(log: Pick<FastifyBaseLogger, 'warn'>, threads: number): void {
   const limit = memoryLimit();
@@ -49,14 +52,14 @@ export function warnOfMemory(log: Pick<FastifyBaseLogger, 'warn'>, threads: numb
 }
 
 /**
- * How many connections a process may have and still open files: if clients could use all descriptors, it could not. At
- * least 1.
+ * How many connections a process may have and still open files: if clients could use all descriptors, it could not. Not
+ * positive if the limit of open files is too low.
  * @param poolSize - The number of connections to PostgreSQL of each thread.
  * @param threads - The number of threads that serve.
  */
 export function connectionRoom(poolSize: number, threads: number): number {
   const files = maxFiles + (threads > 1 ? threads * filesOfThread : 0) + threads * poolSize;
-  return Math.max(1, openFilesLimit() - files - adminLimits.maxConnections);
+  return openFilesLimit() - files - adminLimits.maxConnections;
 }
 
 /** How many files this process may have open: from /proc on Linux, otherwise Infinity. */

@@ -246,10 +246,10 @@ export interface TokenRepository {
 }
 
 /**
- * Why an operation failed. With `unavailable` and `overloaded` it had no effect; with `unknown-outcome` the write may
- * have taken effect.
+ * Why an operation failed. With `unknown-outcome` the write may have taken effect; with the others it had no effect.
+ * `damaged` means that what is stored cannot be read.
  */
-export type StorageFailure = 'unavailable' | 'overloaded' | 'unknown-outcome';
+export type StorageFailure = 'unavailable' | 'overloaded' | 'damaged' | 'unknown-outcome';
 
 /** The only error that a store reports. Its message and cause are for the log. */
 export class StorageError extends Error {

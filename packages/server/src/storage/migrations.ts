@@ -23,16 +23,22 @@ export interface Migrated {
 }
 
 /** The record of an applied migration in a database. */
-export type AppliedMigration = Pick<Migration, 'version' | 'name' | 'oldestApplication'>;
+export interface AppliedMigration extends Pick<Migration, 'version' | 'oldestApplication'> {
+  /** The name of the service whose migration it was. */
+  readonly service: string;
+}
 
 /** The migrations of a service, with its name and its collections. */
 export interface StoreSchema extends Pick<StoreDefinition, 'name' | 'collections' | 'command'> {
   readonly migrations: readonly Migration[];
 }
 
-/** The command that migrates a store, for messages. */
-export function migrateCommand({ name, command }: Pick<StoreDefinition, 'name' | 'command'>): string {
-  return `"${command === undefined ? name : nodeCommand(command)} migrate"`;
+/** A command of a service, for messages. @param action - What it does with the store. */
+export function storeCommand(
+  { name, command }: Pick<StoreDefinition, 'name' | 'command'>,
+  action: 'init' | 'migrate',
+): string {
+  return `"${command === undefined ? name : nodeCommand(command)} ${action}"`;
 }
 
 /**
@@ -101,6 +107,7 @@ export function pendingMigrations(
   applied: readonly AppliedMigration[],
   application = thisVersion,
 ): Migration[] {
+  for (const step of applied) checkService(service, step.service);
   const newest = applied.reduce((last, step) => Math.max(last, step.version), 0);
   const oldest = applied.find((step) => step.version === newest)?.oldestApplication;
   if (oldest !== undefined && isOlder(application, oldest)) {
@@ -109,16 +116,16 @@ export function pendingMigrations(
       `the database needs ${service} ${oldest} or later, and this is ${application}: install a newer one`,
     );
   }
-  const foreign = migrations.find(({ version, name }) =>
-    applied.some((step) => step.version === version && step.name !== name),
-  );
-  if (foreign !== undefined) {
-    throw new StorageError(
-      'unavailable',
-      `the database is not one of ${service}: another service has migrated it`,
-    );
-  }
   return migrations.filter((migration) => migration.version > newest);
+}
+
+/** @throws StorageError when a store has the name of another service than the one that opens it. */
+export function checkService(service: string, recorded: string): void {
+  if (recorded === service) return;
+  throw new StorageError(
+    'unavailable',
+    `the database is one of ${recorded}, not of ${service}: use another one`,
+  );
 }
 
 /** The one of several migrations that creates an object; undefined if none does. */
@@ -150,7 +157,8 @@ export async function applyMigrations(
   for (const { version, name, oldestApplication, sql } of pending) {
     await transaction.execute(sql);
     await transaction.execute(
-      `INSERT INTO migrations VALUES (${version}, '${name}', '${oldestApplication}', ${Date.now()})`,
+      `INSERT INTO migrations (version, name, oldest_application, applied_at, service)
+       VALUES (${version}, '${name}', '${oldestApplication}', ${Date.now()}, '${schema.name}')`,
     );
   }
   return pending;

@@ -1,6 +1,6 @@
 // Selects the engine for a URL, and opens or migrates the storage.
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Storage, StorageError, type StoreDefinition, toStorageError } from './interface.js';
 import type { WriteLimits } from './group-commit.js';
@@ -18,6 +18,8 @@ export type StorageShare = SqliteShare | undefined;
 
 /** An open storage, which other threads of the process can share. */
 export interface OpenStorage extends Storage {
+  /** Whether this call has created the store. */
+  readonly isNew?: boolean;
   /** Returns what one other thread needs. Missing if each opens the store by itself. */
   readonly share?: () => SqliteShare;
 }
@@ -28,6 +30,10 @@ export interface StorageRole {
   share?: StorageShare;
   /** Whether this thread serves requests, which should not wait for connections. */
   serves?: boolean | undefined;
+  /** Whether a store that does not exist may be created: true by default. On PostgreSQL, only `migrateStorage` creates one. */
+  mayCreate?: boolean | undefined;
+  /** PostgreSQL: if given, a server that cannot be reached is tried again until it can; called each time. */
+  onUnreachable?: ((error: unknown) => void) | undefined;
 }
 
 /**
@@ -41,25 +47,30 @@ export async function openStorage(
   url: string,
   writes: Partial<WriteLimits> = {},
   postgres: Omit<PostgresOptions, 'url'> = {},
-  { share, serves }: StorageRole = {},
+  { share, serves, mayCreate = true, onUnreachable }: StorageRole = {},
 ): Promise<OpenStorage> {
-  if (isPostgres(url)) return (await postgresql()).openPostgres({ store, url, writes, serves, ...postgres });
+  if (isPostgres(url))
+    return (await postgresql()).openPostgres({ store, url, writes, serves, onUnreachable, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
   if (share !== undefined) return openSqliteReader({ store, writes }, share);
-  return openSqlite({ store, file: fileOf(url), writes });
+  return openSqlite({ store, file: mayCreate ? fileOf(url) : existingFileOf(url), writes });
 }
 
 /**
  * Brings the schema of a storage up to date. SQLite also does so whenever the server opens it.
  * @param url - As for `openStorage`.
- * @throws StorageError when the storage cannot be opened or migrated.
+ * @param mayCreate - Whether a store that does not exist is created.
+ * @throws StorageError when the storage cannot be opened or migrated, or does not exist.
  */
-export async function migrateStorage(store: StoreDefinition, url: string): Promise<Migrated> {
-  if (isPostgres(url)) return (await postgresql()).migratePostgres(loadSchema(store, 'postgres'), url);
-  return {
-    applied: await (await sqlite()).migrateSqlite(loadSchema(store, 'sqlite'), fileOf(url)),
-    grants: [],
-  };
+export async function migrateStorage(
+  store: StoreDefinition,
+  url: string,
+  mayCreate = true,
+): Promise<Migrated> {
+  if (isPostgres(url))
+    return (await postgresql()).migratePostgres(loadSchema(store, 'postgres'), url, mayCreate);
+  const file = mayCreate ? fileOf(url) : existingFileOf(url);
+  return { applied: await (await sqlite()).migrateSqlite(loadSchema(store, 'sqlite'), file), grants: [] };
 }
 
 /**
@@ -71,6 +82,16 @@ export async function openExistingStorage(store: StoreDefinition, url: string): 
   if (isPostgres(url)) return openStorage(store, url);
   const file = existingFileOf(url);
   return (await sqlite()).openSqlite({ store, file, isCommand: true });
+}
+
+/**
+ * Checks a storage without changing anything, also beside its server.
+ * @param url - As for `openStorage`.
+ * @throws StorageError when a server could not open it.
+ */
+export async function checkStorage(store: StoreDefinition, url: string): Promise<void> {
+  if (isPostgres(url)) await (await openStorage(store, url)).close();
+  else (await sqlite()).checkSqlite(store, existingFileOf(url));
 }
 
 /** The name of a storage to show to people: a path, or a URL without its password and parameters. */
@@ -118,7 +139,21 @@ export function existingFileOf(url: string): string {
   } catch (error) {
     throw toStorageError(`SQLite, ${file}`, error);
   }
-  if (existsSync(file)) return file;
-  const help = 'run "migrate" or start the server to create it, or name the store with --database';
-  throw new StorageError('unavailable', `no store at ${resolve(file)}; ${help}`);
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return file;
+  throw new StorageError('unavailable', `no store at ${resolve(file)}${neighborsOf(file)}: ${howToCreate}`);
+}
+
+/** What to do where there is no store. */
+export const howToCreate = 'name another one with DATABASE_URL or --database, or create this one with "init"';
+
+/** Says which files are where a store should be, since its name may be misspelled. */
+function neighborsOf(file: string): string {
+  const folder = dirname(resolve(file));
+  if (!existsSync(folder)) return ', whose folder does not exist';
+  const names = readdirSync(folder).filter(
+    (name) => !/-(?:wal|shm|lock|journal)$/.test(name) && name !== basename(file),
+  );
+  return names.length === 0
+    ? ''
+    : `, whose folder has ${names.slice(0, 5).join(', ')}${names.length > 5 ? ', …' : ''}`;
 }

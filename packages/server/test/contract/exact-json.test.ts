@@ -1,7 +1,13 @@
 // The exact JSON parser: equal to a BigInt oracle for all notations of numbers, and to JSON.parse for everything else.
 import fc from 'fast-check';
 import t from 'tap';
-import { isInexact, parseDecimal, parseExactJson, toDouble } from '../../dist/contract/exact-json.js';
+import {
+  faultPlace,
+  isInexact,
+  parseDecimal,
+  parseExactJson,
+  toDouble,
+} from '../../dist/contract/exact-json.js';
 
 /** The meaning of a number literal, computed only with BigInt: an integer, or a fraction. */
 function oracle(literal: string): bigint | 'fraction' {
@@ -270,4 +276,50 @@ t.test('decimal digits are parsed only in canonical form', async (t) => {
   );
   for (const text of ['', '-', '-0', '+1', '00', '1 ', '1\n', '１'])
     t.equal(parseDecimal(text), undefined, JSON.stringify(text));
+});
+
+t.test('the place of a fault is where the text ceases to be the beginning of JSON', async (t) => {
+  const faults: [text: string, place: string][] = [
+    ['', 'line 1, column 1'],
+    ['{"id": 2', 'line 1, column 9'],
+    ['{"id": 1,\n "name": }', 'line 2, column 10'],
+    ['{"id": 1,}', 'line 1, column 10'],
+    ["{'id': 1}", 'line 1, column 2'],
+    ['[1, 2,, 3]', 'line 1, column 7'],
+    ['[01]', 'line 1, column 3'],
+    ['{"a": tru}', 'line 1, column 7'],
+    ['{"a": "x\ny"}', 'line 1, column 9'],
+    ['{"a": "\\x"}', 'line 1, column 8'],
+    ['{"a": "\\\\"} {}', 'line 1, column 13'],
+    ['["open', 'line 1, column 7'],
+    ['[1}', 'line 1, column 3'],
+  ];
+  for (const [text, place] of faults) {
+    t.throws(() => parseExactJson(text), SyntaxError, text);
+    t.equal(faultPlace(text), place, text);
+  }
+  // Whatever is before the fault can be continued: with one character less, the fault is the end, or at the same place.
+  const broken = fc
+    .tuple(fc.json(), fc.nat(), fc.constantFrom('}', ']', ',', ':', '"', '\\', 'x', ''))
+    .map(([json, at, inserted]) => {
+      const place = at % (json.length + 1);
+      return json.slice(0, place) + inserted + json.slice(place + 1);
+    });
+  fc.assert(
+    fc.property(broken, (text) => {
+      try {
+        JSON.parse(text);
+      } catch (error) {
+        const [, position] = / at position (\d+)/.exec((error as Error).message) ?? [];
+        const [, column] = /column (\d+)$/.exec(faultPlace(text)) ?? [];
+        if (
+          position !== undefined &&
+          !text.includes('\n') &&
+          !/control|escape|string/i.test((error as Error).message)
+        )
+          return Number(column) === Number(position) + 1 || /number|digit/i.test((error as Error).message);
+      }
+      return true;
+    }),
+  );
 });

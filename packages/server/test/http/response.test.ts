@@ -7,6 +7,7 @@ import { checkResponse, contract, type HttpResponse } from '../support/contract-
 import { engines } from '../support/engines.js';
 import { listRequest } from '../support/raw-connection.js';
 import { injectFaults, startListening, startService } from '../support/service.js';
+import { until } from '../support/wait.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import type { Page } from '../../dist/storage/interface.js';
 
@@ -129,6 +130,30 @@ t.test('responses are compressed for clients that accept it, with Vary for cache
   t.match(await call('POST', '/plants', refused), { status: 400, json: { error: 40003 } });
 });
 
+t.test('only so many responses are compressed at the same time; others are sent as they are', async (t) => {
+  const { open, authorized } = await startListening(t, {
+    plugins: { compression: true },
+    limits: { listBudget: 512 * 1024 * 1024 },
+    wrap: endless(200_000),
+  });
+  const begin = async () => {
+    const connection = await open();
+    const { socket } = connection;
+    connection.send(listRequest(`${authorized}Accept-Encoding: gzip\r\n`));
+    const [head] = (await once(socket, 'data')) as [Buffer];
+    socket.pause();
+    return { socket, isCompressed: head.includes('content-encoding: gzip') };
+  };
+  const readers = [];
+  for (let i = 0; i < 65; i++) readers.push(await begin());
+  t.strictSame(
+    readers.map(({ isCompressed }) => isCompressed),
+    readers.map((_, i) => i < 64),
+  );
+  for (const { socket } of readers) socket.destroy();
+  await until(async () => (await begin()).isCompressed);
+});
+
 t.test('a compressed list that stalls is aborted like any other', async (t) => {
   const request = (lines: string) => listRequest(`${lines}Accept-Encoding: gzip\r\n`);
   const plugins = { compression: true };
@@ -211,6 +236,34 @@ t.test('pages of the configured origins may use the service and read its errors'
   const open = await startService(t, engine, { plugins: { corsOrigins: ['*'] } });
   const anyone = await open.call('GET', '/plants', { token: open.token, headers: { origin: 'null' } });
   t.equal(anyone.headers['access-control-allow-origin'], '*');
+});
+
+t.test('pages can read the errors of a connection, where one header allows all that may', async (t) => {
+  for (const [corsOrigins, allowed] of [
+    [['*'], '*'],
+    [['https://a.example', '*'], '*'],
+    [['https://a.example'], 'https://a.example'],
+    // Which of them sent it is not known.
+    [['https://a.example', 'https://b.example'], undefined],
+    [[], undefined],
+  ] as const) {
+    const { open } = await startListening(t, { plugins: { corsOrigins }, limits: { requestTimeout: 50 } });
+    for (const [sent, status] of [
+      ['GET / x\r\n\r\n', 400],
+      [`GET / HTTP/1.1\r\nHost: a\r\nOrigin: https://a.example\r\nX: ${'x'.repeat(20_000)}\r\n`, 431],
+      ['GET / HTTP/1.1\r\nHost: a\r\n', 408],
+    ] as const) {
+      const connection = await open();
+      connection.send(sent);
+      const { headers, ...response } = (await connection.receive('GET', '/plants'))!;
+      t.equal(response.status, status);
+      t.equal(headers['access-control-allow-origin'], allowed, `${status} for ${corsOrigins.join()}`);
+      t.match(
+        headers['access-control-expose-headers'] ?? '',
+        allowed === undefined ? /^$/ : /\bX-Request-Id\b/,
+      );
+    }
+  }
 });
 
 t.test('every response has security headers, and the page keeps its own policy', async (t) => {

@@ -1,5 +1,6 @@
 // The admin listener: the probes follow the service and its storage, and the metrics count every request and
 // every thread once, whether or not one responds. The log: one line of JSON for each request, and for an outage no flood of lines.
+import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
@@ -13,6 +14,7 @@ import t, { type Test } from 'tap';
 import { StorageError } from '../../dist/storage/interface.js';
 import { GatheredMetrics, type Measured, type Source } from '../../dist/observability/gathered-metrics.js';
 import { createMetrics, type Metrics } from '../../dist/observability/metrics.js';
+import { invalidReasons } from '../../dist/http/security/verifier.js';
 import { RejectionLog } from '../../dist/observability/rejection-log.js';
 import { buildAdminListener } from '../../dist/observability/admin-listener.js';
 import { createWriteTracer } from '../../dist/observability/traces.js';
@@ -139,6 +141,11 @@ t.test('docs/monitor.md lists exactly our metrics, and what uses them names no o
     documented.map(([, name, type]) => `${name} ${type}`).sort(),
     known.map(({ name, type }) => `${name} ${String(type)}`).sort(),
   );
+  const [, reasons = ''] = /^### Reasons of refused credentials\n([^]*?)^```/m.exec(page) ?? [];
+  t.strictSame(
+    [...reasons.matchAll(/^- `([a-z-]+)`/gm)].map(([, reason]) => reason),
+    invalidReasons,
+  );
   for (const file of ['docs/runbook.md', 'deploy/grafana-dashboard.json', 'deploy/prometheus-rules.yaml']) {
     const named = [...(await read(file)).matchAll(/\b(?:plant_store|nodejs|process)_\w+/g)].map(
       ([name]) => name,
@@ -214,7 +221,7 @@ t.test(
     t.match(logged, [
       'the server is starting or shutting down',
       'ready',
-      /^SQLite: /,
+      /^SQLite, /,
       'no response within 20 ms',
       'ready',
     ]);
@@ -411,15 +418,23 @@ t.test('a flood of what is rejected leaves a line in each interval', (t) => {
   t.end();
 });
 
-t.test('TLS handshakes that fail are counted', skipFor(certificateLack), async (t) => {
-  const pem = Buffer.from(await makeCertificate());
-  const metrics = createMetrics(service);
-  const { port } = await startListening(t, { metrics, tls: { cert: pem, key: pem } });
-  const socket = connect(port, '127.0.0.1').on('error', () => undefined);
-  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-  await once(socket.resume(), 'close');
-  t.strictSame(await reasonsIn(metrics), { tls_handshake: 1 });
-});
+t.test(
+  'TLS handshakes that fail are counted, and the end of the certificate is shown',
+  skipFor(certificateLack),
+  async (t) => {
+    const pem = Buffer.from(await makeCertificate());
+    const metrics = createMetrics(service);
+    const { port } = await startListening(t, { metrics, tls: { cert: pem, key: pem } });
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(socket.resume(), 'close');
+    t.strictSame(await reasonsIn(metrics), { tls_handshake: 1 });
+    const expiry = 'plant_store_tls_certificate_expiry_timestamp_seconds';
+    const shown = samples(await metrics.registry.metrics())[expiry];
+    t.equal(shown, Date.parse(new X509Certificate(pem).validTo) / 1000);
+    t.notOk(expiry in samples(await createMetrics(service).registry.metrics()), 'absent without TLS');
+  },
+);
 
 t.test("a request's line passes through the logger's redaction and mixin", async (t) => {
   const lines = await logOfList(t, { redact: ['subject', 'address'], mixin: () => ({ region: 'north' }) });

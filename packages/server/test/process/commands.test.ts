@@ -116,7 +116,7 @@ t.test('token list prints many tokens as one table and as one array', async (t) 
   t.match(lines.at(-1), /^[\da-f]{12} {2}a{50} {2}plants:read /);
 });
 
-t.test('only the server and migrate create a store', async (t) => {
+t.test('only the server, migrate and init create a store', async (t) => {
   const { file, env } = await newDatabase(t);
   for (const args of [
     ['token', 'create', 'alice'],
@@ -126,7 +126,7 @@ t.test('only the server and migrate create a store', async (t) => {
     ['backup', join(file, '..', 'copy.db')],
     ['sql', 'SELECT 1'],
   ]) {
-    const message = `plant-store: no store at ${file}; run "migrate" or start the server to create it, or name the store with --database\n`;
+    const message = `plant-store: no store at ${file}, whose folder does not exist: name another one with DATABASE_URL or --database, or create this one with "init"\n`;
     const refused = { code: 1, stdout: '', stderr: `Store: ${file}\n${message}` };
     t.strictSame(await run('cli.js', args, env), refused, args.join(' '));
   }
@@ -162,7 +162,7 @@ t.test('sql runs a statement while the server runs', async (t) => {
     stderr: /\n0 rows; 1 changed/,
   });
   t.equal(await (await list(server, token)).text(), '[{"name":"a"}]');
-  t.match(await sql('SELECT'), { code: 1, stderr: /^Store: .*\nplant-store: SQLite: .*\n$/ });
+  t.match(await sql('SELECT'), { code: 1, stderr: /^Store: .*\nplant-store: SQLite, .*\n$/ });
   t.match(await run('cli.js', ['sql', 'SELECT 1', '--database', 'postgres://nobody@127.0.0.1/none'], {}), {
     code: 1,
     stderr: /\nplant-store: this is for SQLite; for PostgreSQL, use psql\n$/,
@@ -190,7 +190,7 @@ t.test('sql fails if the store is moved away while its statement waits', skipFor
   // By then it may still be opening the store.
   t.match(
     await printed,
-    /^plant-store: SQLite: .*(plants\.db was deleted|no such file|unable to open).*\n$/m,
+    /^plant-store: SQLite, .*(plants\.db was deleted|no such file|unable to open).*\n$/m,
   );
 });
 

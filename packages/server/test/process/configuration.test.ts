@@ -3,7 +3,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
@@ -126,7 +126,7 @@ t.test('where the kernel does not distribute connections, one thread serves', as
   t.equal(await server.end(), 0);
   if (kernelDistributes) return;
   t.match(await run('main.js', [], { ...env, WORKERS: '2' }), {
-    code: 1,
+    code: 78,
     stderr: `plant-store: WORKERS must be 1 or auto, since ${need}, not "2"\n`,
   });
 });
@@ -203,7 +203,7 @@ t.test('the server reports what prevents its startup, and exits', async (t) => {
     BODY_LIMIT_BYTES: '1e6',
     DATABASE_URL: 'mysql://x',
   });
-  t.equal(bad.code, 1);
+  t.equal(bad.code, 78);
   for (const name of ['PORT', 'LOG_LEVEL', 'BODY_LIMIT_BYTES', 'DATABASE_URL'])
     t.match(bad.stderr, `${name} must be`);
   t.equal(bad.stdout, '');
@@ -217,7 +217,7 @@ t.test('the server reports what prevents its startup, and exits', async (t) => {
   t.equal(await server.end('SIGTERM'), 0);
 
   const database = new DatabaseSync(file);
-  database.exec("INSERT INTO migrations VALUES (9000, 'of_the_future', '99.0.0', 0)");
+  database.exec("INSERT INTO migrations VALUES (9000, 'of_the_future', '99.0.0', 0, 'plant-store')");
   database.close();
   const old = await run('main.js', [], env);
   t.match(old, {
@@ -244,6 +244,73 @@ t.test('the server reports what prevents its startup, and exits', async (t) => {
   }
 });
 
+t.test('in production, only init creates a store, and the start says where there is one', async (t) => {
+  const folder = await temporaryFolder(t);
+  const env = { NODE_ENV: 'production', DATABASE_URL: `file:${join(folder, 'plants.db')}` };
+  const help = 'name another one with DATABASE_URL or --database, or create this one with "init"';
+  await writeFile(join(folder, 'plant.db'), '');
+  const refused = `plant-store: no store at ${join(folder, 'plants.db')}, whose folder has plant.db: ${help}\n`;
+  t.strictSame(await run('main.js', [], env), { code: 1, stdout: '', stderr: refused });
+  t.match(await run('cli.js', ['migrate'], env), { code: 1, stderr: refused.slice(0, -1) });
+  t.match(await run('cli.js', ['migrate'], { ...env, DATABASE_URL: `file:${join(folder, 'a/b.db')}` }), {
+    code: 1,
+    stderr: /no store at .*b\.db, whose folder does not exist: name another one/,
+  });
+  t.strictSame(await readdir(folder), ['plant.db']);
+  for (const shown of [/Applied migration 1/, /up to date/])
+    t.match(await run('cli.js', ['init'], env), { code: 0, stderr: shown });
+  const ready = async (variables: Record<string, string>, args: string[] = []) => {
+    const server = await startServer(t, { env: variables, args });
+    t.equal(await server.end('SIGTERM'), 0);
+    return server.log.find(({ msg }) => msg === 'plant-store is ready');
+  };
+  const store = join(folder, 'plants.db');
+  t.match(await ready(env), {
+    version: /^\d+\.\d+\.\d+/,
+    store,
+    created: false,
+    threads: 1,
+    origin: /^http/,
+  });
+  const other = { ...env, DATABASE_URL: `file:${join(folder, 'other.db')}` };
+  t.match(await ready(other, ['--dev']), { store: join(folder, 'other.db'), created: true });
+});
+
+t.test('check lists all faults of settings, certificate, store and keys, and changes nothing', async (t) => {
+  const { file, env } = await newDatabase(t);
+  await run('cli.js', ['init'], env);
+  const before = await readFile(file);
+  t.match(await run('cli.js', ['check'], env), {
+    code: 0,
+    stderr: `plant-store can start. Store: ${file}\n`,
+  });
+  const folder = await temporaryFolder(t);
+  const keys = {
+    OIDC_ISSUER: 'https://issuer.example',
+    OIDC_AUDIENCE: 'plants',
+    OIDC_JWKS_URL: 'http://127.0.0.1:1/keys',
+  };
+  const faulty = {
+    ...env,
+    ...keys,
+    DATABASE_URL: `file:${join(folder, 'no.db')}`,
+    TLS_CERT_FILE: '/no',
+    TLS_KEY_FILE: '/no',
+  };
+  t.match(await run('cli.js', ['check'], faulty), {
+    code: 78,
+    stderr:
+      /^plant-store: TLS_CERT_FILE: ENOENT.*\nplant-store: no store at .*no\.db.*\nplant-store: OIDC_JWKS_URL: .*\n$/,
+  });
+  t.match(await run('cli.js', ['check'], { ...env, ...keys }), {
+    code: 1,
+    stderr: /^plant-store: OIDC_JWKS_URL: /,
+  });
+  t.match(await run('cli.js', ['check'], { PORT: 'x' }), { code: 78, stderr: /^plant-store: PORT must be/ });
+  t.strictSame(await readdir(folder), []);
+  t.strictSame(await readFile(file), before);
+});
+
 t.test('every variable is checked and documented', async (t) => {
   const defaults = readConfig({});
   t.equal(defaults.PORT, 3000);
@@ -256,7 +323,25 @@ t.test('every variable is checked and documented', async (t) => {
   });
   t.equal(readConfig({ PORT: '', TLS_CERT_FILE: '' }).PORT, 3000, 'an empty value counts as none');
   const environment = { DATABSE_URL: 'x', HOME: 'x', PORT: '1', HOSTNAME: 'x', PGHOST: 'x', PGPORT: '1' };
-  t.strictSame(misspelledVariables(environment), [{ name: 'DATABSE_URL', meant: 'DATABASE_URL' }]);
+  t.strictSame(misspelledVariables(environment), [
+    { name: 'DATABSE_URL', meant: 'DATABASE_URL', isCertain: true },
+  ]);
+  const certain = { DATABASE_ULR: 'DATABASE_URL', TLS_CERT: 'TLS_CERT_FILE', tls_key_file: 'TLS_KEY_FILE' };
+  const slips = { ...Object.fromEntries(Object.keys(certain).map((name) => [name, 'x'])), RATE_LIMIT: '5' };
+  t.throws(() => readConfig({ ...slips, NODE_ENV: 'production' }), {
+    message: [
+      ...Object.entries({ ...certain, RATE_LIMIT: 'RATE_LIMIT_PER_SUBJECT' }).map(
+        ([name, meant]) => `${name} is not a variable of the service: rename it to ${meant}, or remove it`,
+      ),
+    ].join('\n'),
+  });
+  t.equal(readConfig(slips).PORT, 3000, 'elsewhere, the log has a warning');
+  const ofKubernetes = {
+    MAX_CONNECTIONS_PORT: 'tcp://10.0.0.1:80',
+    RATE_LIMIT_SERVICE_HOST: '10.0.0.1',
+    TLS_KEY: 'tcp://a',
+  };
+  t.strictSame(misspelledVariables(ofKubernetes), []);
 
   const page = await readFile(new URL('../../../../docs/configuration.md', import.meta.url), 'utf8');
   const listed = [...page.matchAll(/^- `([A-Z][A-Z_]+)`[^]*?(?=\n-|\n\n|\n$)/gm)].map(([item]) =>
@@ -364,6 +449,47 @@ t.test('an invalid configuration prevents startup, and the message names the var
       /^DATABASE_URL must /,
     ]),
   ];
+  const secret = 'hidden';
+  const meantOtherwise: [string, RegExp][] = [
+    [`"postgres://u:${secret}@h/plants"`, /without quotes/],
+    [` postgres://u:${secret}@h/plants`, /must not begin or end with a blank/],
+    [`\uFEFFpostgres://u:${secret}@h/plants`, /the invisible character U\+FEFF/],
+    [`postgres://u:${secret}@h/plants\n`, /U\+000A/],
+    ['/var/lib/plants.db\r', /U\+000D/],
+    ['/var/lib/plants.db # the store', /a comment after it/],
+    [`DATABASE_URL=postgres://u:${secret}@h/plants`, /the value alone, without its name/],
+    [`host=h dbname=plants password=${secret}`, /not the keywords of libpq/],
+    ['$STATE_DIRECTORY/plants.db', /must not contain \$STATE_DIRECTORY, which nothing has replaced/],
+    ['postgres://u:a@${DB_HOST}/plants', /must (?:be a URL|not contain)/],
+    [`postgres://u:${secret}/x@h/plants`, /write %2F for \//],
+    [`postgres://u:1?${secret}@h/plants`, /write %2F for \//],
+    [`postgres://u:1#${secret}@h/plants`, /write %2F for \//],
+    [`u:${secret}@h/plants`, /must begin with postgres:\/\//],
+    ['db.example:5432/plants', /must begin with postgres:\/\//],
+    [`jdbc:postgresql://h/plants?password=${secret}`, /must be file:PATH, a path, or postgres/],
+  ];
+  for (const [url, message] of meantOtherwise) {
+    t.throws(() => readConfig({ DATABASE_URL: url }), { message }, url);
+    try {
+      readConfig({ DATABASE_URL: url });
+    } catch (error) {
+      t.notMatch((error as Error).message, secret);
+    }
+  }
+  const dollar = 'postgres://u:a$b%2F@db.example/plants';
+  t.equal(readConfig({ DATABASE_URL: dollar }).DATABASE_URL, dollar, 'a password may have $');
+  bad.push(
+    [
+      { OIDC_AUDIENCE: 'plants\n' },
+      /^OIDC_AUDIENCE must not contain the invisible character U\+000A, not "plants\\n"/,
+    ],
+    [{ HOST: '127.0.0.1\u200b' }, /^HOST must not contain the invisible character U\+200B/],
+    [{ HOST: '${HOST}' }, /^HOST must not contain \$\{HOST\}, which nothing has replaced by a value/],
+    [
+      { TLS_CERT_FILE: "'a.pem'", TLS_KEY_FILE: 'b' },
+      /^TLS_CERT_FILE must be written without quotes around it/,
+    ],
+  );
   for (const [env, message] of bad) {
     t.throws(() => readConfig(env), { name: 'ConfigError', message }, JSON.stringify(env));
   }
@@ -379,9 +505,9 @@ t.test('an invalid configuration prevents startup, and the message names the var
   await writeFile(noPem, 'nothing');
   const env = { DATABASE_URL: `file:${join(folder, 'plants.db')}`, TLS_KEY_FILE: noPem };
   const missing = await run('main.js', [], { ...env, TLS_CERT_FILE: join(folder, 'missing.pem') });
-  t.equal(missing.code, 1);
+  t.equal(missing.code, 78);
   t.match(missing.stderr, /^plant-store: TLS_CERT_FILE: ENOENT: .+missing\.pem'\n$/);
   const wrong = await run('main.js', [], { ...env, TLS_CERT_FILE: noPem });
-  t.equal(wrong.code, 1);
+  t.equal(wrong.code, 78);
   t.match(wrong.stderr, /^plant-store: TLS_CERT_FILE: .+\n$/);
 });

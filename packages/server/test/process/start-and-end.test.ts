@@ -14,7 +14,15 @@ import t, { type Test } from 'tap';
 import { kernelDistributes } from '../../dist/process/system-limits.js';
 import { openStorage } from '../support/store.js';
 import { temporaryFolder } from '../support/engines.js';
-import { adminOf, environment, fillStore, run, send, startServer } from '../support/processes.js';
+import {
+  adminOf,
+  environment,
+  fillStore,
+  newDatabase,
+  run,
+  send,
+  startServer,
+} from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
 import { childrenOf, needsThreads, noProc } from '../support/threads.js';
@@ -67,7 +75,7 @@ async function silentDatabase(t: Test) {
   return { url: `postgres://127.0.0.1:${(server.address() as AddressInfo).port}/x`, connected };
 }
 
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   t.test(`${signal} ends a process that starts, with status 0`, linux(), async (t) => {
     const database = await silentDatabase(t);
     const { child, ended } = await launch(t, { DATABASE_URL: database.url });
@@ -76,6 +84,19 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     t.strictSame(await ended, [0, null]);
   });
 }
+
+t.test('SIGHUP ends no service, which has no terminal', linux(), async (t) => {
+  const server = await startServer(t, { env: (await newDatabase(t)).env });
+  server.child.kill('SIGHUP');
+  // It is received before the next one.
+  server.child.kill('SIGHUP');
+  t.equal((await fetch(`${server.origin}/openapi.json`)).status, 200);
+  t.equal(await server.end('SIGTERM'), 0);
+  t.match(
+    server.log.find(({ msg }) => msg === 'plant-store is shutting down'),
+    { reason: 'SIGTERM' },
+  );
+});
 
 t.test('nothing is loaded before signals are handled but what handles them', async (t) => {
   // The coverage that Node.js writes when it exits names all modules that it has loaded.
@@ -231,7 +252,7 @@ t.test('nor does one of two threads', needsThreads(), (t) =>
   signalUnderLoad(
     t,
     '2',
-    Array.from({ length: signals }, (_, i) => (i % 2 === 0 ? 'SIGHUP' : 'SIGTERM')),
+    Array.from({ length: signals }, (_, i) => (i % 2 === 0 ? 'SIGINT' : 'SIGTERM')),
   ),
 );
 

@@ -94,6 +94,24 @@ t.test('transactions beside others', skipFor(noPostgres), async (t) => {
     ]);
   });
 
+  t.test(
+    'a serialization failure at COMMIT is no unknown outcome: the transaction is committed again',
+    async (t) => {
+      const { url, stores } = await openStores(t, 1);
+      const session = await connect(t, url);
+      // A sequence keeps its value when a transaction is rolled back.
+      await session(
+        `CREATE SEQUENCE commits;
+       CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         IF nextval('commits') = 1 THEN RAISE serialization_failure; END IF; RETURN NULL; END $$;
+       CREATE CONSTRAINT TRIGGER fail_once AFTER INSERT ON labels DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW EXECUTE FUNCTION fail_once()`,
+      );
+      await createOther(stores[0]!);
+      t.strictSame(await session("SELECT id, nextval('commits') FROM labels"), [{ id: 'n', nextval: '3' }]);
+    },
+  );
+
   t.test('rows are locked in the order of their places, as single writes lock them', async (t) => {
     const { url, stores } = await openStores(t, 1);
     const [storage] = stores as [Storage];

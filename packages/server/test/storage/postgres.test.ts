@@ -1,9 +1,12 @@
 // PostgreSQL with faults: each is provoked on a real server, which speaks German, and must have a true outcome.
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { cp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import getPort from 'get-port';
 import { Client } from 'pg';
 import t, { type Test } from 'tap';
 import { commitsBefore, engines, listTokens, noPostgres, temporaryFolder } from '../support/engines.js';
@@ -11,8 +14,9 @@ import { startServer, type PostgresServer } from '../support/postgres-server.js'
 import * as processes from '../support/processes.js';
 import { startService } from '../support/service.js';
 import { skipFor } from '../support/skip.js';
+import { startSwallowingRelay } from '../support/swallowing-relay.js';
 import { startTranslatingProxy } from '../support/translating-proxy.js';
-import { repeatUntil, until } from '../support/wait.js';
+import { repeatUntil, until, withResolvers } from '../support/wait.js';
 import type { Collection } from '../../dist/storage/interface.js';
 import { plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
@@ -313,6 +317,46 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     },
   );
 
+  t.test(
+    'connections that are swallowed while new ones work: all callers recover after one timeout',
+    async (t) => {
+      const relay = await startSwallowingRelay(t, server.port);
+      const recovers = async (callers: number) => {
+        const url = Object.assign(new URL(await server.createDatabase(t)), { port: relay.port }).href;
+        const { plants, check, close } = await openPostgres({
+          url,
+          timeout: 6_000,
+          poolSize: 8,
+          serves: true,
+        });
+        t.teardown(close);
+        const counts = () =>
+          Promise.allSettled(
+            Array.from({ length: callers }, async () => (await plants.list('s', { limit: 9 })).count),
+          );
+        return async () => {
+          const failed = await counts();
+          await check();
+          const recovered = await counts();
+          return { failed, recovered, created: await plants.create('s', 1n, plant) };
+        };
+      };
+      const both = await Promise.all([1, 20].map(recovers));
+      relay.swallow();
+      for (const { failed, recovered, created } of await Promise.all(both.map((recover) => recover()))) {
+        t.ok(
+          failed.some(({ status }) => status === 'rejected'),
+          'requests on the dead connections fail',
+        );
+        t.ok(
+          recovered.every(({ status }) => status === 'fulfilled'),
+          'none uses another dead connection',
+        );
+        t.equal(created, 'created', 'nor does a write');
+      }
+    },
+  );
+
   t.test('serialization failure 40001: the write is retried', async (t) => {
     const { plants, url, database } = await openStore(
       t,
@@ -372,7 +416,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     async (t) => {
       const { url, database } = await createDatabase(t);
       const { plants, tokens } = await openHasty(t, url, { poolSize: 1 });
-      const reader = await session(database, "query LIKE '%migrations%'");
+      const reader = await session(database, "query LIKE '%pg_index%'");
       process.kill(reader, 'SIGSTOP');
       const reads = [
         failure(listTokens(tokens)),
@@ -830,10 +874,116 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   });
 
   t.test(
+    'no reload of the configuration turns synchronous_commit off for a connection that is open',
+    async (t) => {
+      const store = await openStore(t);
+      // Each write says with which setting it is made.
+      await server.sql(
+        `CREATE FUNCTION refuse_unsafe() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         IF current_setting('synchronous_commit') = 'off' THEN RAISE EXCEPTION 'unsafe'; END IF;
+         RETURN NEW; END $$;
+       CREATE TRIGGER refuse_unsafe BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION refuse_unsafe()`,
+        store.database,
+      );
+      t.equal(await store.plants.create('s', 1n, plant), 'created');
+      await server.sql('ALTER SYSTEM SET synchronous_commit = off');
+      t.teardown(async () => {
+        await server.sql('ALTER SYSTEM RESET synchronous_commit');
+        await server.sql('SELECT pg_reload_conf()');
+      });
+      await server.sql('SELECT pg_reload_conf()');
+      await until(
+        () => server.sql('SHOW synchronous_commit'),
+        ([row]) => (row as { synchronous_commit: string }).synchronous_commit === 'off',
+      );
+      t.equal(await store.plants.create('s', 2n, plant), 'created');
+    },
+  );
+
+  t.test('a schema of which a part is missing is refused, and the part is named', async (t) => {
+    const { url, database } = await createDatabase(t);
+    for (const [statement, missing, repair] of [
+      [
+        'ALTER TABLE plants DROP CONSTRAINT plants_pkey',
+        'the primary key of plants',
+        'ALTER TABLE plants ADD PRIMARY KEY (subject, id)',
+      ],
+      [
+        'ALTER TABLE tokens DROP CONSTRAINT tokens_hash_key',
+        'the unique key of tokens \\(hash\\)',
+        'ALTER TABLE tokens ADD UNIQUE (hash)',
+      ],
+      [
+        'DROP INDEX tokens_by_end',
+        'the index tokens_by_end',
+        'CREATE INDEX tokens_by_end ON tokens (prune_at)',
+      ],
+    ] as const) {
+      await server.sql(statement, database);
+      const message = new RegExp(`the schema lacks ${missing}: restore all of it$`);
+      await t.rejects(openPostgres({ url, timeout }), { message });
+      await t.rejects(migratePostgres(url), { message });
+      await server.sql(repair, database);
+    }
+    await (await open(t, url)).check();
+  });
+
+  t.test(
+    'a start waits for a server that cannot be reached, and says how many connections it got',
+    async (t) => {
+      const { url, database } = await createDatabase(t);
+      const role = `few_${database}`;
+      await server.sql(
+        `CREATE ROLE ${role} LOGIN CONNECTION LIMIT 3; GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}`,
+        database,
+      );
+      const limited = url.replace('postgres@', `${role}@`);
+      const warned = once(process, 'warning') as Promise<[Error]>;
+      await open(t, limited, { poolSize: 5, serves: true } as never);
+      t.match(
+        (await warned)[0].message,
+        /^[34] of 6 connections could not be made \(.*: lower DATABASE_POOL_SIZE/,
+      );
+
+      const attempts: string[] = [];
+      const closed = new URL(url);
+      closed.port = '1';
+      const tried = withResolvers<undefined>();
+      const onUnreachable = (error: unknown) => {
+        attempts.push((error as Error).message);
+        tried.resolve(undefined);
+      };
+      await t.rejects(
+        openPostgres({ url: closed.href, timeout }),
+        { message: /ECONNREFUSED/ },
+        'a command does not wait',
+      );
+      const port = await getPort();
+      closed.port = String(port);
+      const opening = openPostgres({ url: closed.href, timeout, onUnreachable });
+      await tried.promise;
+      const relay = createServer((socket) => {
+        const onward = connect(Number(new URL(url).port), '127.0.0.1');
+        socket
+          .on('error', () => undefined)
+          .pipe(onward.on('error', () => undefined))
+          .pipe(socket);
+      }).listen(port, '127.0.0.1');
+      t.teardown(() => relay.close());
+      await (await opening).close();
+      t.match(attempts[0], /ECONNREFUSED/);
+      const wrong = openPostgres({ url: `${url}_none`, timeout, onUnreachable });
+      await t.rejects(wrong, { message: /does not exist/ }, 'other faults end the start');
+    },
+  );
+
+  t.test(
     'migrations: one of several concurrent calls migrates, and a server without the schema names the command',
     async (t) => {
       const url = await server.createDatabase(t, { schema: false });
-      await t.rejects(openPostgres({ url, timeout }), { message: /run "node dist\/cli\.js migrate"/ });
+      await t.rejects(openPostgres({ url, timeout }), {
+        message: /create it with "node dist\/cli\.js init"/,
+      });
       const applied = await Promise.all(Array.from({ length: 8 }, () => migratePostgres(url)));
       const all = loadMigrations('postgres').length;
       t.strictSame(applied.map(({ length }) => length).sort(), [0, 0, 0, 0, 0, 0, 0, all]);

@@ -281,7 +281,7 @@ for (const commit of commitsBefore) {
         await t.rejects(openExistingStorage(url), refused);
         await t.rejects(migrateStorage(service, url), refused);
         t.throws(() => backUp(service, url, join(away, 'copy')), { message: `the copy failed: ${reason}` });
-        t.throws(() => runSql(url, 'DELETE FROM plants'), { message: new RegExp(reason) });
+        t.throws(() => runSql(service, url, 'DELETE FROM plants'), { message: new RegExp(reason) });
         const { code, stderr } = await run('main.js', [], { DATABASE_URL: url });
         t.strictSame({ code, stderr }, { code: 1, stderr: `plant-store: SQLite, ${file}: ${reason}\n` });
         t.strictSame(await contents(), before);
@@ -290,10 +290,83 @@ for (const commit of commitsBefore) {
   }
 }
 
+t.test('the log of a store that was closed is not missed', async (t) => {
+  const store = await twoFolders(t);
+  const storage = await openStorage(store.url);
+  await storage.plants.create('s', 1n, { name: 'a' });
+  await storage.close();
+  t.ok((await readdir(store.folder)).includes('plants.db-shm'));
+  await rm(`${store.file}-wal`);
+  await opensWith(t, store, 1);
+});
+
+t.test('a log is not mixed with another database that is put in the place of its own', async (t) => {
+  const store = await twoFolders(t);
+  const backup = join(store.away, 'backup.db');
+  const copy = join(store.away, 'copy.db');
+  const storage = await openStorage(store.url);
+  await storage.plants.create('s', 2n, { name: 'a' });
+  backUp(service, store.url, backup);
+  await storage.close();
+  await copyFile(store.file, copy);
+  const writer = await startWriter(t, store.url);
+  await writer.kill();
+  await move(store.folder, store.away, ['plants.db']);
+  for (const [other, plants] of [
+    [backup, 1],
+    [copy, 1],
+  ] as const) {
+    await copyFile(other, store.file);
+    await staysClosed(t, store, /plants\.db was put in the place of another database, .*plants\.db-wal: put/);
+    const message = /was put in the place of another database/;
+    await t.rejects(migrateStorage(service, store.url), { message });
+    t.throws(() => runSql(service, store.url, 'DELETE FROM plants'), { message });
+    // Without the log, it is a store.
+    const folder = join(store.away, 'apart');
+    await mkdir(folder);
+    await copyFile(other, join(folder, 'plants.db'));
+    await opensWith(t, { folder, url: `file:${join(folder, 'plants.db')}` }, plants);
+    await rm(folder, { recursive: true });
+  }
+  await rm(store.file);
+  await move(store.away, store.folder, ['plants.db']);
+  await opensWith(t, store, 2);
+});
+
+t.test(
+  'a killed store opens at another path, from copies, and after another program has opened it',
+  async (t) => {
+    const store = await twoFolders(t);
+    const writer = await startWriter(t, store.url);
+    await writer.kill();
+    for (const name of [...names, 'plants.db-lock'])
+      await copyFile(join(store.folder, name), join(store.away, name));
+    await opensWith(t, { folder: store.away, url: `file:${join(store.away, 'plants.db')}` }, 1);
+    const script = `const { DatabaseSync } = require('@photostructure/sqlite');
+    const database = new DatabaseSync(process.argv[1]);
+    database.exec("INSERT INTO plants VALUES ('s', 7, '{}')");
+    if (process.argv[2] === 'kill') process.kill(process.pid, 'SIGKILL');
+    database.close()`;
+    for (const end of ['close', 'kill', 'kill']) {
+      spawnSync(process.execPath, [
+        '-e',
+        script.replace('7', String((Math.random() * 1e9) | 0)),
+        store.file,
+        end,
+      ]);
+    }
+    await opensWith(t, store, 4);
+  },
+);
+
 t.test('a store whose log was deleted is not opened without it', async (t) => {
   const store = await killedStore(t);
   await move(store.folder, store.away, ['plants.db-wal']);
-  await staysClosed(t, store, /plants\.db-wal is missing, but not its index, .*plants\.db-shm: put it back/);
+  await staysClosed(
+    t,
+    store,
+    /plants\.db-wal is missing, but its index, .*plants\.db-shm, shows that it had writes: put it back/,
+  );
   await copyFile(store.file, join(store.away, 'plants.db'));
   await move(store.away, store.folder, ['plants.db-wal']);
   await opensWith(t, store, 1);

@@ -9,7 +9,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
 import { engines, readPages, temporaryFolder } from '../support/engines.js';
-import { startService } from '../support/service.js';
+import { captureLog, startService } from '../support/service.js';
 import { lacks, skipFor } from '../support/skip.js';
 import { failure, issueToken, openExistingStorage, openStorage } from '../support/store.js';
 import { plants } from '../../../../dist/plants/repository.js';
@@ -17,6 +17,7 @@ import { StorageError } from '../../dist/storage/interface.js';
 import { service } from '../../../../dist/service.js';
 import { openStorage as openStorageOf } from '../../dist/storage/open.js';
 import { loadSchema, pendingMigrations } from '../../dist/storage/migrations.js';
+import { createMetrics } from '../../dist/observability/metrics.js';
 import { identifyFiles } from '../../dist/storage/sqlite/files.js';
 import { openSqlite } from '../../dist/storage/sqlite/storage.js';
 import { SpaceReserve, spaceMeter } from '../../dist/storage/sqlite/free-space.js';
@@ -54,6 +55,63 @@ t.test('the writer does not begin with other files than those that were opened b
   await t.rejects(once(worker, 'message'), {
     message: /plants\.db-wal was deleted or replaced while it was in/,
   });
+});
+
+t.test('damage is a 503 for those whose data it is, and one line of the log, and nothing ends', async (t) => {
+  const file = await newFile(t);
+  const made = await openStorage(`file:${file}`);
+  const names = ['whole', 'damaged'];
+  for (const subject of names) {
+    const name = (id: number) => `${subject} ${id} `.repeat(60);
+    await Promise.all(
+      Array.from({ length: 400 }, (_, i) => made.plants.create(subject, BigInt(i), { name: name(i) })),
+    );
+  }
+  await made.close();
+  // A page that has nothing but plants of one subject gets a type that no page has.
+  const bytes = await readFile(file);
+  const page = 4_096 * Math.floor(bytes.indexOf('damaged 200 ') / 4_096);
+  bytes.fill(0xff, page, page + 8);
+  await writeFile(file, bytes);
+
+  const storage = await openStorage(`file:${file}`);
+  t.teardown(() => storage.close());
+  const { lines, logger } = captureLog();
+  const metrics = createMetrics(service);
+  const { call, issue } = await startService(t, engines[0]!, { storage, logger, metrics });
+  const [whole, damaged] = await Promise.all(names.map((subject) => issue(subject)));
+  for (let round = 0; round < 3; round++) {
+    const [list, other] = await Promise.all([
+      call('GET', '/plants', { token: damaged }),
+      call('GET', '/plants?limit=2', { token: whole }),
+    ]);
+    t.match(list, { status: 503, json: { error: 50300 } });
+    t.strictSame(
+      other.json,
+      [0, 1].map((id) => ({ name: `whole ${id} `.repeat(60) })),
+    );
+    t.equal(
+      (await call('POST', '/plants', { token: whole, body: { id: 1_000 + round, name: 'a' } })).status,
+      200,
+    );
+  }
+  // In one batch with writes that do not meet damage.
+  const create = (id: number, token: string) => call('POST', '/plants', { token, body: { id, name: 'a' } });
+  const [other, ...all] = await Promise.all([
+    create(2_000, whole!),
+    ...Array.from({ length: 400 }, (_, id) => create(id, damaged!)),
+  ]);
+  t.equal(other.status, 200);
+  t.strictSame(new Set(all.map(({ json }) => (json as { error: number }).error)), new Set([40010, 50300]));
+  const counted = await metrics.registry.getSingleMetricAsString('plant_store_damaged_requests_total');
+  t.ok(Number(/ (\d+)$/.exec(counted)?.[1]) > 3, counted);
+  const fatal = lines.filter(({ level }) => level === 60);
+  t.match(fatal, [
+    {
+      msg: /^the store is damaged: see "The store is damaged" in docs\/runbook\.md$/,
+      err: { message: /plants\.db/ },
+    },
+  ]);
 });
 
 t.test('a path and a file URL open the same store, and other URLs are rejected', async (t) => {
@@ -272,7 +330,9 @@ t.test('missing migrations are applied once, in order', async (t) => {
   const pending = (versions: number[], application: string) =>
     pendingMigrations(
       schema,
-      migrations.filter(({ version }) => versions.includes(version)),
+      migrations
+        .filter(({ version }) => versions.includes(version))
+        .map((step) => ({ ...step, service: schema.name })),
       application,
     ).map(({ version }) => version);
   t.strictSame(pending([], '1.0.0'), [1, 2, 10]);
@@ -282,8 +342,8 @@ t.test('missing migrations are applied once, in order', async (t) => {
   t.strictSame(pending([1, 2, 10], '2.0.0'), []);
   t.throws(() => pending([1, 2, 10], '1.9.0'), StorageError, 'the schema has given up this application');
   t.throws(
-    () => pendingMigrations(schema, [{ version: 1, name: 'another', oldestApplication: '1.0.0' }]),
-    /the database is not one of plant-store: another service has migrated it/,
+    () => pendingMigrations(schema, [{ version: 1, oldestApplication: '1.0.0', service: 'library' }]),
+    /the database is one of library, not of plant-store: use another one$/,
   );
   await writeFile(join(folder, '0011_silent.sql'), 'SELECT 11;');
   t.throws(load, /0011_silent.sql does not name the oldest application/);

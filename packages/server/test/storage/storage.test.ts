@@ -26,7 +26,15 @@ import {
   type Token,
 } from '../../dist/storage/interface.js';
 import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../../dist/storage/group-commit.js';
-import { fileOf, isPostgres, migrateStorage, openStorage as openOther } from '../../dist/storage/open.js';
+import {
+  fileOf,
+  isPostgres,
+  migrateStorage,
+  openExistingStorage as openExistingOther,
+  openStorage as openOther,
+} from '../../dist/storage/open.js';
+import { backUp } from '../../dist/storage/sqlite/backup.js';
+import { runSql } from '../../dist/storage/sqlite/sql-command.js';
 import type { Committer } from '../../dist/storage/writes.js';
 import {
   PlantRepository as Repository,
@@ -359,6 +367,19 @@ for (const engine of enginesToTest) {
 
     const shared = await sharedStorage(engine);
     const { plants } = shared;
+
+    t.test('a store is that of one service, also if another has collections of the same names', async (t) => {
+      const url = await engine.createUrl(t);
+      await (await engine.open(t, url)).close();
+      const other = { ...service, name: 'nursery' };
+      const refused = { message: /the database is one of plant-store, not of nursery: use another one$/ };
+      await t.rejects(openOther(other, url), refused);
+      await t.rejects(migrateStorage(other, url), refused);
+      await t.rejects(openExistingOther(other, url), refused);
+      if (engine.name !== 'sqlite') return;
+      t.throws(() => runSql(other, url, 'SELECT 1'), refused);
+      t.throws(() => backUp(other, url, `${url.slice('file:'.length)}-copy`), refused);
+    });
 
     t.test('the statements of docs/runbook.md show what subjects store, and delete it', async (t) => {
       const page = await readFile(new URL('../../../../docs/runbook.md', import.meta.url), 'utf8');

@@ -73,7 +73,7 @@ export function create(
 export function remove(
   server: ServerProcess,
   token: string,
-  id: number,
+  id: number | bigint,
   signal?: AbortSignal,
 ): Promise<Response> {
   const headers = authorized(token);

@@ -42,10 +42,10 @@ export function limitAnonymous(app: FastifyInstance): void {
 export function warnOfUnknownProxy(app: FastifyInstance): void {
   let isWarned = false;
   app.addHook('onRequest', (request, _reply, done) => {
-    const { headers, ips = [] } = request;
+    const { headers } = request;
     const isForwarded = headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined;
     // The first one is that of the connection; others follow if it is trusted.
-    if (isForwarded && !isWarned && ips.length < 2) {
+    if (isForwarded && !isWarned && (request.ips ?? []).length < 2) {
       isWarned = true;
       request.log.warn(
         { proxy: request.raw.socket.remoteAddress },

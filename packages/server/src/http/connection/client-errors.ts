@@ -1,6 +1,6 @@
 // Responds to errors on a connection that no request handles: malformed HTTP and timeouts.
 import type { Socket } from 'node:net';
-import { ApiError, type ErrorKind, type ErrorRenderer } from '../../errors.js';
+import { ApiError, type ErrorKind } from '../../errors.js';
 import { http } from '../../node/http.js';
 import { connectionOf } from './connection.js';
 import type { Rejecting, RejectionReason } from './rejections.js';
@@ -25,7 +25,7 @@ const ofHandshake = /^(?:ERR_SSL_|ERR_TLS_|EPROTO)/;
 export function respondToClientError(
   { code = '' }: NodeJS.ErrnoException,
   socket: Socket,
-  { write, report }: Rejecting,
+  rejecting: Rejecting,
 ): void {
   const connection = connectionOf(socket);
   if (connection.isClosing) return;
@@ -34,11 +34,13 @@ export function respondToClientError(
   const isOfHandshake = ofHandshake.test(code);
   if (code === 'ECONNRESET' || isOfHandshake || !socket.writable) {
     socket.destroy();
-    if (code !== 'ECONNRESET') report({ reason: isOfHandshake ? 'tls_handshake' : reason, address });
+    if (code !== 'ECONNRESET')
+      rejecting.report({ reason: isOfHandshake ? 'tls_handshake' : reason, address });
     return;
   }
   connection.fail(() => {
-    report({ reason, requestId: endWithError(socket, new ApiError(kind), write), address });
+    const requestId = endWithError(socket, new ApiError(kind), rejecting);
+    rejecting.report({ reason, requestId, address });
   });
 }
 
@@ -46,7 +48,11 @@ export function respondToClientError(
  * Writes an error response to a socket that has no response object, and closes the connection.
  * @returns The id in the response.
  */
-export function endWithError(socket: Socket, error: ApiError, write: ErrorRenderer): string {
+export function endWithError(
+  socket: Socket,
+  error: ApiError,
+  { write, headers = [] }: Omit<Rejecting, 'report'>,
+): string {
   const requestId = newRequestId();
   const { mediaType, text } = write(error);
   const head = [
@@ -58,8 +64,20 @@ export function endWithError(socket: Socket, error: ApiError, write: ErrorRender
     `X-Request-Id: ${requestId}`,
     `Date: ${new Date().toUTCString()}`,
     'Connection: close',
+    ...headers,
   ];
   socket.write(`${head.join('\r\n')}\r\n\r\n${text}`);
   connectionOf(socket).close();
   return requestId;
+}
+
+/**
+ * Returns the header lines with which pages may read such a response (Fetch Standard, "CORS protocol"). The Origin header
+ * is not known then: with several origins there are none, since a response can name one only.
+ * @param origins - The origins whose pages may use the service; `*` allows all.
+ */
+export function originHeaders(origins: readonly string[]): string[] {
+  const allowed = origins.includes('*') ? '*' : origins.length === 1 ? origins[0] : undefined;
+  if (allowed === undefined) return [];
+  return [`Access-Control-Allow-Origin: ${allowed}`, 'Access-Control-Expose-Headers: X-Request-Id'];
 }

@@ -6,6 +6,11 @@ import { closeNotStarted, ignoreEnd } from '../../node/http.js';
 
 /** How many requests may wait on one connection before the server stops reading from it. */
 const pipelineDepth = 16;
+/**
+ * How many requests may wait on all connections together. Node parses all that it has read at once, up to thousands of
+ * requests with 2 kB each: beyond this number, a connection on which more than pipelineDepth wait is cut off.
+ */
+const mostWaiting = 4_096;
 /** How much of an unwanted body is read before the connection is closed, in bytes. */
 export const drainLimit = 64 * 1024;
 /** How long a client may take to read the last response and stop sending, in ms. */
@@ -13,6 +18,7 @@ const lingerTime = 2_000;
 /** Methods whose requests wait for their body; all others get a response without it. */
 const takesBody = new Set(['POST', 'PUT', 'PATCH']);
 
+let waiting = 0;
 const connections = new WeakMap<Socket, Connection>();
 
 /** Returns the connection of a socket; of a TLS socket if requests arrive on one. */
@@ -63,6 +69,11 @@ export class Connection {
    * starts, and its response emits 'close'.
    */
   enqueue(request: IncomingMessage, response: ServerResponse, start: () => void): void {
+    if (this.#socket.destroyed) {
+      // Node still parses what it has read.
+      closeNotStarted(response);
+      return;
+    }
     // `once` costs several times as much.
     response.on('close', forgetResponse);
     const previous = this.#last;
@@ -73,10 +84,16 @@ export class Connection {
       this.#start(response, start);
       return;
     }
-    if (++this.#waiting > pipelineDepth && this.#state === 'open') this.#socket.pause();
+    waiting++;
+    if (++this.#waiting > pipelineDepth) {
+      if (waiting > mostWaiting) this.#socket.destroy();
+      // At once, it would have no effect: Node resumes the socket at the end of each request.
+      else process.nextTick(this.#pauseIfFull);
+    }
     // Otherwise the request would start in the async context of the previous one.
     const context = new AsyncResource('Request');
     previous.once('close', () => {
+      waiting--;
       this.#waiting--;
       // One read can contain several requests: resuming after every response would let the queue grow.
       if (this.#state === 'open' && this.#waiting <= pipelineDepth) this.#socket.resume();
@@ -85,6 +102,10 @@ export class Connection {
       });
     });
   }
+
+  readonly #pauseIfFull = (): void => {
+    if (this.#state === 'open' && this.#waiting > pipelineDepth) this.#socket.pause();
+  };
 
   #start(response: ServerResponse, start: () => void): void {
     if (this.#socket.destroyed || this.#state === 'closing') closeNotStarted(response);

@@ -29,15 +29,20 @@ function findFault(request: IncomingMessage, headerLimit: number): ApiError | un
   // 14 bytes: the request line's two spaces, version and line break, and the empty line after the header section.
   let size = method.length + url.length + 14;
   let hosts = 0;
+  let authorizations = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!;
     // 3 bytes: the colon and the line break.
     size += name.length + rawHeaders[i + 1]!.length + 3;
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+    if (name.length === 13 && name.toLowerCase() === 'authorization') authorizations++;
   }
   if (size > headerLimit || rawHeaders.length > 2 * fieldLimit) return new ApiError('headersTooLarge', close);
   // RFC 9112 section 3.2.
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return new ApiError('invalidHost');
+  // Node takes the first one, and a proxy may take another (RFC 9110 section 5.3 forbids several).
+  if (authorizations > 1)
+    return new ApiError('malformedRequest', { detail: 'Authorization must not be repeated' });
   const coding = headers['transfer-encoding'];
   if (coding !== undefined) {
     // RFC 9112 section 6.1: in HTTP/1.0, Transfer-Encoding means that the framing is faulty.

@@ -33,6 +33,8 @@ export type ReportRejection = (rejection: Rejection) => void;
 export interface Rejecting {
   /** Writes the bodies of errors. */
   readonly write: ErrorRenderer;
+  /** More header lines of errors that belong to no request. */
+  readonly headers?: readonly string[] | undefined;
   /** Learns of each. */
   readonly report: ReportRejection;
 }

@@ -11,12 +11,12 @@ import type { Rejecting } from './rejections.js';
  * Refuses CONNECT, and ignores the Upgrade header of a request (RFC 9110 section 7.8). Node itself would serve the
  * latter, but drop bytes that arrived with it; the next request's body could then be parsed as a request.
  */
-export function stayWithHttp(server: Server, isTls: boolean, { write, report }: Rejecting): void {
+export function stayWithHttp(server: Server, isTls: boolean, rejecting: Rejecting): void {
   server.on('connect', (_: IncomingMessage, socket: Socket) => {
     whenResponded(server, socket, () => {
       const { remoteAddress: address } = socket;
-      const requestId = endWithError(socket.on('error', ignore), new ApiError('pathNotFound'), write);
-      report({ reason: 'connect_method', requestId, address });
+      const requestId = endWithError(socket.on('error', ignore), new ApiError('pathNotFound'), rejecting);
+      rejecting.report({ reason: 'connect_method', requestId, address });
     });
   });
   server.on('upgrade', (request: IncomingMessage, socket: Socket, behind: Buffer) => {

@@ -156,6 +156,7 @@ html.dark-mode { background: #1c2022; color-scheme: dark; }
 .dark-mode .swagger-ui a, .dark-mode .swagger-ui .info a, .dark-mode .swagger-ui .info a:visited { color: #8ab8ec; }
 html.dark-mode .swagger-ui .opblock .opblock-section-header .try-out__btn.cancel { color: #ff9a9a; border-color: #ff9a9a; }
 .dark-mode .swagger-ui .parameter__in { color: #b0b0b0; }
+.dark-mode .swagger-ui .renderedMarkdown li { color: #e4e6e6; }
 .dark-mode .swagger-ui .renderedMarkdown code { color: #cfa3ff; }
 .dark-mode .swagger-ui .response-col_description .header-col,
 .dark-mode .swagger-ui .examples-select__section-label { color: #e4e6e6; }

@@ -7,11 +7,16 @@ import { continueIfExpected } from '../connection/host-and-expect.js';
 import { accountOf } from '../admission/account.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 import type { BodyFormat } from '../../contract/body.js';
-import { parseExactJson } from '../../contract/exact-json.js';
+import { faultPlace, parseExactJson } from '../../contract/exact-json.js';
 import { findExcess, nothingRead, unboundedLength } from './json-bounds.js';
 
 /** Maximum number of bytes that Node reads from a connection at a time. */
 const chunkLength = 64 * 1024;
+/** Length from which pieces of a body stay as they arrived, in bytes. */
+const blockLength = 16 * 1024;
+/** How many pieces a body may have in any case, and the mean length of further ones, in bytes. */
+const freePieces = 10_000;
+const meanLength = 64;
 
 /** Limits on bodies. */
 export interface BodyBounds {
@@ -45,7 +50,7 @@ export function admitBody({ limit, budget }: Omit<BodyBounds, 'maxDepth'>) {
     if (coding !== undefined && coding.toLowerCase() !== 'identity') {
       done(new ApiError('unsupportedMediaType', { detail: 'Content-Encoding must not be given' }));
     } else if (Number(length) > limit) {
-      done(tooLarge(limit));
+      done(tooLarge(`at most ${limit} bytes`));
     } else if (request.raw.socket.destroyed) {
       // The client disconnected during authentication: the response is closed and will not emit 'close' again.
       done(new ApiError('malformedRequest'));
@@ -87,6 +92,7 @@ class BodyReader {
   /** Whether a body without bytes is a value of its type. */
   readonly #mayBeEmpty: boolean;
   readonly #chunks: Buffer[] = [];
+  #pieces = 0;
   #arrived = 0;
   /** Undefined once the reader has settled. */
   #done: BodyCallback | undefined;
@@ -111,10 +117,13 @@ class BodyReader {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    this.#chunks.push(chunk);
+    addPiece(this.#chunks, chunk);
+    this.#pieces++;
     this.#arrived += chunk.length;
     if (this.#arrived > this.#bounds.limit) {
-      this.#fail(tooLarge(this.#bounds.limit));
+      this.#fail(tooLarge(`at most ${this.#bounds.limit} bytes`));
+    } else if (this.#pieces > freePieces + this.#arrived / meanLength) {
+      this.#fail(tooLarge('it is in too many short chunks'));
     } else if (!this.#reservation.hold(this.#arrived)) {
       this.#refuse();
     } else if (this.#arrived !== this.#declared) {
@@ -136,7 +145,7 @@ class BodyReader {
   readonly #onEnd = (): void => {
     this.stopReading();
     const [only] = this.#chunks;
-    const bytes = this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks, this.#arrived);
+    const bytes = this.#chunks.length === 1 && only ? only : joined(this.#chunks, this.#arrived);
     this.#chunks.length = 0;
     const weight = parsedWeight(bytes, this.#format);
     if (!this.#reservation.fits(weight)) {
@@ -203,6 +212,30 @@ class BodyReader {
 }
 
 /**
+ * Adds a piece to a body, joined with the short ones before it: as objects of their own, they would take hundreds of
+ * times their length. What is joined at least grows by half, so that each byte is copied a few times only.
+ */
+function addPiece(chunks: Buffer[], piece: Buffer): void {
+  let first = chunks.length;
+  let { length } = piece;
+  for (let last = chunks[first - 1]; last !== undefined; last = chunks[first - 1]) {
+    if (last.length > 2 * length || last.length + length > blockLength) break;
+    length += last.length;
+    first--;
+  }
+  chunks.push(piece);
+  if (first < chunks.length - 1) chunks.push(joined(chunks.splice(first), length));
+}
+
+/** Joins Buffers. Buffer.concat would take short results from a pool, which each of them keeps in memory. */
+function joined(parts: readonly Buffer[], length: number): Buffer {
+  const whole = Buffer.allocUnsafeSlow(length);
+  let at = 0;
+  for (const part of parts) at += part.copy(whole, at);
+  return whole;
+}
+
+/**
  * The memory that a body takes from parsing to the response, in bytes: as text, as values and as stored data, each with
  * two bytes per character unless the text is ASCII. Of bytes there is no text, and parts of a form are not copied.
  */
@@ -211,8 +244,8 @@ function parsedWeight(body: Buffer, format: BodyFormat): number {
   return 3 * (format === 'multipart' || isAscii(body) ? body.length : 2 * body.length);
 }
 
-function tooLarge(limit: number): ApiError {
-  return new ApiError('bodyTooLarge', { detail: `at most ${limit} bytes` });
+function tooLarge(detail: string): ApiError {
+  return new ApiError('bodyTooLarge', { detail });
 }
 
 /**
@@ -248,7 +281,8 @@ export function parseJson(
   try {
     return parseExactJson(text);
   } catch (error) {
-    if (name === undefined) throw new ApiError('malformedJson', { cause: error });
+    if (name === undefined)
+      throw new ApiError('malformedJson', { cause: error, detail: `the fault is at ${faultPlace(text)}` });
     throw new ApiError(kind, { detail: `${name} is not well-formed`, cause: error });
   }
 }

@@ -8,6 +8,9 @@ import { createGzip, gzip } from 'node:zlib';
 /** Minimum length to compress, in bytes: shorter responses are smaller than their headers. */
 const minLength = 1024;
 
+/** How many responses are compressed at the same time: each takes 300 kB until its client has read it. */
+const mostCompressed = 64;
+
 /** Compresses a whole body. */
 export const compress = promisify(gzip);
 
@@ -23,8 +26,12 @@ export function varyByCoding(reply: FastifyReply): void {
   if (!known.toLowerCase().includes(name)) reply.header('vary', known === '' ? name : `${known}, ${name}`);
 }
 
-/** Compresses responses for clients that accept gzip. Call it before registering routes. */
+/**
+ * Compresses responses for clients that accept gzip; while many are being compressed, further ones are sent as they are.
+ * Call it before registering routes.
+ */
 export function compressResponses(app: FastifyInstance): void {
+  let compressed = 0;
   app.addHook('onRequest', (_request, reply, done) => {
     // Caches need it on uncompressed responses too.
     varyByCoding(reply);
@@ -37,19 +44,22 @@ export function compressResponses(app: FastifyInstance): void {
       const worthIt = whole ? payload.length >= minLength : payload instanceof Readable;
       const isImage = String(reply.getHeader('content-type')).startsWith('image/');
       const isCoded = reply.hasHeader('content-encoding');
-      if (!worthIt || isImage || isCoded || !acceptsGzip(request)) {
+      if (!worthIt || isImage || isCoded || compressed >= mostCompressed || !acceptsGzip(request)) {
         done(null, payload);
         return;
       }
+      compressed++;
       reply.header('content-encoding', 'gzip').removeHeader('content-length');
       if (whole) {
-        compress(payload).then((bytes) => {
-          done(null, bytes);
-        }, done);
+        compress(payload)
+          .finally(() => compressed--)
+          .then((bytes) => {
+            done(null, bytes);
+          }, done);
       } else {
         // An error of either stream destroys the other, so Fastify sees it.
-        const compressed = pipeline(payload as Readable, createGzip(), () => undefined);
-        done(null, compressed);
+        const stream = pipeline(payload as Readable, createGzip(), () => compressed--);
+        done(null, stream);
       }
     },
   );

@@ -24,6 +24,7 @@ type ServiceErrors = Readonly<Partial<Record<string, ErrorEntry>>>;
 const storageErrors: Readonly<Record<StorageFailure, ErrorKind>> = {
   unavailable: 'unavailable',
   overloaded: 'overloaded',
+  damaged: 'unavailable',
   'unknown-outcome': 'unknownOutcome',
 };
 

@@ -2,8 +2,8 @@
 import type { FastifyInstance, FastifyRequest, RawRequestDefaultExpression } from 'fastify';
 import { ApiError } from '../../errors.js';
 
-/** An absolute URL without user information (RFC 9110 section 4.2.4) and without a fragment (RFC 9112 section 3.2.2). */
-const absoluteUrl = /^https?:\/\/[^/?#@]+(?:[/?][^#]*)?$/i;
+/** An absolute URL without user information (RFC 9110 section 4.2.4). */
+const absoluteUrl = /^https?:\/\/[^/?@]+(?:[/?].*)?$/i;
 /** A target that never has a route. */
 const unroutable = '//';
 
@@ -16,15 +16,16 @@ export function rewriteTarget({ url = '/' }: RawRequestDefaultExpression): strin
 }
 
 /**
- * Whether a target is neither an absolute path nor an absolute URL, contains user information (RFC 9110 section 4.2.4) or a fragment,
- * or has invalid percent-encoding.
+ * Whether a target is neither an absolute path nor an absolute URL, contains user information (RFC 9110 section 4.2.4)
+ * or a fragment (RFC 9112 section 3.2), or has invalid percent-encoding.
  */
 function isMalformed(target: string): boolean {
+  if (target.includes('#')) return true;
   const isAbsolutePath = target.startsWith('/');
   if (!isAbsolutePath && !(absoluteUrl.test(target) && URL.canParse(target))) return true;
   if (!target.includes('%')) return false;
   try {
-    decodeURI(target.split(/[?#]/, 1)[0] ?? '');
+    decodeURI(target.split('?', 1)[0] ?? '');
     return false;
   } catch {
     return true;
@@ -56,15 +57,21 @@ export function refuseUnknownRoutes(app: FastifyInstance): void {
       return;
     }
     const [url = '/'] = request.url.split('?', 1);
-    const allowed = app.supportedMethods.filter((method) => {
-      // findRoute returns null without a route, although its type does not say so.
-      const route = app.findRoute({ method, url }) as Pick<FastifyRequest, 'params'> | null;
-      return method !== 'OPTIONS' && route !== null && !hasEmptyParameter(route.params);
-    });
+    const allow = methodsOf(app, url).join(', ');
+    const hasSlash = url.endsWith('/') && methodsOf(app, url.slice(0, -1)).length > 0;
     done(
-      allowed.length === 0
-        ? new ApiError('pathNotFound')
-        : new ApiError('methodNotAllowed', { headers: { allow: allowed.join(', ') } }),
+      allow !== ''
+        ? new ApiError('methodNotAllowed', { headers: { allow }, detail: `it supports ${allow}` })
+        : new ApiError('pathNotFound', hasSlash ? { detail: 'the path must not end with a slash' } : {}),
     );
+  });
+}
+
+/** The methods of a path. */
+function methodsOf(app: FastifyInstance, url: string): string[] {
+  return app.supportedMethods.filter((method) => {
+    // findRoute returns null without a route, although its type does not say so.
+    const route = app.findRoute({ method, url }) as Pick<FastifyRequest, 'params'> | null;
+    return method !== 'OPTIONS' && route !== null && !hasEmptyParameter(route.params);
   });
 }

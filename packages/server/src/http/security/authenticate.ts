@@ -4,7 +4,7 @@ import type { Caller } from '../../contract/handlers.js';
 import type { SchemeUse } from '../../contract/security.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Finding } from '../../contract/finding.js';
-import { ApiError, catalogue } from '../../errors.js';
+import { ApiError, catalogue, withHeader } from '../../errors.js';
 import type { VerifiedScheme, VerifiedSchemes } from './verifier.js';
 
 /** How callers authenticate. */
@@ -164,5 +164,5 @@ function decisive(failures: readonly Error[], challenges: readonly string[]): Er
   // That of the failure may have more parameters.
   const { 'www-authenticate': own = '' } = failure.headers;
   const texts = challenges.map((challenge) => (own.startsWith(challenge) ? own : challenge));
-  return new ApiError(failure.kind, { headers: { 'www-authenticate': texts.join(', ') } });
+  return withHeader(failure, 'www-authenticate', texts.join(', '));
 }

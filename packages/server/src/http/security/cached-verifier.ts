@@ -1,11 +1,18 @@
 // Verifies credentials through a cache, so that known callers wait for nothing, and invented credentials delay no one.
 import type { SecurityScheme } from '../../contract/security.js';
 import { addressOf, networkOf } from '../../client-address.js';
-import { ApiError } from '../../errors.js';
+import { ApiError, type ApiErrorOptions } from '../../errors.js';
 import { challengeOf, credentialReader, refusalsOf } from './credentials.js';
 import { GrantCache } from './grant-cache.js';
 import { TokenLookup, type TokenSources } from './token-lookup.js';
-import type { Grant, KnowingVerifier, Verifier } from './verifier.js';
+import {
+  InvalidCredential,
+  invalidReasons,
+  type Grant,
+  type InvalidReason,
+  type KnowingVerifier,
+  type Verifier,
+} from './verifier.js';
 
 /** The dependencies of a verifier. */
 export interface CachedVerifierOptions extends TokenSources {
@@ -29,32 +36,60 @@ export function createCachedVerifier(options: CachedVerifierOptions): KnowingVer
   const read = credentialReader(scheme);
   const refusals = refusalsOf(scheme);
   // Created once, so that a flood of requests without a valid credential costs little.
-  const refusal = (kind: 'missingToken' | 'invalidToken', parameters?: string) => {
+  const refusal = (
+    kind: 'missingToken' | 'invalidToken',
+    parameters?: string,
+    options: Pick<ApiErrorOptions, 'cause' | 'detail'> = {},
+  ) => {
     const text = challengeOf(scheme, realm, parameters);
-    return new ApiError(refusals[kind], text === undefined ? {} : { headers: { 'www-authenticate': text } });
+    return new ApiError(refusals[kind], {
+      ...options,
+      headers: text === undefined ? {} : { 'www-authenticate': text },
+    });
   };
   /** RFC 6750 section 3.1: a request without a bearer token gets no error code. */
   const missing = refusal('missingToken');
-  /** RFC 6750 section 3.1 defines one code for every kind of invalid token. */
-  const invalid = refusal('invalidToken', 'error="invalid_token"');
-  const isValid = (grant: Grant | undefined): grant is Grant =>
-    grant !== undefined &&
-    grant.revokedAt === undefined &&
-    (grant.expiresAt === undefined || grant.expiresAt > now());
-  const check = (grant: Grant | undefined) => (isValid(grant) ? grant : invalid);
-  const cache = new GrantCache({ canBeValid, isValid, monotonic });
+  const unnamed = refusal('missingToken', undefined, {
+    detail: 'the header must have the form "Authorization: Bearer TOKEN"',
+  });
+  const repeated = refusal('invalidToken', invalidParameters('malformed'), {
+    cause: new InvalidCredential('malformed'),
+    detail: 'the header has "Bearer" twice',
+  });
+  const isBearer = scheme.kind === 'bearer' || scheme.kind === 'oauth2' || scheme.kind === 'openIdConnect';
+  const invalid = new Map(
+    invalidReasons.map((reason) => [
+      reason,
+      refusal('invalidToken', invalidParameters(reason), { cause: new InvalidCredential(reason) }),
+    ]),
+  );
+  const refuse = (reason: InvalidReason) => invalid.get(reason)!;
+  const faultOf = ({ revokedAt, expiresAt }: Grant): InvalidReason | undefined => {
+    if (revokedAt !== undefined) return 'revoked';
+    return expiresAt !== undefined && expiresAt <= now() ? 'expired' : undefined;
+  };
+  const check = (found: Grant | InvalidReason) => {
+    if (typeof found === 'string') return refuse(found);
+    const fault = faultOf(found);
+    return fault === undefined ? found : refuse(fault);
+  };
+  const cache = new GrantCache({ canBeValid, isValid: (grant) => faultOf(grant) === undefined, monotonic });
   const lookup = new TokenLookup(cache, options);
 
   const verify: Verifier = (request) => {
     const credential = read(request);
-    if (credential === undefined) return missing;
-    if (credential === null) return invalid;
+    if (typeof credential !== 'string') {
+      const { authorization } = request.headers;
+      if (credential === undefined) return isBearer && authorization !== undefined ? unnamed : missing;
+      return isBearer && /^bearer +bearer /i.test(authorization ?? '') ? repeated : refuse('malformed');
+    }
     const known = cache.get(credential);
     if (known !== undefined) {
       if (cache.isAging(credential)) lookup.refresh(credential);
       return check(known);
     }
-    if (!canBeValid(credential) || cache.isNotFound(credential)) return invalid;
+    if (!canBeValid(credential)) return refuse('malformed');
+    if (cache.isNotFound(credential)) return refuse('unknown');
     return lookup.find(credential, () => networkOf(addressOf(request))).then(check);
   };
   return {
@@ -64,4 +99,13 @@ export function createCachedVerifier(options: CachedVerifierOptions): KnowingVer
       return typeof credential === 'string' && cache.isRecognized(credential);
     },
   };
+}
+
+/**
+ * The parameters of the challenge after an invalid bearer token. RFC 6750 section 3.1 defines one code for every reason.
+ * Only expiry is described: who learns of it has had a valid token.
+ */
+function invalidParameters(reason: InvalidReason): string {
+  const code = 'error="invalid_token"';
+  return reason === 'expired' ? `${code}, error_description="The access token expired"` : code;
 }

@@ -19,7 +19,7 @@ export interface GrantCacheOptions {
   /** Whether a text has the form of a token that can be valid. */
   canBeValid: (token: string) => boolean;
   /** Whether what a token grants holds now. */
-  isValid: (grant: Grant | undefined) => boolean;
+  isValid: (grant: Grant) => boolean;
   /** A monotonic time in milliseconds. */
   monotonic: () => number;
 }
@@ -82,7 +82,7 @@ export class GrantCache {
   found(token: string, hash: Buffer, grant: Grant | undefined, start: number): void {
     if (grant !== undefined) this.#granted.set(token, grant, { start });
     else this.#granted.delete(token);
-    if (this.#options.isValid(grant)) this.#recognized.set(printOf(hash), true);
+    if (grant !== undefined && this.#options.isValid(grant)) this.#recognized.set(printOf(hash), true);
     else this.#recognized.delete(printOf(hash));
   }
 

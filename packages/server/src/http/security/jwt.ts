@@ -6,10 +6,12 @@ import {
   jwtVerify,
   type FetchImplementation,
   type JWTPayload,
-  type JWTVerifyGetKey,
+  type JWTVerifyOptions,
+  type JWTVerifyResult,
 } from 'jose';
 import { ApiError } from '../../errors.js';
-import type { Grant } from './verifier.js';
+import type { Find } from './token-lookup.js';
+import type { Grant, InvalidReason } from './verifier.js';
 
 /** Asymmetric signatures only: no shared secret, no `none`. Ed25519 is RFC 9864's name for EdDSA on that curve. */
 const algorithms = ['RS256', 'ES256', 'EdDSA', 'Ed25519'];
@@ -24,6 +26,8 @@ const untyped: readonly unknown[] = ['jwt', 'application/jwt', undefined];
 const maxTokenLength = 8_192;
 /** Maximum length of `sub`, in characters (OpenID Connect Core, section 2). */
 const maxSubjectLength = 255;
+/** How many keys of the set are tried for a token that names none. */
+const maxTriedKeys = 4;
 /** Maximum size of a provider's key set, in bytes. */
 const maxKeysLength = 256 * 1024;
 /** Maximum wait before the keys are requested again after a failure, in ms. */
@@ -53,7 +57,7 @@ const tokenForm = /^[\w-]+\.[\w-]+\.[\w-]+$/;
  * Creates the function that returns what a JWT grants. The subject is the issuer and `sub`, separated by a line break,
  * which the subject of an opaque token cannot contain. The scopes are the known ones of `scope` or `scp`.
  *
- * The function returns undefined for an invalid token. It rejects with ApiError `unavailable` (503) when the keys are
+ * The function returns why a token is invalid. It rejects with ApiError `unavailable` (503) when the keys are
  * unavailable. It requests the keys when a token names an unknown key, at most every `jwksCooldown` (at most five
  * seconds after a failure), and again after ten minutes, so that a key that the provider withdraws loses its trust.
  * @param scopes - The scopes that a token can have.
@@ -70,7 +74,7 @@ export function createJwtVerifier(
   }: IdentityProvider,
   scopes: readonly string[],
   now: () => number,
-): (token: string) => Promise<Grant | undefined> {
+): Find {
   const keys = createRemoteJWKSet(new URL(jwksUrl), {
     cooldownDuration: jwksCooldown,
     cacheMaxAge: 600_000,
@@ -78,19 +82,10 @@ export function createJwtVerifier(
     [customFetch]: fetchKeys(Math.min(jwksCooldown, failureCooldown), now),
   });
   const types = requireType ? accessTokenTypes : [...accessTokenTypes, ...untyped];
-  const keyOf: JWTVerifyGetKey = async (header, token) => {
-    try {
-      return await keys(header, token);
-    } catch (error) {
-      const fault =
-        error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
-      throw fault ? error : new ApiError('unavailable', { cause: error });
-    }
-  };
   return async (token) => {
-    if (token.length > maxTokenLength || !tokenForm.test(token)) return undefined;
+    if (token.length > maxTokenLength || !tokenForm.test(token)) return 'malformed';
     try {
-      const { payload, protectedHeader } = await jwtVerify(token, keyOf, {
+      const { payload, protectedHeader } = await verifyWith(keys, token, {
         issuer,
         audience,
         algorithms,
@@ -100,13 +95,70 @@ export function createJwtVerifier(
       });
       const { typ } = protectedHeader;
       return types.includes(typeof typ === 'string' ? typ.toLowerCase() : typ)
-        ? toGrant(payload, scopes)
-        : undefined;
+        ? (toGrant(payload, scopes) ?? 'subject')
+        : 'type';
     } catch (error) {
-      if (error instanceof errors.JOSEError) return undefined;
+      const reason = reasonOf(error);
+      if (reason !== undefined) return reason;
       throw error instanceof ApiError ? error : new ApiError('unavailable', { cause: error });
     }
   };
+}
+
+/**
+ * Verifies a token with the key of a set that fits; or with several, if the token names none of them.
+ * @throws JOSEError when the token is invalid; ApiError `unavailable` when the keys are.
+ */
+async function verifyWith(
+  keys: ReturnType<typeof createRemoteJWKSet>,
+  token: string,
+  options: JWTVerifyOptions,
+): Promise<JWTVerifyResult> {
+  try {
+    return await jwtVerify(
+      token,
+      async (header, input) => {
+        try {
+          return await keys(header, input);
+        } catch (error) {
+          const fault =
+            error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
+          throw fault ? error : new ApiError('unavailable', { cause: error });
+        }
+      },
+      options,
+    );
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+    let tried = 0;
+    for await (const key of error) {
+      try {
+        return await jwtVerify(token, key, options);
+      } catch (fault) {
+        if (!(fault instanceof errors.JWSSignatureVerificationFailed) || ++tried === maxTriedKeys)
+          throw fault;
+      }
+    }
+    throw new errors.JWSSignatureVerificationFailed();
+  }
+}
+
+/** The claims whose faults have a reason of their own. */
+const claimReasons: Readonly<Record<string, InvalidReason>> = {
+  iss: 'issuer',
+  aud: 'audience',
+  sub: 'subject',
+  nbf: 'not-yet-valid',
+};
+
+/** Returns why a token is invalid; undefined for an error that says nothing about it. */
+function reasonOf(error: unknown): InvalidReason | undefined {
+  if (error instanceof errors.JWTExpired) return 'expired';
+  if (error instanceof errors.JWTClaimValidationFailed) return claimReasons[error.claim] ?? 'malformed';
+  if (error instanceof errors.JOSEAlgNotAllowed) return 'algorithm';
+  if (error instanceof errors.JWKSNoMatchingKey) return 'unknown-key';
+  if (error instanceof errors.JWSSignatureVerificationFailed) return 'signature';
+  return error instanceof errors.JOSEError ? 'malformed' : undefined;
 }
 
 /**
@@ -123,7 +175,9 @@ function fetchKeys(cooldown: number, now: () => number): FetchImplementation {
     if (Math.abs(now() - requestedAt) < cooldown)
       throw new Error("the identity provider's keys were requested recently");
     requestedAt = now();
-    const response = await fetch(url, options);
+    const response = await fetch(url, options).catch((cause: unknown) => {
+      throw new Error(`OIDC_JWKS_URL, ${url}, cannot be fetched`, { cause });
+    });
     let length = 0;
     const bounded = new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, controller) {

@@ -6,6 +6,7 @@ import { ApiError } from '../../errors.js';
 import { within } from '../../time-limit.js';
 import { StorageError } from '../../storage/interface.js';
 import { decodeBasic } from './credentials.js';
+import type { Find } from './token-lookup.js';
 import type { Grant } from './verifier.js';
 
 /** Maximum length of a subject, in characters, as of a token's. */
@@ -30,21 +31,15 @@ export interface ServiceVerifier {
 const late = Symbol('late');
 
 /**
- * Returns the function that asks the verifier what a credential grants; undefined when it is invalid. It rejects with
+ * Returns the function that asks the verifier what a credential grants; 'unknown' when it is invalid. It rejects with
  * ApiError 503 or StorageError when the verifier fails. The subject has the name of the scheme before it, between line
  * breaks: the subjects of the built-in verifier do not begin with one, so no other scheme has the same subjects.
  */
-export function askVerifier({
-  name,
-  scheme,
-  verify,
-  scopes,
-  limit,
-}: ServiceVerifier): (credential: string) => Promise<Grant | undefined> {
+export function askVerifier({ name, scheme, verify, scopes, limit }: ServiceVerifier): Find {
   const call = verify as (credential: unknown, signal: AbortSignal) => unknown;
   return async (credential) => {
     const given = scheme.kind === 'basic' ? decodeBasic(credential) : credential;
-    if (given === undefined) return undefined;
+    if (given === undefined) return 'malformed';
     const giveUp = new AbortController();
     try {
       // It may throw, or return no promise.
@@ -53,7 +48,7 @@ export function askVerifier({
       });
       const verified = await within(verifying, limit, late);
       if (verified === late) throw new Error(`no response within ${limit} ms`);
-      return toGrant(verified, name, scopes);
+      return toGrant(verified, name, scopes) ?? 'unknown';
     } catch (error) {
       if (error instanceof StorageError || (error instanceof ApiError && error.statusCode === 503))
         throw error;

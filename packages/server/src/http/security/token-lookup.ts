@@ -5,7 +5,7 @@ import { hashSecret } from '../../storage/access-token.js';
 import type { Token, TokenRepository } from '../../storage/interface.js';
 import { SubjectQueue } from '../../subject-queue.js';
 import type { GrantCache } from './grant-cache.js';
-import type { Grant } from './verifier.js';
+import type { Grant, InvalidReason } from './verifier.js';
 
 /** The minimum pause between two lookups in advance, in ms, and the maximum number of tokens in one. */
 const refreshPause = 100;
@@ -19,17 +19,17 @@ const maxWait = 5_000;
 /** Created once, so that a flood of requests without a valid token costs little. */
 const overloaded = new ApiError('overloaded');
 
-/** Returns what a token grants; undefined when it is invalid. */
-type Find = (token: string) => Promise<Grant | undefined>;
+/** Returns what a token grants, or why it is invalid. */
+export type Find = (token: string) => Promise<Grant | InvalidReason>;
 /** The same for a token that came from a network, which may have to wait for its turn. */
-type FindLater = (token: string, network: string) => Promise<Grant | undefined>;
+type FindLater = (token: string, network: string) => ReturnType<Find>;
 
 /** Where tokens, and the credentials of other schemes, are looked up. */
 export interface TokenSources {
   tokens: Pick<TokenRepository, 'find'>;
   /** Whether a token has the form of those in the repository. */
   isSecret: (token: string) => boolean;
-  /** Returns what any other token grants; undefined when it is invalid. */
+  /** Returns what any other token grants, or why it is invalid. */
   verifyForeign?: Find | undefined;
   /** A monotonic time in milliseconds. */
   monotonic: () => number;
@@ -43,7 +43,7 @@ export class TokenLookup {
   readonly #cache: GrantCache;
   readonly #sources: TokenSources;
   /** The cache's own `fetch` measurably slows short lists. */
-  readonly #inFlight = new Map<string, Promise<Grant | undefined>>();
+  readonly #inFlight = new Map<string, ReturnType<Find>>();
   /** Separate queues: a slow identity provider does not delay the repository's tokens. */
   readonly #findOwnLater: FindLater;
   readonly #findForeignLater: FindLater;
@@ -59,12 +59,12 @@ export class TokenLookup {
   }
 
   /**
-   * Returns what a token grants; undefined if it is invalid.
+   * Returns what a token grants, or why it is invalid.
    * @param networkOfCaller - Returns where it came from. It is called only if the token may have to wait.
    * @throws ApiError `overloaded` when too many unknown tokens wait, or this one has waited too long; StorageError or
    *   another ApiError when the lookup fails.
    */
-  find(token: string, networkOfCaller: () => string): Promise<Grant | undefined> {
+  find(token: string, networkOfCaller: () => string): ReturnType<Find> {
     let found = this.#inFlight.get(token);
     if (found === undefined) {
       found = this.#findSoon(token, networkOfCaller).finally(() => this.#inFlight.delete(token));
@@ -93,20 +93,20 @@ export class TokenLookup {
       });
   }
 
-  #findSoon(token: string, networkOfCaller: () => string): Promise<Grant | undefined> {
+  #findSoon(token: string, networkOfCaller: () => string): ReturnType<Find> {
     if (this.#cache.isRecognized(token)) return this.#findNow(token);
     const findLater = this.#sources.isSecret(token) ? this.#findOwnLater : this.#findForeignLater;
     return findLater(token, networkOfCaller());
   }
 
-  async #findNow(token: string): Promise<Grant | undefined> {
+  async #findNow(token: string): ReturnType<Find> {
     const { isSecret, verifyForeign, monotonic } = this.#sources;
-    if (isSecret(token)) return (await this.#findOwn([token]))[0];
+    if (isSecret(token)) return (await this.#findOwn([token]))[0] ?? 'unknown';
     const start = monotonic();
     // An invalid one is not remembered: it may become valid once its key is published.
-    const grant = await verifyForeign?.(token);
-    this.#cache.found(token, hashSecret(token), grant, start);
-    return grant;
+    const found = (await verifyForeign?.(token)) ?? 'unknown';
+    this.#cache.found(token, hashSecret(token), typeof found === 'string' ? undefined : found, start);
+    return found;
   }
 
   async #findOwn(secrets: readonly string[]): Promise<(Grant | undefined)[]> {

@@ -9,6 +9,36 @@ export interface Grant extends Caller {
   readonly revokedAt?: number | undefined;
 }
 
+/** Why credentials are not valid, for the log; docs/monitor.md explains each. */
+export const invalidReasons = [
+  'malformed',
+  'unknown',
+  'revoked',
+  'expired',
+  // Of an identity provider's tokens only.
+  'not-yet-valid',
+  'algorithm',
+  'unknown-key',
+  'signature',
+  'issuer',
+  'audience',
+  'type',
+  'subject',
+] as const;
+
+export type InvalidReason = (typeof invalidReasons)[number];
+
+/** The cause of a 401 for credentials that are not valid. */
+export class InvalidCredential extends Error {
+  override readonly name = 'InvalidCredential';
+  readonly reason: InvalidReason;
+
+  constructor(reason: InvalidReason) {
+    super(reason);
+    this.reason = reason;
+  }
+}
+
 /**
  * Identifies the caller of a request by one security scheme.
  * @returns The caller, or an ApiError 401 when the credentials are missing or invalid. The promise rejects with a

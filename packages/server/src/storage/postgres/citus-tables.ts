@@ -1,6 +1,6 @@
 // How Citus distributes the tables of a store.
 import { StorageError, type StoreDefinition } from '../interface.js';
-import { migrateCommand } from '../migrations.js';
+import { storeCommand } from '../migrations.js';
 import type { Query } from './query.js';
 
 type Tables = Pick<StoreDefinition, 'name' | 'collections' | 'command'>;
@@ -38,7 +38,7 @@ export async function isDistributed(query: Query, store: Tables): Promise<boolea
   const wrong = [...wanted].filter(([table, how]) => found.get(table) !== how);
   if (found.size === 0 || wrong.length === 0) return found.size > 0;
   const tables = wrong.map(([table]) => table).join(', ');
-  const message = `the database is only partly distributed (${tables}): run ${migrateCommand(store)}`;
+  const message = `the database is only partly distributed (${tables}): run ${storeCommand(store, 'migrate')}`;
   throw new StorageError('unavailable', message);
 }
 

@@ -17,6 +17,8 @@ export interface DatabaseConnection {
   readonly clock: number;
   /** The id of the server's process, which a pooler may change. */
   readonly session: number;
+  /** When it was asked for, on the clock of performance.now(). */
+  readonly since: number;
 }
 
 /** Some connections, which are made when they are needed. */
@@ -26,6 +28,8 @@ export class Connections {
   readonly #onConnect: (query: Query) => Promise<void>;
   /** The connections that have been checked. */
   readonly #checked = new WeakMap<PoolClient, DatabaseConnection>();
+  /** Connections that are older are not used any more, on the clock of performance.now(). */
+  #oldest = -Infinity;
 
   /**
    * @param url - Where to connect.
@@ -75,13 +79,20 @@ export class Connections {
    *   or the server is not suitable.
    */
   async acquire(deadline: number): Promise<DatabaseConnection> {
+    const since = performance.now();
     let client: PoolClient | undefined;
     try {
       client = await this.#connect();
-      const known = this.#checked.get(client);
+      let known = this.#checked.get(client);
+      while (known !== undefined && known.since < this.#oldest) {
+        client.release(true);
+        client = undefined;
+        client = await this.#connect();
+        known = this.#checked.get(client);
+      }
       if (known !== undefined) return known;
       const query: Query = (text, values = []) => runQuery(client as PoolClient, text, values, deadline);
-      const connection = { client, ...(await checkServer(query, this.#limits.server)) };
+      const connection = { client, since, ...(await checkServer(query, this.#limits.server)) };
       await this.#onConnect(query);
       this.#checked.set(client, connection);
       return connection;
@@ -92,14 +103,26 @@ export class Connections {
   }
 
   /**
-   * Makes all connections, and returns when each is made or has failed.
+   * Makes all connections.
    * @param deadline - On the clock of performance.now().
+   * @returns Why connections could not be made, one error for each.
    */
-  async connectAll(deadline: number): Promise<void> {
+  async connectAll(deadline: number): Promise<unknown[]> {
     const all = Array.from({ length: this.#pool.options.max }, () => this.acquire(deadline));
+    const failed: unknown[] = [];
     for (const made of await Promise.allSettled(all)) {
       if (made.status === 'fulfilled') made.value.client.release();
+      else failed.push(made.reason);
     }
+    return failed;
+  }
+
+  /**
+   * Uses no connection any more that exists now: what has broken one, such as a firewall that has forgotten it, may have
+   * broken all of them, and each would only be found by a request that waits for its timeout.
+   */
+  distrust(): void {
+    this.#oldest = performance.now();
   }
 
   /** Closes the connections when their statements are complete. */

@@ -21,6 +21,21 @@ function hasState(error: unknown, states: RegExp): boolean {
   return error instanceof DatabaseError && states.test(error.code ?? '');
 }
 
+/** The connection of a statement is lost, or the server has not responded in time. */
+export class LostConnection extends Error {}
+
+/**
+ * Whether a driver error means that the server cannot be reached at the moment: by the network, or because it starts
+ * (57P03) or has too many connections (53300).
+ */
+export function isUnreachable(error: unknown): boolean {
+  if (error instanceof DatabaseError) return hasState(error, /^(57P03|53300)$/);
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (/^(ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ENOENT)$/.test(code))
+    return true;
+  return error instanceof LostConnection || /timeout|terminated/i.test(messageOf(error));
+}
+
 /** Whether a driver error means that a table does not exist. */
 export const isMissingTable = (error: unknown) => hasState(error, /^42P01$/);
 

@@ -1,6 +1,7 @@
 // Runs a statement on a connection: its time limit, and the warnings that make it fail.
-import type { ClientBase, QueryArrayConfig } from 'pg';
-import { isWarning } from './failures.js';
+import { type ClientBase, DatabaseError, type QueryArrayConfig } from 'pg';
+import { messageOf } from '../interface.js';
+import { isWarning, LostConnection } from './failures.js';
 
 /** A row as an array of columns. 64-bit integers are strings. */
 export type Row = readonly unknown[];
@@ -12,7 +13,7 @@ export type Query = (text: string, values?: readonly unknown[]) => Promise<Row[]
  * Runs a statement.
  * @param deadline - On the clock of performance.now().
  * @param name - If given, the server prepares the statement under this name.
- * @throws The driver's error; also for a warning. Our statements cause none of their own. It may mean that the wait for
+ * @throws The error of the server, or LostConnection; also an error for a warning. Our statements cause none of their own. It may mean that the wait for
  *   the synchronous standby was canceled, so that the commit may not survive a failover.
  */
 export async function runQuery(
@@ -36,9 +37,11 @@ export async function runQuery(
   client.on('notice', onNotice);
   try {
     const { rows } = await client.query<Row[]>(query);
-    if (warning !== undefined) throw warning;
-    return rows;
+    if (warning === undefined) return rows;
+  } catch (error) {
+    throw error instanceof DatabaseError ? error : new LostConnection(messageOf(error), { cause: error });
   } finally {
     client.off('notice', onNotice);
   }
+  throw warning;
 }

@@ -12,19 +12,16 @@ export async function checkServer(
   statementTime: number,
 ): Promise<{ clock: number; session: number }> {
   const [row] = await query(
+    // From its end on, the session has its own value of synchronous_commit, which no reload of the configuration changes.
     `SELECT current_setting('server_encoding'), current_setting('transaction_read_only'),
-       ${durabilitySettings},
+       (SELECT source FROM pg_settings WHERE name = 'statement_timeout'),
+       (SELECT source FROM pg_settings WHERE name = 'synchronous_commit'),
+       ${durabilitySettings}, set_config('synchronous_commit', current_setting('synchronous_commit'), false),
        (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::int,
        pg_backend_pid(), (extract(epoch FROM clock_timestamp()) * 1000)::float8`,
   );
-  const [encoding, readOnly, durability, statementTimeout, session, now] = row as [
-    string,
-    string,
-    string,
-    number,
-    number,
-    number,
-  ];
+  const [encoding, readOnly, timeoutSource, commitSource, durability, , statementTimeout, session, now] =
+    row as [...[string, string, string, string, string, string], ...[number, number, number]];
   const clock = now - performance.now();
   checkEncoding(encoding);
   if (readOnly !== 'off') throw new Error('the server is read-only, perhaps a standby');
@@ -36,8 +33,18 @@ export async function checkServer(
         `ALTER ROLE ... SET statement_timeout = '${statementTime}ms'`,
     );
   }
+  // The connection sets the timeout itself, unless there is a pooler, which may give each statement another session.
+  if (timeoutSource !== 'client' && !ofRole.includes(commitSource)) {
+    throw new Error(
+      'behind a pooler, a reload of the configuration could turn synchronous_commit off: ' +
+        'ALTER ROLE ... SET synchronous_commit = on',
+    );
+  }
   return { clock, session };
 }
+
+/** Where the value of a setting comes from if no reload of the configuration changes it (pg_settings). */
+const ofRole: readonly string[] = ['user', 'database', 'database user', 'session'];
 
 /** @throws Error when the encoding of the database cannot represent every text. */
 export function checkEncoding(encoding: string): void {

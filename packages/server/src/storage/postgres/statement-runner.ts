@@ -9,6 +9,7 @@ import {
   isNotPrepared,
   isSerializationError,
   isUsable,
+  LostConnection,
   mayEndSession,
   storageError,
 } from './failures.js';
@@ -67,10 +68,16 @@ export class StatementRunner {
     return { reads: reads.open, writes: writes.open, transactions: transactions.open };
   }
 
-  /** Makes all connections but those for transactions. Those that fail are made when they are needed. */
+  /** Makes all connections but those for transactions. Warns of those that fail, which are made when they are needed. */
   async connect(): Promise<void> {
     const { reads, writes } = this.#connections;
-    await Promise.all([reads, writes].map((some) => some.connectAll(this.deadline())));
+    const all = await Promise.all([reads, writes].map((some) => some.connectAll(this.deadline())));
+    const failed = all.flat();
+    if (failed.length > 0)
+      process.emitWarning(
+        `${failed.length} of ${this.size + 1} connections could not be made (${messageOf(failed[0])}): ` +
+          'lower DATABASE_POOL_SIZE, or let PostgreSQL accept more',
+      );
   }
 
   /** The deadline for work that starts now, on the clock of performance.now(). */
@@ -131,7 +138,7 @@ export class StatementRunner {
           return result;
         }
         if (performance.now() > this.limits.lastCommit(deadline))
-          throw new Error('there was no time left for the commit');
+          throw new StorageError('unavailable', 'PostgreSQL: there was no time left for the commit');
       } catch (error) {
         // After other errors, closing the connection rolls back, which does not wait for a node that does not respond.
         if (isUsable(error)) await query('ROLLBACK');
@@ -140,6 +147,9 @@ export class StatementRunner {
       try {
         await query('COMMIT');
       } catch (error) {
+        // The server has rolled back, so the transaction may run again.
+        if (isSerializationError(error)) throw error;
+        if (error instanceof LostConnection) this.#distrust();
         throw storageError('unknown-outcome', error);
       }
       return result;
@@ -172,6 +182,7 @@ export class StatementRunner {
         return result;
       } catch (error) {
         if (error instanceof StorageError) throw error;
+        if (error instanceof LostConnection) this.#distrust();
         const continues = !mayEndSession(error) || (await goesOn(connection, deadline));
         const noEffect = continues && hadNoEffect(error);
         // After some errors, the state of the connection is unknown.
@@ -189,6 +200,10 @@ export class StatementRunner {
         client.release(!usable);
       }
     }
+  }
+
+  #distrust(): void {
+    for (const some of Object.values(this.#connections)) some.distrust();
   }
 
   /**

@@ -1,4 +1,5 @@
 // The PostgreSQL engine, for PostgreSQL 15 or later and compatible servers such as Citus.
+import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import {
   type CollectionDefinition,
@@ -13,7 +14,7 @@ import {
   applyMigrations,
   loadSchema,
   madeBeforeReleases,
-  migrateCommand,
+  storeCommand,
   pendingMigrations,
   type AppliedMigration,
   type Migrated,
@@ -22,24 +23,25 @@ import {
 import { citusNodes, citusTables } from './citus.js';
 import { distribute, hasCitus, isDistributed } from './citus-tables.js';
 import { type Documents, serverTables } from './documents.js';
-import { isMissingColumn, isMissingTable } from './failures.js';
+import { isMissingColumn, isMissingTable, isUnreachable } from './failures.js';
 import { StatementRunner, type PostgresOptions } from './statement-runner.js';
 import { checkPrivileges, grantsOf } from './privileges.js';
+import { checkSchema } from './schema-check.js';
 import { checkEncoding } from './server-check.js';
 import { openPostgresTokens } from './tokens.js';
 import { createPostgresCommitter } from './committer.js';
 
 /** The key of the advisory lock that serializes migrations; all releases use the same one. */
 const migrationLock = '123623169254515';
-/** Every release records this number in the stores that it begins; earlier ones lack the column. */
-const format = 1;
-const selectApplied = 'SELECT version, name, oldest_application, format FROM migrations';
+/** No release has begun a store that lacks the column `service`. */
+const selectApplied = 'SELECT version, oldest_application, service FROM migrations';
 /** How long a migration waits for a table lock. Other statements queue behind it, so this must be short. */
 const migrationLockTime = '5s';
 
 /**
  * Opens PostgreSQL, whose schema must be up to date.
  * @param options.serves - Whether requests follow at once, so that all connections are made before.
+ * @param options.onUnreachable - If given, a server that cannot be reached is tried again until it can; called each time.
  * @throws StorageError when the server is unreachable, its settings would not make writes durable, the role lacks a
  *   privilege, or the schema is missing or out of date.
  */
@@ -47,11 +49,13 @@ export async function openPostgres({
   store,
   writes,
   serves = false,
+  onUnreachable,
   ...options
 }: PostgresOptions & {
   store: StoreDefinition;
   writes?: Partial<WriteLimits>;
   serves?: boolean | undefined;
+  onUnreachable?: ((error: unknown) => void) | undefined;
 }): Promise<Storage> {
   const { collections } = store;
   const limits: WriteLimits = { ...defaultWriteLimits, ...writes };
@@ -73,12 +77,17 @@ export async function openPostgres({
       if (error instanceof StorageError && isMissingTable(error.cause)) return [];
       return explain(error);
     });
-    if (pendingMigrations(schema, toApplied(rows)).length === 0) return;
-    const message = `the schema of the database is missing or out of date: run ${migrateCommand(schema)}`;
+    if (rows.length === 0) throw missingStore(schema);
+    const isCurrent = pendingMigrations(schema, toApplied(rows)).length === 0;
+    if (isCurrent) {
+      await checkSchema((text, values) => runner.read(text, values), schema);
+      return;
+    }
+    const message = `the schema of the database is out of date: run ${storeCommand(schema, 'migrate')}`;
     throw new StorageError('unavailable', message);
   };
   try {
-    await check();
+    await reachable(check, onUnreachable);
     if (serves) await runner.connect();
   } catch (error) {
     await runner.close();
@@ -118,19 +127,41 @@ export async function openPostgres({
   };
 }
 
+/** The pauses before a server that cannot be reached is tried again, in ms; the last one repeats. */
+const pauses = [500, 1_000, 2_000, 5_000] as const;
+
+/** Calls a check until the server can be reached, if `onUnreachable` is given. @throws What the check throws otherwise. */
+async function reachable(
+  check: () => Promise<void>,
+  onUnreachable?: (error: unknown) => void,
+): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      await check();
+      return;
+    } catch (error) {
+      if (onUnreachable === undefined || !(error instanceof StorageError && isUnreachable(error.cause)))
+        throw error;
+      onUnreachable(error);
+      await pause(pauses[attempt] ?? pauses.at(-1));
+    }
+  }
+}
+
 /**
  * Brings the schema up to date in one transaction. Safe to run concurrently: one call migrates, and the others wait.
  * @param url - The URL of the database. The role must own the tables.
- * @throws StorageError when PostgreSQL reports an error, or the schema requires a newer application.
+ * @param mayCreate - Whether a schema that is missing is created.
+ * @throws StorageError when PostgreSQL reports an error, the schema requires a newer application, or it is missing.
  */
-export async function migratePostgres(schema: StoreSchema, url: string): Promise<Migrated> {
+export async function migratePostgres(schema: StoreSchema, url: string, mayCreate = true): Promise<Migrated> {
   try {
     const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
     // The running statement rejects when the connection is lost.
     client.on('error', () => undefined);
     await client.connect();
     try {
-      return await migrate(schema, client);
+      return await migrate(schema, client, mayCreate);
     } finally {
       await client.end();
     }
@@ -139,8 +170,17 @@ export async function migratePostgres(schema: StoreSchema, url: string): Promise
   }
 }
 
-async function migrate(schema: StoreSchema, client: Client): Promise<Migrated> {
-  const query = async (text: string) => (await client.query<unknown[]>({ text, rowMode: 'array' })).rows;
+function missingStore(schema: StoreSchema): StorageError {
+  const create = storeCommand(schema, 'init');
+  return new StorageError(
+    'unavailable',
+    `the database has no store: name another one, or create it with ${create}`,
+  );
+}
+
+async function migrate(schema: StoreSchema, client: Client, mayCreate: boolean): Promise<Migrated> {
+  const query = async (text: string, values: readonly unknown[] = []) =>
+    (await client.query<unknown[]>({ text, values: [...values], rowMode: 'array' })).rows;
   const [row = []] = await query(
     "SELECT current_setting('server_encoding'), current_database(), current_schema()",
   );
@@ -149,6 +189,8 @@ async function migrate(schema: StoreSchema, client: Client): Promise<Migrated> {
   // A failure needs no ROLLBACK, because the caller closes the connection.
   await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
+  const [[table] = []] = await query("SELECT to_regclass('migrations')");
+  if (!mayCreate && table === null) throw missingStore(schema);
   await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
   // Citus sends the whole query to its nodes, which take one statement.
   const takesOne = await hasCitus(query);
@@ -158,7 +200,7 @@ async function migrate(schema: StoreSchema, client: Client): Promise<Migrated> {
       name text NOT NULL,
       oldest_application text NOT NULL,
       applied_at bigint NOT NULL,
-      format int NOT NULL DEFAULT ${format}
+      service text NOT NULL
     )`,
     execute: async (sql) => {
       for (const statement of takesOne ? statementsOf(sql) : [sql]) await client.query(statement);
@@ -166,13 +208,14 @@ async function migrate(schema: StoreSchema, client: Client): Promise<Migrated> {
     read: async () => toApplied(await query(selectApplied).catch(explain)),
   });
   await distribute(query, schema);
+  await checkSchema(query, schema);
   await client.query('COMMIT');
   return { applied, grants: grantsOf(schema, database, namespace) };
 }
 
 function toApplied(rows: readonly (readonly unknown[])[]): AppliedMigration[] {
   return (rows as readonly (readonly [number, string, string])[]).map(
-    ([version, name, oldestApplication]) => ({ version, name, oldestApplication }),
+    ([version, oldestApplication, service]) => ({ version, oldestApplication, service }),
   );
 }
 

@@ -4,7 +4,8 @@ import { closeSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node
 import { dirname, resolve } from 'node:path';
 import { messageOf, StorageError, type StoreDefinition } from '../interface.js';
 import { existingFileOf, isPostgres } from '../open.js';
-import { syncFolder, syncPath, syncRecovered } from './database.js';
+import { checkForCommand, checkOwner, syncFolder, syncPath, syncRecovered } from './database.js';
+import { checkFiles } from './files.js';
 import { openWhole } from './store-check.js';
 
 /**
@@ -16,7 +17,7 @@ import { openWhole } from './store-check.js';
  * @throws StorageError when the store is not a file, the target exists, or the copy fails.
  */
 export function backUp(
-  { collections }: StoreDefinition,
+  { name: service, collections }: StoreDefinition,
   url: string,
   path: string,
 ): { documents: Record<string, number>; bytes: number } {
@@ -40,7 +41,7 @@ export function backUp(
   try {
     let documents: Record<string, number>;
     try {
-      copy(file, partial);
+      copy(file, partial, service);
       documents = check(partial, collections);
       syncPath(partial);
       // Unlike a rename, a link does not replace a file that another process has created in the meantime.
@@ -59,11 +60,14 @@ export function backUp(
  * Copies one snapshot. SQLite's backup API would restart whenever another process writes, and so never finish while
  * the server is busy.
  */
-function copy(file: string, empty: string): void {
+function copy(file: string, empty: string, service: string): void {
+  const serverFiles = checkForCommand(file);
   const database = openWhole(file, true);
   try {
     syncRecovered(database, file);
+    checkOwner(database, service);
     database.prepare('VACUUM INTO ?').run(empty);
+    if (serverFiles !== undefined) checkFiles(serverFiles);
   } finally {
     database.close();
   }
@@ -75,8 +79,11 @@ function check(file: string, collections: StoreDefinition['collections']): Recor
   try {
     const verdict = database.prepare('PRAGMA integrity_check').all() as { integrity_check: string }[];
     if (verdict[0]?.integrity_check !== 'ok') throw new Error(verdict[0]?.integrity_check);
+    // A release that is newer than the store may have collections that are not in it yet.
+    const hasTable = database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?");
+    const stored = collections.filter(({ name }) => hasTable.get(name) !== undefined);
     return Object.fromEntries(
-      collections.map(({ name }) => {
+      stored.map(({ name }) => {
         const { count } = database.prepare(`SELECT count(*) AS count FROM ${name}`).get() as {
           count: number;
         };

@@ -124,9 +124,10 @@ class ThreadCommitter implements Committer, TransactionCommitter {
    */
   async commit(writes: readonly Write[]): Promise<readonly WriteResult[]> {
     const results = await this.#request({ writes });
-    return results.map((result) =>
-      result === 'refused' ? new StorageError('unavailable', noSpace) : (result as Outcome),
-    );
+    return results.map((result) => {
+      if (result === 'refused') return new StorageError('unavailable', noSpace);
+      return typeof result === 'object' ? toStorageError(result) : (result as Outcome);
+    });
   }
 
   async commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean> {
@@ -147,7 +148,7 @@ class ThreadCommitter implements Committer, TransactionCommitter {
   /** Handles the reply to what is in flight longest. */
   readonly settle = ({ results, commit }: Reply): void => {
     const waiting = this.#waiting.shift();
-    if (isFailure(results)) waiting?.reject(new StorageError(results.failure, results.message));
+    if ('failure' in results) waiting?.reject(toStorageError(results));
     else waiting?.resolve(results);
     if (commit !== undefined) this.#observer?.committed?.(commit.rows, commit.seconds);
   };
@@ -178,6 +179,6 @@ class ThreadCommitter implements Committer, TransactionCommitter {
   }
 }
 
-function isFailure(results: Reply['results']): results is Failure {
-  return 'failure' in results;
+function toStorageError({ failure, message }: Failure): StorageError {
+  return new StorageError(failure, message);
 }

@@ -1,11 +1,14 @@
 // Opens and closes the SQLite file, and syncs what SQLite does not.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
+import { randomInt } from 'node:crypto';
 import { dirname } from 'node:path';
 import { isOlder } from '../../version.js';
-import { logOf } from './files.js';
+import { checkService } from '../migrations.js';
+import { checkFiles, logOf, pathsOf, realPathOf, type StoreFile } from './files.js';
+import { lastRunOf, type StoreLock } from './lock.js';
 import { indexOf } from './write-ahead-log.js';
-import { checkPath, checkStore, openWhole } from './store-check.js';
+import { checkPair, checkPath, checkStore, openWhole } from './store-check.js';
 
 /** The first SQLite without the WAL-reset bug, which could corrupt a database with several writing connections. */
 const oldestSqlite = '3.51.3';
@@ -19,6 +22,57 @@ export function openFolder(file: string): string {
   const path = checkPath(file);
   makeFolder(dirname(path));
   return path;
+}
+
+/**
+ * Checks a store for a command: that the files of its server are in place; or if none runs, that its log is its own.
+ * @returns The files of the server; undefined if none runs.
+ * @throws Error when the command must not use the store.
+ */
+export function checkForCommand(file: string): readonly StoreFile[] | undefined {
+  const path = realPathOf(file);
+  const { run, identities } = lastRunOf(path);
+  const files = identities && pathsOf(file, true).map((path, i) => ({ path, identity: identities[i] ?? '' }));
+  if (files === undefined) checkPair(path, run);
+  else checkFiles(files);
+  return files;
+}
+
+/** @throws StorageError when another service has migrated a store; of one without a schema, nothing is known. */
+export function checkOwner(database: DatabaseSyncInstance, service: string): void {
+  const table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'";
+  if (database.prepare(table).get() === undefined) return;
+  const rows = database.prepare('SELECT service FROM migrations').all() as { service: string }[];
+  for (const row of rows) checkService(service, row.service);
+}
+
+/**
+ * Begins the run of a server: gives the database and the lock its number, which show later whether a log is the
+ * database's own. Without that the log is checked less: if a command reads an older state, or on a full disk.
+ * @param files - The files of the server.
+ */
+export function beginRun(
+  database: DatabaseSyncInstance,
+  file: string,
+  lock: StoreLock,
+  files: readonly StoreFile[],
+): void {
+  // Only an empty log can be that of another number, once the lock has it; a power failure may bring it back until a sync.
+  if (!movesLog(database)) return;
+  syncPath(logOf(file));
+  const run = randomInt(1, 2 ** 31);
+  if (!lock.record(run, files)) return;
+  database.exec(`PRAGMA user_version = ${run}`);
+  if (!movesLog(database)) lock.record(0, files);
+}
+
+/** Moves the content of the log into the database, and returns whether all of it was moved. */
+function movesLog(database: DatabaseSyncInstance): boolean {
+  // A start does not wait for a command that reads for long.
+  database.exec('PRAGMA busy_timeout = 0');
+  const { busy } = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number };
+  database.exec('PRAGMA busy_timeout = 5000');
+  return busy === 0;
 }
 
 /**

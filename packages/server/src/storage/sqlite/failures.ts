@@ -1,13 +1,21 @@
 // What an error of SQLite means, and what to do about it.
 import { messageOf, StorageError } from '../interface.js';
 
+const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;
+const SQLITE_NOTADB = 26;
 /** There is no space for the index of the log. */
 const SQLITE_IOERR_SHMSIZE = 4874;
 
 /** Whether SQLite had no space for what it had to write, and so rolled back. */
 export function isFull(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_FULL;
+}
+
+/** Whether SQLite cannot read a file: it is damaged, or no database. */
+export function isDamage(error: unknown): boolean {
+  const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
+  return code === SQLITE_CORRUPT || code === SQLITE_NOTADB;
 }
 
 /** The message of an error of SQLite, and what to do about a full disk: commands write less than 1 MiB. */
@@ -18,20 +26,25 @@ export function explain(error: unknown): string {
   return `${messageOf(error)}${help}`;
 }
 
-/** The same, with the name of the engine. */
-export function describeError(error: unknown): string {
-  return `SQLite: ${explain(error)}`;
+/**
+ * Converts an error of SQLite; returns a StorageError unchanged.
+ * @param file - The path of the database.
+ */
+export function toSqliteError(file: string, error: unknown): StorageError {
+  if (error instanceof StorageError) return error;
+  const failure = isDamage(error) ? 'damaged' : 'unavailable';
+  return new StorageError(failure, `SQLite, ${file}: ${explain(error)}`, { cause: error });
 }
 
 /**
  * Calls SQLite, and converts its errors.
+ * @param file - The path of the database.
  * @throws StorageError
  */
-export function withStorageErrors<T>(call: () => T): T {
+export function withStorageErrors<T>(file: string, call: () => T): T {
   try {
     return call();
   } catch (error) {
-    if (error instanceof StorageError) throw error;
-    throw new StorageError('unavailable', describeError(error), { cause: error });
+    throw toSqliteError(file, error);
   }
 }

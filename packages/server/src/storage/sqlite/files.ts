@@ -70,16 +70,20 @@ export function lockOf(database: string): string {
   return `${database}-lock`;
 }
 
+/** The paths of the files of a database, the one of its lock last. */
+export function pathsOf(file: string, isLocked: boolean): string[] {
+  const real = realPathOf(file);
+  const paths = suffixes.map((suffix) => (suffix === '' ? file : `${real}${suffix}`));
+  return isLocked ? [...paths, lockOf(real)] : paths;
+}
+
 /**
  * Identifies the files of a database that this process has opened and read.
  * @param isLocked - Whether this process has its lock, which is then one of them: another server could have a new one.
  * @throws Error when one of them is not in place.
  */
 export function identifyFiles(file: string, isLocked = false): readonly StoreFile[] {
-  const real = realPathOf(file);
-  const paths = suffixes.map((suffix) => (suffix === '' ? file : `${real}${suffix}`));
-  if (isLocked) paths.push(lockOf(real));
-  return paths.map((path) => {
+  return pathsOf(file, isLocked).map((path) => {
     const identity = identityOf(path);
     if (identity === undefined) throw new Error(`${path} was deleted while it was opened`);
     return { path, identity };

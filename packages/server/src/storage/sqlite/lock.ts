@@ -4,11 +4,26 @@ import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { explain, isFull } from './failures.js';
-import { existing, lockOf } from './files.js';
+import { existing, lockOf, sizeOf, type StoreFile } from './files.js';
 
 /** The lock of a store, as long as it is referenced. */
 export interface StoreLock {
-  readonly release: () => void;
+  /** The number of the last run before; 0 if it is not known. */
+  readonly lastRun: number;
+  /** Records the number of this run, durably, and its files: 0 if it should not be known. On a full disk, it records nothing, and returns false. */
+  readonly record: (run: number, files: readonly StoreFile[]) => boolean;
+  /** @param isClosed - Whether the server has closed the store. */
+  readonly release: (isClosed?: boolean) => void;
+}
+
+/** What the lock says of the last server. */
+interface LastRun {
+  /** Its number; 0 if it is not known. */
+  readonly run: number;
+  /** Whether it has closed the store, after which the log has nothing that the database lacks. */
+  readonly isClosed: boolean;
+  /** The identities of the server's files, the one of its lock last; undefined if none runs, or they are not known. */
+  readonly identities: readonly string[] | undefined;
 }
 
 /** A process that has a lock. */
@@ -41,9 +56,11 @@ export async function lockStore(database: string): Promise<StoreLock> {
   create(path);
   try {
     lock = new DatabaseSync(existing(path), { timeout: 0 });
+    // What is recorded must not be undone by a journal that a power failure brings back.
+    lock.exec('PRAGMA synchronous = EXTRA');
     for (let attempt = 0; attempt < attempts; attempt++) {
       if (attempt > 0) await pause(interval);
-      if (take(lock)) return { release: releaseOf(lock) };
+      if (take(lock)) return heldLock(lock);
       holder = unlessBusy(lock, holderOf) ?? holder;
     }
   } catch (error) {
@@ -123,11 +140,75 @@ function codeOf(error: unknown): unknown {
   return error instanceof Error && 'errcode' in error ? error.errcode : undefined;
 }
 
-/** A connection that is closed remains open until its statements are collected, so this ends the transaction. */
-function releaseOf(lock: DatabaseSyncInstance): () => void {
-  return () => {
-    if (!lock.isOpen) return;
-    lock.exec('ROLLBACK');
-    lock.close();
+function heldLock(lock: DatabaseSyncInstance): StoreLock {
+  return {
+    lastRun: numberOf(lastRunIn(lock)),
+    record(run, files) {
+      try {
+        lock.exec(
+          'CREATE TABLE IF NOT EXISTS runs (run INTEGER NOT NULL, files TEXT NOT NULL) STRICT; DELETE FROM runs',
+        );
+        lock
+          .prepare('INSERT INTO runs (run, files) VALUES (?, ?)')
+          .run(run, JSON.stringify(files.map(({ identity }) => identity)));
+        lock.exec('COMMIT');
+        return true;
+      } catch (error) {
+        if (!isFull(error)) throw error;
+        return false;
+      } finally {
+        // Another server that takes the lock here wins: this one fails.
+        if (!lock.isTransaction) lock.exec('BEGIN IMMEDIATE');
+      }
+    },
+    release(isClosed = false) {
+      if (!lock.isOpen) return;
+      try {
+        if (isClosed) lock.exec('DELETE FROM runs; COMMIT');
+      } catch (error) {
+        if (!isFull(error)) throw error;
+      } finally {
+        // A connection that is closed remains open until its statements are collected, so this ends the transaction.
+        if (lock.isTransaction) lock.exec('ROLLBACK');
+        lock.close();
+      }
+    },
   };
+}
+
+function numberOf(last: ReturnType<typeof lastRunIn>): number {
+  return typeof last === 'object' ? last.run : 0;
+}
+
+/** Returns what the last server has recorded; `closed` if it has closed the store, undefined if none has recorded anything. */
+function lastRunIn(lock: DatabaseSyncInstance): { run: number; files: string } | 'closed' | undefined {
+  const table = lock.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'runs'").get() as object | undefined;
+  if (table === undefined) return undefined;
+  const row = lock.prepare('SELECT run, files FROM runs').get() as { run: number; files: string } | undefined;
+  return row ?? 'closed';
+}
+
+/**
+ * Asks the lock of a store about its server, for a command.
+ * @param database - The path of the store's database, without symbolic links.
+ */
+export function lastRunOf(database: string): LastRun {
+  const path = lockOf(database);
+  if (sizeOf(path) === 0) return { run: 0, isClosed: false, identities: undefined };
+  const lock = new DatabaseSync(existing(path), { timeout: 0 });
+  try {
+    const last = unlessBusy(lock, lastRunIn);
+    const isFree = unlessBusy(lock, () => {
+      lock.exec('BEGIN IMMEDIATE; ROLLBACK');
+      return true;
+    });
+    const files = isFree === undefined && typeof last === 'object' ? last.files : undefined;
+    return {
+      run: numberOf(last),
+      isClosed: last === 'closed',
+      identities: files === undefined ? undefined : (JSON.parse(files) as string[]),
+    };
+  } finally {
+    lock.close();
+  }
 }

@@ -2,13 +2,14 @@
 // together.
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
-import { type CollectionDefinition, type Id, type Page, StorageError, toStorageError } from '../interface.js';
+import { type CollectionDefinition, type Id, type Page, StorageError } from '../interface.js';
 import type { Bounds, CollectionReader } from '../collections.js';
 import { idRules } from '../ids.js';
 import { bytesTogether, countTime, enoughBytes, pageBytes, pageRows } from '../page-size.js';
 import { afterAccepting } from '../../node/accepting.js';
 import { oncePerIteration } from '../../once-per-iteration.js';
 import { SubjectQueue } from '../../subject-queue.js';
+import { toSqliteError } from './failures.js';
 
 /** The part of `pageBytes` that long documents may use together. Short ones may use the rest. */
 const longDocumentsBytes = enoughBytes;
@@ -38,6 +39,7 @@ interface ReadRequest {
 export class SqlitePageReader {
   // Keeps the database open as long as its statements, which do not reference it themselves.
   readonly #database: DatabaseSyncInstance;
+  readonly #file: string;
   readonly #requests = new SubjectQueue<ReadRequest>();
   readonly #readSoon = oncePerIteration(() => {
     this.#readRequested();
@@ -45,6 +47,7 @@ export class SqlitePageReader {
 
   constructor(database: DatabaseSyncInstance) {
     this.#database = database;
+    this.#file = database.location() ?? '';
   }
 
   /** Returns what reads a collection, at the end of an iteration of the event loop. */
@@ -100,21 +103,33 @@ export class SqlitePageReader {
   #readRequested(): void {
     if (this.#requests.size === 0) return;
     let text = 0;
-    // If the store is closed, each read fails on its own.
-    if (this.#database.isOpen) this.#database.exec('BEGIN');
+    this.#attempt('BEGIN');
     for (let reads = 0; reads < maxReadsTogether && text < bytesTogether; reads++) {
       const request = this.#requests.take();
       if (request === undefined) break;
       try {
         text += request.read();
       } catch (error) {
-        request.reject(toStorageError('SQLite', error));
+        request.reject(toSqliteError(this.#file, error));
       }
     }
-    // SQLite has already rolled back after an I/O error.
-    if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('COMMIT');
+    // Nothing was written. After a read of a damaged page, SQLite refuses to commit.
+    this.#attempt('ROLLBACK');
     if (text >= delayingText) this.#readSoon(afterAccepting);
     else if (this.#requests.size > 0) this.#readSoon();
+  }
+
+  /**
+   * Begins or ends the transaction of the reads, unless the store is closed, or SQLite has ended the transaction because
+   * of an error. Without one, each read is a transaction, or fails on its own.
+   */
+  #attempt(statement: 'BEGIN' | 'ROLLBACK'): void {
+    if (!this.#database.isOpen || this.#database.isTransaction !== (statement === 'ROLLBACK')) return;
+    try {
+      this.#database.exec(statement);
+    } catch {
+      // Each read says for itself what is wrong.
+    }
   }
 }
 

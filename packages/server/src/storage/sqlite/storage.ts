@@ -1,32 +1,27 @@
 // The SQLite engine. Each thread that serves reads by itself; one thread of the process group-commits all writes.
 import type { MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import {
-  type CollectionDefinition,
-  type Storage,
-  StorageError,
-  type StoreDefinition,
-  toStorageError,
-} from '../interface.js';
+import { type CollectionDefinition, type Storage, type StoreDefinition } from '../interface.js';
 import { openCollections } from '../collections.js';
 import { defaultWriteLimits, GroupCommit, type WriteLimits, type Space } from '../group-commit.js';
 import {
   applyMigrations,
   loadSchema,
+  pendingMigrations,
   type AppliedMigration,
   type Migration,
   type StoreSchema,
 } from '../migrations.js';
 import type { TransactionCommitter } from '../transactions.js';
 import type { Committer } from '../writes.js';
-import { closeWithCheckpoint, openDatabase, openFolder } from './database.js';
-import { explain, withStorageErrors } from './failures.js';
+import { beginRun, checkForCommand, closeWithCheckpoint, openDatabase, openFolder } from './database.js';
+import { toSqliteError, withStorageErrors } from './failures.js';
 import { checkFiles, identifyFiles, type StoreFile } from './files.js';
 import { spaceMeter } from './free-space.js';
 import { lockStore, type StoreLock } from './lock.js';
 import { SqlitePageReader } from './page-reader.js';
 import { openSqliteTokens } from './tokens.js';
-import { applicationId, checkPath } from './store-check.js';
+import { applicationId, checkPair, checkPath, openWhole } from './store-check.js';
 import { connectToWriter, startWriter } from './committer.js';
 
 /** The options of the SQLite engine. */
@@ -51,6 +46,8 @@ export interface SqliteShare {
 interface OpenSqlite extends Storage {
   /** Returns what one other thread needs to open the store. */
   readonly share: () => SqliteShare;
+  /** Whether this call has created the store. */
+  readonly isNew: boolean;
 }
 
 /** What a file is opened for. */
@@ -59,7 +56,15 @@ interface Purpose {
   readonly mayCreate: boolean;
 }
 
-const selectApplied = 'SELECT version, name, oldest_application AS "oldestApplication" FROM migrations';
+/** What is known beside an open database. */
+interface Held {
+  /** The lock, for a server. */
+  readonly lock: StoreLock | undefined;
+  /** The files of the server that runs, for a command. */
+  readonly serverFiles: readonly StoreFile[] | undefined;
+}
+
+const selectApplied = 'SELECT version, oldest_application AS "oldestApplication", service FROM migrations';
 
 /**
  * Opens the SQLite engine, and brings its schema up to date.
@@ -72,16 +77,17 @@ export function openSqlite({
   isCommand = false,
 }: SqliteOptions): Promise<OpenSqlite> {
   const options = { isServer: !isCommand, mayCreate: !isCommand };
-  return withDatabase(file, options, async (database, lock) => {
-    await migrate(loadSchema(store, 'sqlite'), database);
-    const files = identifyFiles(file, lock !== undefined);
+  return withDatabase(file, options, async (database, { lock, serverFiles }) => {
+    const applied = await migrate(loadSchema(store, 'sqlite'), database);
+    const files = serverFiles ?? identifyFiles(file, lock !== undefined);
+    if (lock !== undefined) beginRun(database, file, lock, files);
     const { collections } = store;
     const reserve = limits?.reserve;
     const writer = await startWriter({ file, files, collections, reserve }, limits?.observer);
     limits?.observer?.space?.(observedSpace(database, spaceMeter(database, file, reserve)));
     const share = () => ({ files, port: writer.connect() });
     const storage = createStorage(store, database, files, writer.committer, limits, lock);
-    return { ...storage, share };
+    return { ...storage, share, isNew: applied.some(({ version }) => version === 1) };
   });
 }
 
@@ -110,26 +116,46 @@ export function migrateSqlite(schema: StoreSchema, file: string): Promise<Migrat
 }
 
 /**
+ * Checks a file without changing anything.
+ * @throws StorageError when a server could not open it, or a step of its schema is missing.
+ */
+export function checkSqlite(store: StoreDefinition, file: string): void {
+  withStorageErrors(file, () => {
+    checkForCommand(file);
+    const database = openWhole(file, true);
+    try {
+      pendingMigrations(
+        loadSchema(store, 'sqlite'),
+        database.prepare(selectApplied).all() as AppliedMigration[],
+      );
+    } finally {
+      database.close();
+    }
+  });
+}
+
+/**
  * Opens a file for some work, and closes it if that fails. A server takes the lock before anything else.
  * @throws StorageError whose message includes the path.
  */
 async function withDatabase<T>(
   file: string,
   { isServer = false, mayCreate }: Purpose,
-  work: (database: DatabaseSyncInstance, lock: StoreLock | undefined) => Promise<T>,
+  work: (database: DatabaseSyncInstance, held: Held) => Promise<T>,
 ): Promise<T> {
   let database: DatabaseSyncInstance | undefined;
   let lock: StoreLock | undefined;
   try {
     const path = mayCreate ? openFolder(file) : checkPath(file);
     lock = isServer ? await lockStore(path) : undefined;
+    if (lock !== undefined) checkPair(path, lock.lastRun);
+    const serverFiles = lock === undefined ? checkForCommand(file) : undefined;
     database = openDatabase(file, mayCreate);
-    return await work(database, lock);
+    return await work(database, { lock, serverFiles });
   } catch (error) {
     if (database?.isOpen === true) closeAfterFailure(database);
     lock?.release();
-    if (error instanceof StorageError) throw error;
-    throw new StorageError('unavailable', `SQLite, ${file}: ${explain(error)}`, { cause: error });
+    throw toSqliteError(file, error);
   }
 }
 
@@ -150,7 +176,8 @@ async function migrate(schema: StoreSchema, database: DatabaseSyncInstance): Pro
       version INTEGER NOT NULL PRIMARY KEY,
       name TEXT NOT NULL,
       oldest_application TEXT NOT NULL,
-      applied_at INTEGER NOT NULL
+      applied_at INTEGER NOT NULL,
+      service TEXT NOT NULL
     ) STRICT`,
     execute: (sql) => {
       database.exec(sql);
@@ -176,7 +203,7 @@ export function openSqliteReader(
     return createStorage(store, database, [], connectToWriter(port, limits?.observer), limits);
   } catch (error) {
     port.close();
-    throw toStorageError(`SQLite, ${files[0]?.path}`, error);
+    throw toSqliteError(files[0]?.path ?? '', error);
   }
 }
 
@@ -212,6 +239,7 @@ function createStorage(
   const allLimits = { ...defaultWriteLimits, ...limits };
   const groupCommit = new GroupCommit(committer, allLimits);
   const pages = new SqlitePageReader(database);
+  const file = database.location() ?? '';
   const readerOf = (one: CollectionDefinition) => pages.of(one);
   const documents = openCollections(collections, groupCommit, readerOf, committer, allLimits);
   return {
@@ -221,7 +249,7 @@ function createStorage(
     broken: committer.broken,
     // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
     async check() {
-      withStorageErrors(() => {
+      withStorageErrors(file, () => {
         checkFiles(files);
         database.prepare('SELECT 1 FROM tokens LIMIT 1').get();
       });
@@ -234,7 +262,7 @@ function createStorage(
       database.close();
       // The last connection to close runs a checkpoint, and this must be the writer's.
       await committer.close();
-      lock?.release();
+      lock?.release(true);
     },
   };
 }

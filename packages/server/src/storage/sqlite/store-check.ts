@@ -3,7 +3,23 @@ import { existsSync, rmSync } from 'node:fs';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { madeBeforeReleases } from '../migrations.js';
 import { birthOf, existing, identityOf, logOf, placeOf, realPathOf, sizeOf } from './files.js';
-import { indexOf, indexShowsWrites, isBlank } from './write-ahead-log.js';
+import { lastRunOf } from './lock.js';
+import { indexOf, indexShowsWrites, isBlank, mayHaveHadLog } from './write-ahead-log.js';
+
+/**
+ * Checks that the log beside a database is its own: SQLite would write any other one into it.
+ * @param path - The path of the database, without symbolic links.
+ * @param run - The number of the last server's run; 0 if it is not known.
+ * @throws Error that says what to do.
+ */
+export function checkPair(path: string, run: number): void {
+  const log = logOf(path);
+  if (mayHaveHadLog(path, log, run)) return;
+  throw new Error(
+    `${path} was put in the place of another database, which had acknowledged writes in ${log}: put that database back, ` +
+      `or move ${log} and ${indexOf(path)} away to use this one without them`,
+  );
+}
 
 /**
  * Checks that a file is a whole store, or that one may be created there. Where a database or its log is missing, SQLite
@@ -38,13 +54,15 @@ export function checkPath(file: string): string {
 
 function checkLog(database: string): void {
   const [log, index] = [logOf(database), indexOf(database)];
-  const advice = `put it back, since it may have acknowledged writes, or delete ${index} to continue without them`;
-  // SQLite makes the log before its index, and removes it after. A server may do either between two of these looks.
-  if (!existsSync(log) && existsSync(index) && !existsSync(log))
-    throw new Error(`${log} is missing, but not its index, ${index}: ${advice}`);
-  // What opens a store without its log begins an empty one. As long as a server runs, the index stays as it was.
-  if (isBlank(log) && indexShowsWrites(index) && isBlank(log))
-    throw new Error(`${log} is empty, but its index, ${index}, shows that it had writes: ${advice}`);
+  const isMissing = () => !existsSync(log) && existsSync(index) && !lastRunOf(database).isClosed;
+  const isLost = () => isMissing() || ((isBlank(log) || !existsSync(log)) && indexShowsWrites(index));
+  // What opens a store without its log begins an empty one. As long as a server runs, the index stays as it was. SQLite makes
+  // the log before its index, and removes it after; a server may do either between two of these looks.
+  if (isLost() && isLost())
+    throw new Error(
+      `${log} is ${existsSync(log) ? 'empty' : 'missing'}, but its index, ${index}, shows that it had writes: ` +
+        `put it back, since they may have been acknowledged, or delete ${index} to continue without them`,
+    );
 }
 
 /** The number that every release has in the stores that it begins; no other program should use it. */
@@ -114,7 +132,9 @@ class DeletedLog extends Error {}
 function read(database: DatabaseSyncInstance, path: string, before: LogIdentities): void {
   const isDeleted = () => {
     const { log, index } = logIdentities(path);
-    return log !== before.log && index !== undefined && index === before.index;
+    // A file system may give a file another identity when it is first written, with its content.
+    const isGone = log === undefined || (log !== before.log && isBlank(logOf(path)));
+    return isGone && index !== undefined && index === before.index;
   };
   try {
     database.exec('SELECT count(*) FROM sqlite_schema');

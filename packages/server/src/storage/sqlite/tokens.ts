@@ -35,6 +35,7 @@ export function openSqliteTokens(
   files: readonly StoreFile[],
   groupCommit: GroupCommit,
 ): TokenRepository {
+  const file = database.location() ?? '';
   const prepare = (text: string) => {
     const statement = database.prepare(text);
     statement.setReturnArrays(true);
@@ -42,7 +43,7 @@ export function openSqliteTokens(
   };
   /** Runs what a command writes. */
   const write = <T>(run: () => T) =>
-    withStorageErrors(() =>
+    withStorageErrors(file, () =>
       inTransaction(database, () => {
         const result = run();
         checkFiles(files);
@@ -70,7 +71,9 @@ export function openSqliteTokens(
   const remove = database.prepare('DELETE FROM tokens WHERE id IN (SELECT value FROM json_each(?))');
   return {
     async find(hashes) {
-      const rows = withStorageErrors(() => hashes.map((hash) => findOne.get(hash) as unknown[] | undefined));
+      const rows = withStorageErrors(file, () =>
+        hashes.map((hash) => findOne.get(hash) as unknown[] | undefined),
+      );
       return rows.map((row) => row && toToken(row));
     },
     async issue(token, hash) {
@@ -80,7 +83,9 @@ export function openSqliteTokens(
     },
     async listOf(subject, now) {
       if (!isTextEnd(subject)) return [];
-      return withStorageErrors(() => selectValid.all(subject, subject, now) as unknown[][]).map(toToken);
+      return withStorageErrors(file, () => selectValid.all(subject, subject, now) as unknown[][]).map(
+        toToken,
+      );
     },
     async revokeOf(subject, id) {
       if (!isTextEnd(subject) || !isTextId(id)) return false;
@@ -91,7 +96,7 @@ export function openSqliteTokens(
     },
     list(subject) {
       return listInPages(async (...after) => {
-        const rows = withStorageErrors(() => selectPage.all(subject ?? null, ...after) as unknown[][]);
+        const rows = withStorageErrors(file, () => selectPage.all(subject ?? null, ...after) as unknown[][]);
         return rows.map(toToken);
       });
     },
@@ -103,7 +108,7 @@ export function openSqliteTokens(
       let deleted = 0;
       let last: unknown = 0;
       while (last !== undefined) {
-        const ended = withStorageErrors(() => selectEnded.all(last as number, at) as unknown[][]);
+        const ended = withStorageErrors(file, () => selectEnded.all(last as number, at) as unknown[][]);
         // By their ids, since another token may have got the rowid meanwhile.
         const ids = JSON.stringify(ended.map(([, id]) => id));
         deleted += write(() => remove.run(ids)).changes;

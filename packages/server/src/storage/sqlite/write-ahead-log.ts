@@ -1,11 +1,18 @@
-// What the write-ahead log and its index say about each other (https://sqlite.org/walformat.html).
-import { closeSync, openSync, readSync, statSync } from 'node:fs';
+// What a database, its write-ahead log and the index of the log say about each other (https://sqlite.org/walformat.html,
+// https://sqlite.org/fileformat2.html).
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
 
 /** The first four bytes of a log, less the lowest bit, which is the byte order of its checksums. */
 const magic = 0x37_7f_06_82;
 
 /** Where the index has the number of transactions' pages in the log, and of those that are in the database. */
 const [inLog, inDatabase] = [16, 96];
+
+/** Where the header of a database has its format, 2 if it has a log, and the number that SQLite leaves to programs. */
+const [format, userVersion] = [18, 60];
+
+/** The sizes of the header of a log, and of that of a page in it, in bytes. */
+const [logHeader, frameHeader] = [32, 24];
 
 /** The path of the index of the log. @param database - The path of the database, without symbolic links. */
 export function indexOf(database: string): string {
@@ -14,8 +21,44 @@ export function indexOf(database: string): string {
 
 /** Whether a log exists that has no header, and so no writes. */
 export function isBlank(log: string): boolean {
+  return existsSync(log) && !hasContent(log);
+}
+
+/** Whether a log exists that has a header. */
+function hasContent(log: string): boolean {
   const start = startOf(log, 4);
-  return start !== undefined && (start.length < 4 || (start.readUInt32BE() & ~1) !== magic);
+  return start?.length === 4 && (start.readUInt32BE() & ~1) === magic;
+}
+
+/**
+ * Whether a database can have had its log. The number of a run is in the lock before it is in the log, alone, and in the
+ * log before it is in the database. Must not be called once this process has opened the store.
+ * @param database - The path, without symbolic links.
+ * @param run - The number of the last run; 0 if it is not known.
+ */
+export function mayHaveHadLog(database: string, log: string, run: number): boolean {
+  const header = startOf(database, 100);
+  if (header === undefined || header.length < 100 || !hasContent(log)) return true;
+  // No database that a server has opened has the format of a copy that VACUUM has made.
+  if (header[format] !== 2) return false;
+  return run === 0 || header.readInt32BE(userVersion) === run || onlyBeginsRun(log, run);
+}
+
+/** Whether a log has nothing but the number of a run. */
+function onlyBeginsRun(log: string, run: number): boolean {
+  const pageSize = startOf(log, logHeader)?.readUInt32BE(8) ?? 0;
+  const first = logHeader + frameHeader;
+  const second = first + pageSize;
+  const start = startOf(log, second + frameHeader);
+  if (start === undefined || start.length < second) return false;
+  // Frames of earlier transactions, which a log keeps when it begins anew, have other salts.
+  const isLast =
+    start.length < second + frameHeader || !saltsAt(start, second + 8).equals(saltsAt(start, 16));
+  return isLast && start.readUInt32BE(logHeader) === 1 && start.readInt32BE(first + userVersion) === run;
+}
+
+function saltsAt(bytes: Buffer, offset: number): Buffer {
+  return bytes.subarray(offset, offset + 8);
 }
 
 /**

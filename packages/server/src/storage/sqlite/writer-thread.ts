@@ -7,7 +7,7 @@ import type { CollectionDefinition, Id, Outcome, StorageFailure } from '../inter
 import { isCheck, type Step } from '../transactions.js';
 import { outcomeOf, type Write } from '../writes.js';
 import { closeWithCheckpoint, inTransaction } from './database.js';
-import { describeError, isFull } from './failures.js';
+import { isFull, toSqliteError } from './failures.js';
 import { SpaceReserve, spaceMeter } from './free-space.js';
 import { checkFiles, existing, type StoreFile } from './files.js';
 import { tokenDocuments } from '../token-writes.js';
@@ -36,8 +36,8 @@ export type WriterBatch =
 /** To the thread: what to commit; from the thread that started it also another one's port, or the request to exit. */
 export type WriterRequest = WriterBatch | { readonly port: MessagePort } | 'close';
 
-/** What became of a write or of a transaction. Either may be refused for lack of space. */
-export type Result = Outcome | 'committed' | 'conflict' | 'refused';
+/** What became of a write or of a transaction. Either may be refused for lack of space; a write may meet damage. */
+export type Result = Outcome | 'committed' | 'conflict' | 'refused' | Failure;
 
 /** Why nothing of a request is known to be committed. */
 export interface Failure {
@@ -107,6 +107,7 @@ function openForWriting(file: string) {
 /** Commits batches and transactions, all that wait in one transaction of SQLite. The senders limit how many there are. */
 export class BatchCommitter {
   readonly #database: DatabaseSyncInstance;
+  readonly #file: string;
   readonly #space: SpaceReserve;
   readonly #files: readonly StoreFile[];
   /** By the names of their collections, which arrive as copies. */
@@ -124,6 +125,7 @@ export class BatchCommitter {
     space: SpaceReserve,
   ) {
     this.#database = database;
+    this.#file = database.location() ?? '';
     this.#space = space;
     this.#files = files;
     this.#tables = new Map(collections.map((one) => [one.name, tableOf(database, one)]));
@@ -180,9 +182,24 @@ export class BatchCommitter {
     } catch (error) {
       if (isFull(error)) this.#space.wasFull();
       // A failed COMMIT may have taken effect, unless the log had no space for all of it. An earlier failure has none.
-      const failure = committing && !isFull(error) ? 'unknown-outcome' : 'unavailable';
-      return batches.map(() => ({ failure, message: describeError(error) }));
+      const { failure, message } = toSqliteError(this.#file, error);
+      const isUnknown = committing && !isFull(error);
+      const failed: Failure = { failure: isUnknown ? 'unknown-outcome' : failure, message };
+      if (failed.failure !== 'damaged') return batches.map(() => failed);
+      // Damage concerns only the writes that meet it.
+      if (batches.length > 1) return batches.flatMap((batch) => this.#run([batch]));
+      return batches.map((batch) => this.#runHalves(batch, failed));
     }
+  }
+
+  /** Runs the halves of a batch one after the other, until the writes that meet damage are alone. */
+  #runHalves({ request, writes, reply }: WaitingBatch, damage: Failure): Reply['results'] {
+    if (!('writes' in request) || writes.length === 1) return damage;
+    const middle = writes.length >> 1;
+    return [writes.slice(0, middle), writes.slice(middle)].flatMap((half): readonly Result[] => {
+      const [results = damage] = this.#run([{ request: { writes: half }, writes: half, reply }]);
+      return 'failure' in results ? half.map(() => results) : results;
+    });
   }
 
   #make(write: Write): Outcome {

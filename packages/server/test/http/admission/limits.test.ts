@@ -4,6 +4,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import type { HttpResponse } from '../../support/contract-check.js';
@@ -28,6 +30,17 @@ import { createStreamTurns } from '../../../dist/http/admission/stream-turns.js'
 import { maxKeys, WindowCounts } from '../../../dist/http/admission/rate-limit-counts.js';
 
 const engine = engines[0]!;
+
+/** Returns a function that collects garbage and returns how much memory values take, in bytes. */
+function createCollector(): () => number {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  return () => {
+    collect();
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  };
+}
 
 t.test(
   'createPlant rejects a long body that is deeply nested, or has very many values or a long name',
@@ -293,6 +306,32 @@ function controlTime(t: Test) {
 }
 
 const plant = (id: number, length: number) => `{"id":${id},"name":"`.padEnd(length - 2, 'x') + '"}';
+
+t.test('a body takes memory and time for its bytes, not for the pieces in which it arrives', async (t) => {
+  const { send, token } = await startTenants(t, { limits: { bodyLimit: 200_000 } });
+  const inPieces = (body: string, length: number) =>
+    (body.match(new RegExp(`.{1,${length}}`, 'g')) ?? [])
+      .map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`)
+      .join('');
+  const chunked = (bytes: string) => send(token, 'Transfer-Encoding: chunked', bytes, Infinity);
+  const create = async (body: string, length: number) =>
+    (await chunked(`${inPieces(body, length)}0\r\n\r\n`)).receive('POST', '/plants');
+  t.match(await create(plant(1, 9_000), 1), { status: 200, text: plant(1, 9_000).replace('"id":1,', '') });
+  t.match(await create(plant(2, 150_000), 100), { status: 200 });
+  t.match(await create(plant(3, 150_000), 1), {
+    status: 400,
+    headers: { connection: 'close' },
+    json: { error: 40005, message: 'The body is too large: it is in too many short chunks.' },
+  });
+
+  const collect = createCollector();
+  const before = collect();
+  const count = 20;
+  const pieces = inPieces(plant(4, 9_900), 1);
+  for (let i = 0; i < count; i++) await chunked(pieces);
+  const taken = (collect() - before) / count;
+  t.ok(taken < 500_000, `${Math.round(taken)} bytes for a body of 9,900`);
+});
 
 t.test('announced bodies that never arrive do not delay other requests', async (t) => {
   const { send, token, issue } = await startTenants(t, { limits: { bodyBudget: 16 * 1024 * 1024 } });
@@ -718,7 +757,7 @@ t.test('the address of a client behind trusted proxies is the forwarded one', as
   const behind = await startService(t, engine, {
     limits,
     logger,
-    trustedProxies: ['127.0.0.0/8', '10.0.0.1'],
+    trustedProxies: ['127.0.0.0/8', '10.0.0.1', '2001:db8:9::/48', '::ffff:10.1.0.0/112', '::/1'],
   });
   const status = async (forwarded: string) =>
     (await behind.call('GET', '/openapi.json', { headers: { 'x-forwarded-for': forwarded } })).status;
@@ -727,17 +766,28 @@ t.test('the address of a client behind trusted proxies is the forwarded one', as
   t.equal(await status('1.1.1.1'), 429);
   t.equal(await status('9.9.9.9, 2.2.2.2'), 429, 'what the client itself claims is not believed');
   t.equal(await status('2.2.2.2, 10.0.0.1'), 429, 'a second proxy is seen through');
+  for (const second of ['10.0.0.1:4711', '[::ffff:10.0.0.1]:4711', '10.1.2.3', '[2001:db8:9::1]:4711'])
+    t.equal(await status(`2.2.2.2:4712, ${second}`), 429, 'nor do ports hide it');
+  t.equal(await status('4.4.4.4, 5.5.5.5'), 200, 'a network of IPv6 contains no address of IPv4');
+  t.equal(await status('4.4.4.4, 5.5.5.5'), 429);
   t.equal(await status('8.8.8.8, 10.0.0.2'), 200, 'an unknown one is not');
+  t.equal(await status(`2.2.2.2${', 10.0.0.1'.repeat(15)}`), 429, 'many are');
+  t.equal(
+    await status(`3.3.3.3${', 10.0.0.1'.repeat(16)}`),
+    200,
+    'but not any number: one of them is the client',
+  );
+  t.equal(await status(`4.4.4.4${', 10.0.0.1'.repeat(900)}`), 429);
   t.equal(await status('7.7.7.7, 10.0.0.2'), 429);
   t.equal(await status('::ffff:1.1.1.1'), 429, 'one address in two spellings');
   t.equal(await status('1.1.1.1:50000'), 429, 'a port is no part of it');
-  t.equal(await status('2001:db8:1:2::1'), 200);
-  t.equal(await status('2001:db8:1:2:ffff::2'), 429, 'one network of IPv6 is one client');
-  t.equal(await status('[2001:db8:1:2::3]:443'), 429, 'nor are brackets');
-  t.equal(await status('2001:db8:1:3::1'), 200);
+  t.equal(await status('a001:db8:1:2::1'), 200);
+  t.equal(await status('a001:db8:1:2:ffff::2'), 429, 'one network of IPv6 is one client');
+  t.equal(await status('[a001:db8:1:2::3]:443'), 429, 'nor are brackets');
+  t.equal(await status('a001:db8:1:3::1'), 200);
   t.strictSame(
-    lines.slice(0, 5).map(({ address }) => address),
-    ['1.1.1.1', '2.2.2.2', '1.1.1.1', '2.2.2.2', '2.2.2.2'],
+    lines.slice(0, 9).map(({ address }) => address),
+    ['1.1.1.1', '2.2.2.2', '1.1.1.1', ...Array<string>(6).fill('2.2.2.2')],
     'in the log too',
   );
 });

@@ -68,6 +68,9 @@ t.test('requests that are valid HTTP but cannot be served get responses of the c
   const cases: [string, string, number][] = [
     ['GET /plants HTTP/1.1\r\n\r\n', '/plants', 40009],
     ['GET /plants HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n', '/plants', 40009],
+    [`GET /plants HTTP/1.1\r\n${authorized}Authorization: Bearer other\r\n\r\n`, '/plants', 40000],
+    ['GET /plants#a HTTP/1.1\r\nHost: x\r\n\r\n', '/plants#a', 40008],
+    ['GET /plants?a#b HTTP/1.1\r\nHost: x\r\n\r\n', '/plants?a#b', 40008],
     ['GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n', '/%zz', 40008],
     ['GET /plants/%ff%fe HTTP/1.1\r\nHost: x\r\n\r\n', '/plants/%ff', 40008],
     ['GET http://x/pla%ff HTTP/1.1\r\nHost: x\r\n\r\n', '/pla%ff', 40008],
@@ -180,6 +183,37 @@ t.test(
     }
   },
 );
+
+t.test('a connection with many waiting requests is cut off when all wait for too many', async (t) => {
+  const { wrap, release } = holdCreates();
+  const { app, open, authorized } = await startListening(t, { wrap });
+  const pipeline = async (id: number, behind: number) => {
+    const accepted = once(app.server, tls ? 'secureConnection' : 'connection') as Promise<[Socket]>;
+    const connection = await open();
+    const [served] = await accepted;
+    const requests = 'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(behind);
+    const bytes = createRequest(authorized, `{"id":${id},"name":"a"}`) + requests;
+    connection.send(bytes);
+    await repeatUntil(
+      () => served.isPaused() || served.destroyed || served.bytesRead >= bytes.length,
+      () => setImmediate(),
+    );
+    return { connection, served };
+  };
+  const first = await pipeline(0, 10_000);
+  for (let i = 0; i < 100; i++) await setImmediate();
+  t.ok(first.served.bytesRead < 200_000, 'the server reads no more while many wait');
+  t.notOk(first.served.destroyed);
+  let last = first;
+  for (let id = 1; id < 40 && !last.served.destroyed; id++) last = await pipeline(id, 1_500);
+  t.ok(last.served.destroyed);
+  const short = await pipeline(40, 16);
+  release();
+  for (const { connection } of [first, short]) {
+    t.equal((await connection.receive('POST', '/plants'))?.status, 200);
+    for (let i = 0; i < 16; i++) t.equal((await connection.receive('GET', '/nowhere'))?.status, 404);
+  }
+});
 
 t.test('a client that hangs up does not cancel its queued write', async (t) => {
   const { wrap, release, started, finished } = holdCreates();

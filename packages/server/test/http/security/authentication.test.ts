@@ -35,16 +35,14 @@ t.test('every operation returns 401 without a token, with the challenge of RFC 6
   }
 });
 
-t.test('every operation returns 401 invalid_token for an invalid token', async (t) => {
-  const { call, token, issue, storage, subject } = await startService(t, engine);
+t.test('every operation returns 401 invalid_token for an invalid token, and the log says why', async (t) => {
+  const { lines, logger } = captureLog();
+  const { call, token, issue, storage, subject } = await startService(t, engine, { logger });
   const expired = await issue(subject, { expiresAt: Date.now() });
   const revoked = await issueToken(storage.tokens, { subject, scopes, now: Date.now() });
   await storage.tokens.revoke(revoked.token.id, Date.now());
   const unknown = `pst_${'A'.repeat(43)}`;
-  const bad = [
-    expired,
-    revoked.secret,
-    unknown,
+  const malformed = [
     '',
     'x',
     token.slice(0, -1),
@@ -54,11 +52,22 @@ t.test('every operation returns 401 invalid_token for an invalid token', async (
     `${token},`,
     'ä',
   ];
-  for (const given of bad) {
+  const bad: [token: string, reason: string][] = [
+    [expired, 'expired'],
+    [revoked.secret, 'revoked'],
+    [unknown, 'unknown'],
+    ...malformed.map((given): [string, string] => [given, 'malformed']),
+  ];
+  for (const [given, reason] of bad) {
+    const description = reason === 'expired' ? ', error_description="The access token expired"' : '';
     for (const [method, url] of operations) {
       const response = await call(method, url, { token: given });
       t.equal(response.status, 401, `${method} with ${given.slice(0, 8)}`);
-      t.equal(response.headers['www-authenticate'], 'Bearer realm="plant-store", error="invalid_token"');
+      t.equal(
+        response.headers['www-authenticate'],
+        `Bearer realm="plant-store", error="invalid_token"${description}`,
+      );
+      t.match(lines.at(-1), { level: 30, msg: 'request', status: 401, reason });
       if (method !== 'HEAD')
         t.strictSame(response.json, { error: 40101, message: allErrors.invalidToken.message });
     }
@@ -254,7 +263,7 @@ t.test('50,000 tokens in use are all known during a flood of invented ones', asy
     monotonic: () => clock,
   });
   const requestWith = (secret: string) =>
-    ({ headers: { authorization: `Bearer ${secret}` } }) as FastifyRequest;
+    ({ headers: { authorization: `Bearer ${secret}` }, raw: { socket: {} } }) as unknown as FastifyRequest;
   const secretOf = (i: number) => `pst_${String(i).padStart(43, 'A')}`;
   const requests = Array.from({ length: 50_000 }, (_, i) => requestWith(secretOf(i)));
   for (const i of requests.keys()) {

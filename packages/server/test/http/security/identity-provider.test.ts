@@ -18,9 +18,10 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { engines } from '../../support/engines.js';
-import { startService, type ServiceOptions } from '../../support/service.js';
+import { captureLog, startService, type ServiceOptions } from '../../support/service.js';
 import { ConfigError, readConfig } from '../../../dist/config.js';
 import { createJwtVerifier, type IdentityProvider } from '../../../dist/http/security/jwt.js';
+import type { InvalidReason } from '../../../dist/http/security/verifier.js';
 import { service as definition } from '../../../../../dist/service.js';
 import { scopes } from '../../support/store.js';
 
@@ -111,6 +112,14 @@ const invalid = {
   json: { error: 40101, message: 'The access token is malformed, unknown, expired or revoked.' },
   headers: { 'www-authenticate': 'Bearer realm="plant-store", error="invalid_token"' },
 };
+/** RFC 6750 section 3 has this description; only the holder of a token that was valid receives it. */
+const expired = {
+  ...invalid,
+  headers: {
+    'www-authenticate':
+      'Bearer realm="plant-store", error="invalid_token", error_description="The access token expired"',
+  },
+};
 const unavailable = {
   status: 503,
   json: { error: 50300, message: 'The service is temporarily unavailable; the request had no effect.' },
@@ -192,52 +201,69 @@ t.test('scopes are read from scope or scp', async (t) => {
   }
 });
 
-t.test('an invalid token returns 401, whatever is wrong with it', async (t) => {
+t.test('an invalid token returns 401, whatever is wrong with it, and the log says why', async (t) => {
   const issuer = await startIssuer(t, ['RS256', 'ES256', 'RS384']);
   const [rsa, ec, small] = issuer.keys;
   const stranger = await makeKey('RS256');
-  const { call, storage } = await issuer.serve();
+  const { lines, logger } = captureLog();
+  const { call, storage } = await issuer.serve({ logger });
   const now = start / 1000;
   const good = await issuer.sign();
   const [header, payload, signature] = good.split('.') as [string, string, string];
   const publicPem = new TextEncoder().encode(await exportSPKI(rsa!.publicKey));
-  const bad: Record<string, string> = {
-    'alg none': new UnsecuredJWT({ iss: issuer.provider.issuer, aud: audience, sub: 'alice' })
-      .setExpirationTime(now + 60)
-      .encode(),
-    'alg none, with a signature': `${new UnsecuredJWT({ sub: 'alice' }).encode()}${signature}`,
-    'HMAC with the public key': await issuer.sign({}, { alg: 'HS256' }, rsa, publicPem),
-    'an algorithm that is not allowed': await issuer.sign({}, {}, small),
-    'an unknown kid': await issuer.sign({}, { kid: 'nobody' }),
-    "another key's kid": await issuer.sign({}, { kid: ec!.kid }),
-    'a stranger under a known kid': await issuer.sign({}, { kid: rsa!.kid }, stranger),
-    'a key in its own header': await issuer.sign({}, { kid: undefined, jwk: stranger.jwk }, stranger),
-    'an unknown critical header': `${Buffer.from(JSON.stringify({ alg: 'RS256', kid: rsa!.kid, crit: ['x'], x: 1 })).toString('base64url')}.${payload}.${signature}`,
-    'another payload': `${header}.${Buffer.from('{"sub":"mallory"}').toString('base64url')}.${signature}`,
-    'a cut signature': good.slice(0, -8),
-    'another issuer': await issuer.sign({ iss: issuer.provider.issuer.slice(0, -1) }),
-    'no issuer': await issuer.sign({ iss: undefined }),
-    'another audience': await issuer.sign({ aud: ['https://other.example'] }),
-    'no audience': await issuer.sign({ aud: undefined }),
-    expired: await issuer.sign({ exp: now - 6 }),
-    'no expiry': await issuer.sign({ exp: undefined }),
-    'an expiry that is no number': await issuer.sign({ exp: `${now + 60}` }),
-    'not yet valid': await issuer.sign({ nbf: now + 6 }),
-    'no subject': await issuer.sign({ sub: undefined }),
-    'an empty subject': await issuer.sign({ sub: '' }),
-    'a subject that is no text': await issuer.sign({ sub: 7 }),
-    'a long subject': await issuer.sign({ sub: 'x'.repeat(256) }),
-    'a subject with U+0000': await issuer.sign({ sub: 'a\0b' }),
-    'a subject with an unpaired surrogate': await issuer.sign({ sub: '\ud83d' }),
-    oversized: await issuer.sign({ filler: 'x'.repeat(8_192) }),
-    'two parts': `${header}.${payload}`,
-    'five parts, as of a JWE': `${good}.${payload}.${signature}`,
-    'no JSON': `${Buffer.from('{').toString('base64url')}.${payload}.${signature}`,
-    'neither ours nor a JWT': 'opaque',
-    'nearly ours': `pst_${'a'.repeat(42)}`,
+  const bad: Record<string, [token: string, reason: InvalidReason]> = {
+    'alg none': [
+      new UnsecuredJWT({ iss: issuer.provider.issuer, aud: audience, sub: 'alice' })
+        .setExpirationTime(now + 60)
+        .encode(),
+      'malformed',
+    ],
+    'alg none, with a signature': [`${new UnsecuredJWT({ sub: 'alice' }).encode()}${signature}`, 'algorithm'],
+    'HMAC with the public key': [await issuer.sign({}, { alg: 'HS256' }, rsa, publicPem), 'algorithm'],
+    'an algorithm that is not allowed': [await issuer.sign({}, {}, small), 'algorithm'],
+    'an unknown kid': [await issuer.sign({}, { kid: 'nobody' }), 'unknown-key'],
+    "another key's kid": [await issuer.sign({}, { kid: ec!.kid }), 'unknown-key'],
+    'a stranger under a known kid': [await issuer.sign({}, { kid: rsa!.kid }, stranger), 'signature'],
+    'a key in its own header': [
+      await issuer.sign({}, { kid: undefined, jwk: stranger.jwk }, stranger),
+      'signature',
+    ],
+    'an unknown critical header': [
+      `${Buffer.from(JSON.stringify({ alg: 'RS256', kid: rsa!.kid, crit: ['x'], x: 1 })).toString('base64url')}.${payload}.${signature}`,
+      'malformed',
+    ],
+    'another payload': [
+      `${header}.${Buffer.from('{"sub":"mallory"}').toString('base64url')}.${signature}`,
+      'signature',
+    ],
+    'a cut signature': [good.slice(0, -8), 'signature'],
+    'another issuer': [await issuer.sign({ iss: issuer.provider.issuer.slice(0, -1) }), 'issuer'],
+    'no issuer': [await issuer.sign({ iss: undefined }), 'issuer'],
+    'another audience': [await issuer.sign({ aud: ['https://other.example'] }), 'audience'],
+    'no audience': [await issuer.sign({ aud: undefined }), 'audience'],
+    expired: [await issuer.sign({ exp: now - 6 }), 'expired'],
+    'no expiry': [await issuer.sign({ exp: undefined }), 'malformed'],
+    'an expiry that is no number': [await issuer.sign({ exp: `${now + 60}` }), 'malformed'],
+    'another type': [await issuer.sign({}, { typ: 'logout+jwt' }), 'type'],
+    'not yet valid': [await issuer.sign({ nbf: now + 6 }), 'not-yet-valid'],
+    'no subject': [await issuer.sign({ sub: undefined }), 'subject'],
+    'an empty subject': [await issuer.sign({ sub: '' }), 'subject'],
+    'a subject that is no text': [await issuer.sign({ sub: 7 }), 'subject'],
+    'a long subject': [await issuer.sign({ sub: 'x'.repeat(256) }), 'subject'],
+    'a subject with U+0000': [await issuer.sign({ sub: 'a\0b' }), 'subject'],
+    'a subject with an unpaired surrogate': [await issuer.sign({ sub: '\ud83d' }), 'subject'],
+    oversized: [await issuer.sign({ filler: 'x'.repeat(8_192) }), 'malformed'],
+    'two parts': [`${header}.${payload}`, 'malformed'],
+    'five parts, as of a JWE': [`${good}.${payload}.${signature}`, 'malformed'],
+    'no JSON': [`${Buffer.from('{').toString('base64url')}.${payload}.${signature}`, 'malformed'],
+    'neither ours nor a JWT': ['opaque', 'malformed'],
+    'nearly ours': [`pst_${'a'.repeat(42)}`, 'malformed'],
   };
-  for (const [what, token] of Object.entries(bad)) {
-    t.match(await call('POST', '/plants', { token, body: plant }), invalid, what);
+  for (const [what, [token, reason]] of Object.entries(bad)) {
+    const expected = reason === 'expired' ? expired : invalid;
+    t.match(await call('POST', '/plants', { token, body: plant }), expected, what);
+    t.match(lines.at(-1), { level: 30, msg: 'request', status: 401, reason }, what);
+    t.notMatch(JSON.stringify(lines.at(-1)), token.slice(-20), 'nothing of the token is logged');
   }
   t.equal((await storage.plants.list(`${issuer.provider.issuer}\nalice`, { limit: 1 })).count, 0);
   const edges = [
@@ -252,6 +278,21 @@ t.test('an invalid token returns 401, whatever is wrong with it', async (t) => {
     t.match(await call('GET', '/plants', { token }), { status: 200, text: '[]' }, JSON.stringify(claims));
   }
   t.equal(issuer.asked, 1, 'unknown key ids do not drive requests to the issuer');
+});
+
+t.test('without a key id, up to four keys that fit are tried', async (t) => {
+  const issuer = await startIssuer(t, ['ES256', 'RS256', 'ES256', 'ES256', 'ES256', 'ES256']);
+  const { lines, logger } = captureLog();
+  const { call } = await issuer.serve({ logger });
+  const ofCurve = issuer.keys.filter(({ alg }) => alg === 'ES256');
+  for (const [i, key] of ofCurve.entries()) {
+    const token = await issuer.sign({ sub: `of key ${i}` }, { kid: undefined }, key);
+    t.match(await call('GET', '/plants', { token }), i < 4 ? { status: 200 } : invalid, `key ${i}`);
+  }
+  t.match(lines.at(-1), { reason: 'signature' });
+  const token = await issuer.sign({ aud: 'another' }, { kid: undefined }, ofCurve[1]);
+  t.match(await call('GET', '/plants', { token }), invalid);
+  t.match(lines.at(-1), { reason: 'audience' }, 'what is wrong with the token by its own key');
 });
 
 t.test('the verifier handles any text', async (t) => {
@@ -271,7 +312,8 @@ t.test('the verifier handles any text', async (t) => {
   await fc.assert(
     fc.asyncProperty(token, async ([head, body, signature]) => {
       return (
-        (await verify(`${encode(head)}.${encode(body)}.${signature.replaceAll(/[+/=]/g, '_')}`)) === undefined
+        typeof (await verify(`${encode(head)}.${encode(body)}.${signature.replaceAll(/[+/=]/g, '_')}`)) ===
+        'string'
       );
     }),
     { numRuns: 300 },
@@ -486,7 +528,7 @@ t.test('a verified token is cached for three seconds, and never beyond its expir
   now = start + 5_900;
   t.equal((await call('GET', '/plants', { token: short })).status, 200, 'within the leeway of five seconds');
   now = start + 6_000;
-  t.match(await call('GET', '/plants', { token: short }), invalid, 'expired while it was believed');
+  t.match(await call('GET', '/plants', { token: short }), expired, 'expired while it was believed');
 });
 
 t.test('without an identity provider, no JWT is accepted', async (t) => {
