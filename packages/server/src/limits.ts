@@ -256,11 +256,15 @@ function limitsOf(valueOf: (row: (typeof limitRows)[number]) => number | undefin
   return Object.fromEntries(limitRows.map((row) => [row.name, valueOf(row)])) as unknown as Limits;
 }
 
-/** Limits of transactions, which are fixed. `waiting` is how many may wait for their turn with one subject or document. */
+/**
+ * Limits of transactions, which are fixed. `waiting` is how many may wait for their turn with one subject or document, and
+ * `turn` how long they wait for one that hangs.
+ */
 export const transactionLimits = {
   documents: 100,
   bytes: 16 * 1024 * 1024,
   time: 10_000,
+  turn: 1_000,
   attempts: 100,
   waiting: 1_000,
 } as const;

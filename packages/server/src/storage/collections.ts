@@ -55,7 +55,7 @@ export function openCollections(
   committer: TransactionCommitter,
   { queueBytes: allBytes, transactions: limits, observer }: WriteLimits,
 ): OpenDocuments {
-  const turns = new Turns(transactionLimits.waiting);
+  const turns = new Turns(transactionLimits.waiting, limits?.turn ?? transactionLimits.turn);
   const collections = new Map(
     definitions.map((one) => [one, createCollection(one, groupCommit, readerOf(one), turns)]),
   );
@@ -134,22 +134,11 @@ function createCollection(
     async change(subject, id, update) {
       if (!ids.isValid(id)) throw noId(id);
       const deadline = performance.now() + transactionLimits.time;
-      const endOfDocument = await turns.take(
-        documentKey({ collection: definition, subject, id }),
-        'alone',
-        deadline,
+      const key = documentKey({ collection: definition, subject, id });
+      // A transaction that runs alone must not fail because of changes.
+      return turns.run(key, 'alone', deadline, () =>
+        turns.run(subject, 'together', deadline, () => changeInTurn(subject, id, update)),
       );
-      try {
-        // A transaction that runs alone must not fail because of changes.
-        const endOfSubject = await turns.take(subject, 'together', deadline);
-        try {
-          return await changeInTurn(subject, id, update);
-        } finally {
-          endOfSubject();
-        }
-      } finally {
-        endOfDocument();
-      }
     },
   };
   const changeInTurn: typeof collection.change = async (subject, id, update) => {

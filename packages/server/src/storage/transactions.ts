@@ -59,6 +59,8 @@ export interface TransactionLimits {
   allBytes: number;
   /** How long one may take until its last commit begins, in ms. */
   time: number;
+  /** How long others of its subject wait for one, at most, in ms. */
+  turn: number;
   /** How often its function may run. */
   attempts: number;
 }
@@ -102,9 +104,11 @@ export class Transactions {
     const { attempts, time } = this.#shared.limits;
     const deadline = performance.now() + time;
     // What has failed once runs alone until it succeeds, so that it cannot fail again because of this thread.
-    const ending =
-      (await this.#attempt(subject, 'together', deadline, 1, work)) ??
-      (await this.#attempt(subject, 'alone', deadline, attempts - 1, work));
+    const attempt = (company: Company, most: number) =>
+      this.#turns.run(subject, company, deadline, () =>
+        this.#attempt(subject, company, deadline, most, work),
+      );
+    const ending = (await attempt('together', 1)) ?? (await attempt('alone', attempts - 1));
     if (ending === undefined)
       throw new StorageError(
         'overloaded',
@@ -128,24 +132,19 @@ export class Transactions {
     attempts: number,
     work: Work<Result>,
   ): Promise<Ending<Result> | undefined> {
-    const end = await this.#turns.take(subject, company, deadline);
-    try {
-      for (let attempt = 1; attempt <= attempts; attempt++) {
-        const running = new RunningTransaction(subject, work, this.#shared);
-        let outcome: TransactionOutcome = 'failed';
-        try {
-          const holds = await this.#commit(subject, company, () => this.#stepsOf(running, deadline));
-          outcome = holds ? 'completed' : 'repeated';
-          if (holds) return await running.run();
-        } finally {
-          running.release();
-          this.#observe?.(outcome);
-        }
+    for (let attempt = 1; attempt <= attempts; attempt++) {
+      const running = new RunningTransaction(subject, work, this.#shared);
+      let outcome: TransactionOutcome = 'failed';
+      try {
+        const holds = await this.#commit(subject, company, () => this.#stepsOf(running, deadline));
+        outcome = holds ? 'completed' : 'repeated';
+        if (holds) return await running.run();
+      } finally {
+        running.release();
+        this.#observe?.(outcome);
       }
-      return undefined;
-    } finally {
-      end();
     }
+    return undefined;
   }
 
   /** Runs a function, and returns what is to be committed. */
@@ -261,13 +260,15 @@ class RunningTransaction<Result> implements Transaction {
   /** Releases its memory. */
   release(): void {
     this.#ended = true;
+    this.#reads.clear();
+    this.#steps.length = 0;
     this.#shared.memory -= this.#bytes;
     this.#bytes = 0;
   }
 
   /** Does a part of the transaction, which is not committed before that is complete. */
   async #during<T>(part: () => Promise<T>): Promise<T> {
-    if (this.#ended) throw new Error('the transaction has ended');
+    if (this.#ended) throw this.#failure ?? new Error('the transaction has ended');
     const pending = part();
     this.#pending.add(pending);
     try {
@@ -313,6 +314,9 @@ class RunningTransaction<Result> implements Transaction {
       );
     else if (memory > limits.allBytes && memory > this.#bytes)
       this.#failure ??= new StorageError('overloaded', 'all transactions together take too much memory');
-    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#failure === undefined) return;
+    // Those that go on have its memory, however long its function takes to end.
+    this.release();
+    throw this.#failure;
   }
 }

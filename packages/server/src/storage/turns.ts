@@ -1,11 +1,12 @@
 // Turns: work on the same thing in this thread waits for its turn instead of failing and being repeated.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { StorageError } from './interface.js';
 
 /** How work takes its turn: together with other such work, or alone. */
 export type Company = 'together' | 'alone';
 
 /** Ends a turn. */
-export type EndTurn = () => void;
+type EndTurn = () => void;
 
 interface Waiting {
   readonly company: Company;
@@ -22,23 +23,58 @@ interface Line {
   readonly waiting: Waiting[];
 }
 
+/** Work in progress, and the work that called it. */
+interface Work {
+  readonly key: string;
+  readonly caller: Work | undefined;
+  hasEnded: boolean;
+}
+
 /** Gives turns in the order in which they were asked for, so that nobody waits for ever. */
 export class Turns {
   readonly #lines = new Map<string, Line>();
+  readonly #work = new AsyncLocalStorage<Work | undefined>();
   readonly #maxWaiting: number;
+  readonly #maxTime: number;
   #closed = false;
 
-  /** @param maxWaiting - How many may wait for one key. */
-  constructor(maxWaiting: number) {
+  /**
+   * @param maxWaiting - How many may wait for one key.
+   * @param maxTime - After how many ms a turn ends even if its work goes on.
+   */
+  constructor(maxWaiting: number, maxTime: number) {
     this.#maxWaiting = maxWaiting;
+    this.#maxTime = maxTime;
   }
 
   /**
-   * Waits for a turn, which lasts until the returned function is called.
-   * @param deadline - Until when to wait, on the clock of performance.now().
-   * @throws StorageError `overloaded` when too many wait or the time is over, `unavailable` after `close`.
+   * Does work in a turn.
+   * @param deadline - Until when to wait for it, on the clock of performance.now().
+   * @throws StorageError `overloaded` when too many wait or the time is over, `unavailable` after `close`; Error within
+   *   other work on the same key, for which it would wait.
    */
-  take(key: string, company: Company, deadline: number): Promise<EndTurn> {
+  async run<Result>(
+    key: string,
+    company: Company,
+    deadline: number,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    const caller = this.#work.getStore();
+    for (let outer = caller; outer !== undefined; outer = outer.caller) {
+      if (outer.key === key && !outer.hasEnded)
+        throw new Error('called within a transaction or change of the same subject, for which it would wait');
+    }
+    const end = await this.#take(key, company, deadline);
+    const own: Work = { key, caller, hasEnded: false };
+    try {
+      return await this.#work.run(own, work);
+    } finally {
+      own.hasEnded = true;
+      end();
+    }
+  }
+
+  #take(key: string, company: Company, deadline: number): Promise<EndTurn> {
     if (this.#closed) return Promise.reject(closed());
     let line = this.#lines.get(key);
     if (line === undefined) this.#lines.set(key, (line = { running: 0, isAlone: false, waiting: [] }));
@@ -73,10 +109,16 @@ export class Turns {
   #begin(key: string, line: Line, company: Company): EndTurn {
     line.running++;
     line.isAlone = company === 'alone';
-    return () => {
+    let hasEnded = false;
+    const end = () => {
+      if (hasEnded) return;
+      hasEnded = true;
+      clearTimeout(timer);
       line.running--;
       this.#next(key);
     };
+    const timer = setTimeout(end, this.#maxTime);
+    return end;
   }
 
   #next(key: string): void {

@@ -1,4 +1,5 @@
 // Transactions over the documents of one subject: by examples, against a model, and in histories of concurrent work.
+import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { Register } from '../../../../scripts/lib/linearizability.js';
@@ -307,6 +308,29 @@ for (const engine of enginesToTest) {
       t.equal((await counts.get(subject, 'b'))?.text, '{"n":1}');
     });
 
+    t.test('a transaction or change within one of the same subject fails at once', async (t) => {
+      const subject = newSubject();
+      const fault = { message: /within a transaction or change of the same subject/ };
+      const result = await storage.transaction(subject, async (tx) => {
+        await tx.of(label).write('a', { when: 'any', text: '1' });
+        await t.rejects(increment(storage, subject, 'n'), fault);
+        await t.rejects(
+          label.change(subject, 'a', () => '2'),
+          fault,
+        );
+        // Those of other subjects, and what the function leaves behind, go on.
+        const other = newSubject();
+        await storage.transaction(other, async () => {
+          await t.rejects(increment(storage, subject, 'n'), fault);
+          await t.rejects(increment(storage, other, 'n'), fault);
+        });
+        return { later: () => increment(storage, subject, 'n'), other };
+      });
+      t.equal(await increment(storage, result.other, 'n'), 1);
+      t.equal(await result.later(), 1);
+      t.equal(await label.get(subject, 'a'), '1');
+    });
+
     t.test('close ends what waits for its turn, and lets nothing else begin', async (t) => {
       const own = await engine.openOther(t, garden);
       const subject = newSubject();
@@ -470,6 +494,39 @@ t.test('a transaction that takes too long, or fails too often, has no effect', a
   t.equal(await documents.get(subject, 'b'), undefined);
 });
 
+t.test('what hangs loses its turn, and others of its subject go on', async (t) => {
+  const storage = await openLimited(t, { turn: 1 });
+  const documents = storage.collection(labels);
+  const subject = newSubject();
+  const go = withResolvers();
+  let runs = 0;
+  // One hangs in its first run, one where it runs alone, and one has to run alone behind them.
+  const hanging = storage.transaction(subject, async (tx) => {
+    await tx.of(documents).write('first', { when: 'any', text: '1' });
+    await go.promise;
+  });
+  const alone = storage.transaction(subject, async (tx) => {
+    await tx.of(documents).get('a');
+    if (++runs === 1) await documents.write(subject, 'a', { when: 'any', text: '1' });
+    else await go.promise;
+    await tx.of(documents).write('alone', { when: 'any', text: '1' });
+  });
+  t.equal(await increment(storage, subject, 'n'), 1);
+  let others = 0;
+  await storage.transaction(subject, async (tx) => {
+    await tx.of(documents).get('b');
+    if (++others === 1) await documents.write(subject, 'b', { when: 'any', text: '1' });
+    await tx.of(documents).write('c', { when: 'any', text: '1' });
+  });
+  go.resolve();
+  await Promise.all([hanging, alone]);
+  t.strictSame(
+    await Promise.all(['first', 'alone', 'c', 'n'].map((id) => documents.get(subject, id))),
+    ['1', '1', '1', '1'],
+    'what has lost its turn is committed nevertheless',
+  );
+});
+
 t.test('each run of a transaction is counted', async (t) => {
   const counts = { completed: 0, repeated: 0, failed: 0 };
   const observer = { transacted: (outcome: keyof typeof counts) => (counts[outcome] += 1) };
@@ -536,4 +593,16 @@ t.test('transactions are bounded in memory, together and alone', async (t) => {
   await first;
   await write('two', false);
   t.equal(await documents.get('two', 'a'), long);
+
+  // Each fits, but not all: they grow at the same time, and those that go make room.
+  const grow = (subject: string) =>
+    storage.transaction(subject, async (tx) => {
+      for (let i = 0; i < 6; i++) {
+        await tx.of(documents).write(`${i}`, { when: 'any', text: 'x'.repeat(1_000) });
+        await setImmediate();
+      }
+    });
+  const outcomes = await Promise.all(Array.from({ length: 12 }, (_, i) => outcomeOf(grow(`grown ${i}`))));
+  const grown = outcomes.filter((outcome) => outcome !== 'overloaded').length;
+  t.ok(grown > 0 && grown < 12, `some succeed: ${outcomes.join()}`);
 });
