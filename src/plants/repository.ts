@@ -6,18 +6,17 @@ import {
   type JsonText,
   type OutcomeOf,
 } from 'contract-server';
-import type { components, paths } from '../types.gen.js';
+import type { components, operations } from '../types.gen.js';
 
 export type Plant = components['schemas']['Plant'];
 
-type PlantPath = Extract<keyof paths, '/plants' | `/plants/${string}`>;
 type BodyOf<Operation> = Operation extends {
   requestBody: { content: { 'application/json': infer Body } };
 }
   ? Body
   : never;
 /** The request body of any operation on plants. */
-type PlantBody = { [Path in PlantPath]: BodyOf<paths[Path][keyof paths[Path]]> }[PlantPath];
+type PlantBody = { [Id in keyof operations]: BodyOf<operations[Id]> }[keyof operations];
 type KeyOf<Type> = Type extends Type ? keyof Type : never;
 type Field = Exclude<KeyOf<Plant | PlantBody>, 'id'>;
 

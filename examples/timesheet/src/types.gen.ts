@@ -1,504 +1,327 @@
 // Generated from ../openapi.yaml by "contract-server types"; do not edit.
 
-export interface paths {
-    "/projects": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List projects, with their totals */
-        get: operations["listProjects"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/projects/{project}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                project: components["parameters"]["project"];
-            };
-            cookie?: never;
-        };
-        get?: never;
-        /** Create a project, or change its name and rate */
-        put: operations["putProject"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/projects/{project}/entries": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                project: components["parameters"]["project"];
-            };
-            cookie?: never;
-        };
-        /** List the entries of a project by time */
-        get: operations["listEntries"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/timer": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Read the timer
-         * @description 40402 means that none is running.
-         */
-        get: operations["getTimer"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/timer/start": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Start the timer
-         * @description 40900 means that it is running already.
-         */
-        post: operations["startTimer"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/timer/stop": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Stop the timer, and make an entry of its time
-         * @description 40402 means that none is running.
-         */
-        post: operations["stopTimer"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/entries": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Add an entry */
-        post: operations["addEntry"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/invoices": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List invoices, the newest first */
-        get: operations["listInvoices"];
-        put?: never;
-        /**
-         * Put the entries of a project that are not on an invoice yet on a new one
-         * @description The earliest 80 are taken; repeat it with another key for the rest. 40901 means that there are none. Invoices have
-         *     the numbers 1, 2, 3 and so on, without a gap.
-         */
-        post: operations["createInvoice"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-}
-export type webhooks = Record<string, never>;
+type $ProjectId = string;
+/** A text without U+0000. */
+type $Text = string;
+/** A time in UTC, to the second. */
+type $Time = string;
+type $ProjectDetails = {
+  name: $Text;
+  /** What an hour costs, in cents. */
+  rate: number;
+};
+type $Project = {
+  project: $ProjectId;
+  name: $Text;
+  rate: number;
+  /** The time of all entries. */
+  seconds: number;
+  /** The part of it that is on invoices. */
+  billed: number;
+};
+type $NewTimer = {
+  project: $ProjectId;
+};
+type $Timer = {
+  project: $ProjectId;
+  start: $Time;
+};
+type $NewEntry = {
+  project: $ProjectId;
+  start: $Time;
+  seconds: number;
+};
+type $Entry = {
+  /** It begins with the project and the start. */
+  id: string;
+  project: $ProjectId;
+  start: $Time;
+  seconds: number;
+};
+type $NewInvoice = {
+  project: $ProjectId;
+};
+type $Invoice = {
+  number: bigint;
+  project: $ProjectId;
+  seconds: number;
+  /** The price, in cents. */
+  amount: number;
+  entries: string[];
+};
+type $Error = {
+  /** The status times 100, plus a number. */
+  error: number;
+  message: string;
+};
+
 export interface components {
-    schemas: {
-        /** @example garden */
-        ProjectId: string;
-        /** @description A text without U+0000. */
-        Text: string;
-        /**
-         * Format: date-time
-         * @description A time in UTC, to the second.
-         * @example 2030-01-31T09:00:00Z
-         */
-        Time: string;
-        ProjectDetails: {
-            name: components["schemas"]["Text"];
-            /** @description What an hour costs, in cents. */
-            rate: number;
+  schemas: {
+    ProjectId: $ProjectId;
+    Text: $Text;
+    Time: $Time;
+    ProjectDetails: $ProjectDetails;
+    Project: $Project;
+    NewTimer: $NewTimer;
+    Timer: $Timer;
+    NewEntry: $NewEntry;
+    Entry: $Entry;
+    NewInvoice: $NewInvoice;
+    Invoice: $Invoice;
+    Error: $Error;
+  };
+}
+export interface operations {
+  /** List projects, with their totals */
+  listProjects: {
+    parameters: {
+      path?: never;
+      query?: never;
+      header?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        content: {
+          "application/json": $Project[];
         };
-        Project: {
-            project: components["schemas"]["ProjectId"];
-            name: components["schemas"]["Text"];
-            rate: number;
-            /** @description The time of all entries. */
-            seconds: number;
-            /** @description The part of it that is on invoices. */
-            billed: number;
+      };
+      default: {
+        content: {
+          "application/json": $Error;
         };
-        NewTimer: {
-            project: components["schemas"]["ProjectId"];
-        };
-        Timer: {
-            project: components["schemas"]["ProjectId"];
-            start: components["schemas"]["Time"];
-        };
-        NewEntry: {
-            project: components["schemas"]["ProjectId"];
-            start: components["schemas"]["Time"];
-            seconds: number;
-        };
-        Entry: {
-            /** @description It begins with the project and the start. */
-            id: string;
-            project: components["schemas"]["ProjectId"];
-            start: components["schemas"]["Time"];
-            seconds: number;
-        };
-        NewInvoice: {
-            project: components["schemas"]["ProjectId"];
-        };
-        Invoice: {
-            /** Format: int64 */
-            number: bigint;
-            project: components["schemas"]["ProjectId"];
-            seconds: number;
-            /** @description The price, in cents. */
-            amount: number;
-            entries: string[];
-        };
-        Error: {
-            /**
-             * Format: int32
-             * @description The status times 100, plus a number.
-             */
-            error: number;
-            message: string;
-        };
+      };
+    };
+  };
+  /** Create a project, or change its name and rate */
+  putProject: {
+    parameters: {
+      path: {
+        project: $ProjectId;
+      };
+      query?: never;
+      header?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        "application/json": $ProjectDetails;
+      };
     };
     responses: {
-        /** @description The timer is running. */
-        Timer: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Timer"];
-            };
+      200: {
+        content: {
+          "application/json": $Project;
         };
-        /** @description The entry. */
-        Entry: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Entry"];
-            };
+      };
+      default: {
+        content: {
+          "application/json": $Error;
         };
-        /** @description The request failed. */
-        Error: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
+      };
     };
+  };
+  /** List the entries of a project by time */
+  listEntries: {
     parameters: {
-        project: components["schemas"]["ProjectId"];
-        /** @description The maximum number of them. Without it, the list is complete. */
-        limit: number;
-        /**
-         * @description Any text in double quotes, which no other request has.
-         * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
-         */
-        idempotencyKey: string;
+      path: {
+        project: $ProjectId;
+      };
+      query: {
+        from?: $Time;
+        before?: $Time;
+        unbilled: boolean;
+        limit?: number;
+      };
+      header?: never;
+      cookie?: never;
     };
-    requestBodies: never;
-    headers: never;
-    pathItems: never;
-}
-export type $defs = Record<string, never>;
-export interface operations {
-    listProjects: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      200: {
+        content: {
+          "application/json": $Entry[];
         };
-        requestBody?: never;
-        responses: {
-            /** @description The projects, in the order of their ids. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Project"][];
-                };
-            };
-            default: components["responses"]["Error"];
+      };
+      default: {
+        content: {
+          "application/json": $Error;
         };
+      };
     };
-    putProject: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                project: components["parameters"]["project"];
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ProjectDetails"];
-            };
-        };
-        responses: {
-            /** @description The project. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Project"];
-                };
-            };
-            default: components["responses"]["Error"];
-        };
+  };
+  /** Read the timer */
+  getTimer: {
+    parameters: {
+      path?: never;
+      query?: never;
+      header?: never;
+      cookie?: never;
     };
-    listEntries: {
-        parameters: {
-            query: {
-                /** @description The earliest start. */
-                from?: components["schemas"]["Time"];
-                /** @description The time before which they start. */
-                before?: components["schemas"]["Time"];
-                /** @description Whether only those are listed that are not on an invoice. */
-                unbilled: boolean;
-                /** @description The maximum number of them. Without it, the list is complete. */
-                limit?: components["parameters"]["limit"];
-            };
-            header?: never;
-            path: {
-                project: components["parameters"]["project"];
-            };
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      200: {
+        content: {
+          "application/json": $Timer;
         };
-        requestBody?: never;
-        responses: {
-            /** @description The entries, the earliest first. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Entry"][];
-                };
-            };
-            default: components["responses"]["Error"];
+      };
+      default: {
+        content: {
+          "application/json": $Error;
         };
+      };
     };
-    getTimer: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: components["responses"]["Timer"];
-            default: components["responses"]["Error"];
-        };
+  };
+  /** Start the timer */
+  startTimer: {
+    parameters: {
+      path?: never;
+      query?: never;
+      header?: {
+        "Idempotency-Key"?: string;
+      };
+      cookie?: never;
     };
-    startTimer: {
-        parameters: {
-            query?: never;
-            header?: {
-                /**
-                 * @description Any text in double quotes, which no other request has.
-                 * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
-                 */
-                "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewTimer"];
-            };
-        };
-        responses: {
-            200: components["responses"]["Timer"];
-            default: components["responses"]["Error"];
-        };
+    requestBody: {
+      content: {
+        "application/json": $NewTimer;
+      };
     };
-    stopTimer: {
-        parameters: {
-            query?: never;
-            header?: {
-                /**
-                 * @description Any text in double quotes, which no other request has.
-                 * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
-                 */
-                "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
-            };
-            path?: never;
-            cookie?: never;
+    responses: {
+      200: {
+        content: {
+          "application/json": $Timer;
         };
-        requestBody?: never;
-        responses: {
-            200: components["responses"]["Entry"];
-            default: components["responses"]["Error"];
+      };
+      default: {
+        content: {
+          "application/json": $Error;
         };
+      };
     };
-    addEntry: {
-        parameters: {
-            query?: never;
-            header?: {
-                /**
-                 * @description Any text in double quotes, which no other request has.
-                 * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
-                 */
-                "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewEntry"];
-            };
-        };
-        responses: {
-            200: components["responses"]["Entry"];
-            default: components["responses"]["Error"];
-        };
+  };
+  /** Stop the timer, and make an entry of its time */
+  stopTimer: {
+    parameters: {
+      path?: never;
+      query?: never;
+      header?: {
+        "Idempotency-Key"?: string;
+      };
+      cookie?: never;
     };
-    listInvoices: {
-        parameters: {
-            query?: {
-                /** @description The number before which the list begins. */
-                before?: bigint;
-                /** @description The maximum number of them. Without it, the list is complete. */
-                limit?: components["parameters"]["limit"];
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      200: {
+        content: {
+          "application/json": $Entry;
         };
-        requestBody?: never;
-        responses: {
-            /** @description The invoices. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Invoice"][];
-                };
-            };
-            default: components["responses"]["Error"];
+      };
+      default: {
+        content: {
+          "application/json": $Error;
         };
+      };
     };
-    createInvoice: {
-        parameters: {
-            query?: never;
-            header?: {
-                /**
-                 * @description Any text in double quotes, which no other request has.
-                 * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
-                 */
-                "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewInvoice"];
-            };
-        };
-        responses: {
-            /** @description The invoice. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Invoice"];
-                };
-            };
-            default: components["responses"]["Error"];
-        };
+  };
+  /** Add an entry */
+  addEntry: {
+    parameters: {
+      path?: never;
+      query?: never;
+      header?: {
+        "Idempotency-Key"?: string;
+      };
+      cookie?: never;
     };
+    requestBody: {
+      content: {
+        "application/json": $NewEntry;
+      };
+    };
+    responses: {
+      200: {
+        content: {
+          "application/json": $Entry;
+        };
+      };
+      default: {
+        content: {
+          "application/json": $Error;
+        };
+      };
+    };
+  };
+  /** List invoices, the newest first */
+  listInvoices: {
+    parameters: {
+      path?: never;
+      query?: {
+        before?: bigint;
+        limit?: number;
+      };
+      header?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        content: {
+          "application/json": $Invoice[];
+        };
+      };
+      default: {
+        content: {
+          "application/json": $Error;
+        };
+      };
+    };
+  };
+  /** Put the entries of a project that are not on an invoice yet on a new one */
+  createInvoice: {
+    parameters: {
+      path?: never;
+      query?: never;
+      header?: {
+        "Idempotency-Key"?: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        "application/json": $NewInvoice;
+      };
+    };
+    responses: {
+      200: {
+        content: {
+          "application/json": $Invoice;
+        };
+      };
+      default: {
+        content: {
+          "application/json": $Error;
+        };
+      };
+    };
+  };
 }
 /** The names of each operation's security schemes, with null if they are optional; never if it is public. */
 export interface operationSecurity {
-    listProjects: "bearerAuth";
-    putProject: "bearerAuth";
-    listEntries: "bearerAuth";
-    getTimer: "bearerAuth";
-    startTimer: "bearerAuth";
-    stopTimer: "bearerAuth";
-    addEntry: "bearerAuth";
-    listInvoices: "bearerAuth";
-    createInvoice: "bearerAuth";
+  listProjects: "bearerAuth";
+  putProject: "bearerAuth";
+  listEntries: "bearerAuth";
+  getTimer: "bearerAuth";
+  startTimer: "bearerAuth";
+  stopTimer: "bearerAuth";
+  addEntry: "bearerAuth";
+  listInvoices: "bearerAuth";
+  createInvoice: "bearerAuth";
 }
 /** What each security scheme is; optional if no operation uses it. */
 export interface securitySchemes {
-    bearerAuth: "bearer";
+  bearerAuth: "bearer";
 }
 /** The scopes that operations require. */
 export type requiredScope = "time:read" | "time:write";

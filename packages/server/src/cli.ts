@@ -5,7 +5,7 @@ import { dirname, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { isMainThread } from 'node:worker_threads';
 import { checkContract, printFindings } from './cli/check.js';
-import { commandLimits, runLimited } from './cli/limited.js';
+import { runLimited } from './cli/limited.js';
 import { completeMigrations } from './cli/migrations.js';
 import { checkForNew, writeService } from './cli/new.js';
 import { renderTypes } from './cli/types.js';
@@ -17,8 +17,6 @@ import { version } from './version.js';
 
 const name = 'contract-server';
 const thisScript = new URL(import.meta.url);
-/** openapi-typescript takes longer than a check. */
-const generatorLimits = { ...commandLimits, seconds: 3 * commandLimits.seconds };
 const program = createCommand({ name })
   .description('Makes a service from an OpenAPI contract.')
   .version(version)
@@ -85,12 +83,12 @@ program
 
 program
   .command('types')
-  .description('write the TypeScript types of a contract; needs openapi-typescript and typescript')
+  .description('write the TypeScript types of a contract')
   .argument('<contract>', 'OpenAPI 3.0 or 3.1, in YAML or JSON')
   .argument('[file]', 'the module to write', 'src/types.gen.ts')
   .option('--check', 'write nothing; exit with 1 if the file is not up to date')
   .action(async (source: string, file: string, { check }: { check?: true }) => {
-    if (isMainThread) return runLimited(thisScript, source, generatorLimits);
+    if (isMainThread) return runLimited(thisScript, source);
     const checked = checkContract(source, false);
     if (checked.contract === undefined) {
       printFindings(source, checked);
@@ -99,7 +97,7 @@ program
     }
     const from = relative(dirname(resolve(file)), resolve(source)).replaceAll('\\', '/');
     const header = `// Generated from ${from} by "${name} types"; do not edit.\n\n`;
-    const text = header + (await renderTypes(checked.contract));
+    const text = header + renderTypes(checked.contract);
     if (!check) {
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, text);

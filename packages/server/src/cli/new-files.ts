@@ -12,7 +12,6 @@ export interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly devDependencies: Readonly<Record<string, string>>;
   readonly peerDependencies: Readonly<Record<string, string>>;
-  readonly peerDependenciesMeta: Readonly<Record<string, { optional: boolean }>>;
 }
 
 /** What a new service is made of. */
@@ -75,9 +74,7 @@ await runCommand(() => import("./service.js"));
 `;
 
 function packageJson({ name, file, errorForm, dependency, manifest }: NewService): string {
-  const { engines, peerDependencies, peerDependenciesMeta, devDependencies } = manifest;
-  const isOptional = ([peer]: [string, string]) => peerDependenciesMeta[peer]?.optional === true;
-  const peers = Object.entries(peerDependencies);
+  const { engines, peerDependencies, devDependencies } = manifest;
   const sorted = (entries: [string, string][]) =>
     Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
   const content = {
@@ -97,8 +94,8 @@ function packageJson({ name, file, errorForm, dependency, manifest }: NewService
     },
     // It comes compiled.
     allowScripts: { '@photostructure/sqlite': false },
-    dependencies: sorted([...peers.filter((peer) => !isOptional(peer)), ['contract-server', dependency]]),
-    devDependencies: sorted([...peers.filter(isOptional), ...Object.entries(devDependencies)]),
+    dependencies: sorted([...Object.entries(peerDependencies), ['contract-server', dependency]]),
+    devDependencies,
   };
   return `${JSON.stringify(content, undefined, 2)}\n`;
 }

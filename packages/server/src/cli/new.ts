@@ -90,8 +90,9 @@ function readManifest(path: string): Manifest {
 }
 
 /** @throws ConfigError if npm does not accept the name, or would not install the dependencies. */
-function checkName(name: string, { name: own, peerDependencies }: Manifest): void {
-  const taken = [...builtinModules, 'node_modules', 'favicon.ico', own, ...Object.keys(peerDependencies)];
+function checkName(name: string, { name: own, peerDependencies, devDependencies }: Manifest): void {
+  const needed = Object.keys({ ...peerDependencies, ...devDependencies });
+  const taken = [...builtinModules, 'node_modules', 'favicon.ico', own, ...needed];
   if (!/^[a-z0-9][a-z0-9._-]{0,213}$/.test(name))
     throw new ConfigError(
       `${JSON.stringify(name)} cannot be the name of a package; use lowercase letters, digits, -, . and _`,

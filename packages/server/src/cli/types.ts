@@ -1,77 +1,107 @@
 // Generates the TypeScript types of a contract, from which the compiler checks the handlers of a service.
-import type { SchemaObject } from 'openapi-typescript';
-import type { TypeNode } from 'typescript';
-import { ConfigError } from '../config.js';
+import type { BodyContent } from '../contract/body.js';
 import type { Contract } from '../contract/contract.js';
 import { withoutControls } from '../contract/control-characters.js';
-import { servedDocument } from './served-document.js';
+import type { Operation } from '../contract/operations.js';
+import type { Parameter, ParameterPlace } from '../contract/parameters.js';
+import { comment, indented, keyOf, SchemaTypes, type Place } from './schema-types.js';
+
+const places: readonly ParameterPlace[] = ['path', 'query', 'header', 'cookie'];
 
 /**
- * Renders the types of a contract: what openapi-typescript generates, with a bigint for every int64, and the types of
- * security that the handlers and verifiers need.
- * @throws ConfigError if openapi-typescript or typescript is not installed.
+ * Renders the types of a contract: `components` with those of the schemas, `operations` with the parameters, bodies and
+ * responses that handlers get and give, and those of security.
  */
-export async function renderTypes(contract: Contract): Promise<string> {
-  const [{ default: openapiTS, astToString }, { default: ts }] = await loadGenerator();
-  const document = servedDocument(contract) as Parameters<typeof openapiTS>[0];
-  const bigint = ts.factory.createKeywordTypeNode(ts.SyntaxKind.BigIntKeyword);
-  const nullType = ts.factory.createLiteralTypeNode(ts.factory.createNull());
-  const uploaded = ts.factory.createImportTypeNode(
-    ts.factory.createLiteralTypeNode(ts.factory.createStringLiteral('contract-server')),
-    undefined,
-    ts.factory.createIdentifier('UploadedFile'),
-  );
-  const nodes = await openapiTS(document, {
-    // A double cannot represent every int64, so the code uses bigint. Handlers get files for bytes in forms.
-    transform: (schema): TypeNode | undefined => {
-      const type = schema.format === 'int64' ? bigint : isBinary(schema, contract) ? uploaded : undefined;
-      return type && isNullable(schema) ? ts.factory.createUnionTypeNode([type, nullType]) : type;
-    },
-    alphabetize: false,
-    readWriteMarkers: /"(readOnly|writeOnly)":true/.test(JSON.stringify(document)),
+export function renderTypes(contract: Contract): string {
+  const types = new SchemaTypes(contract);
+  const operations = contract.operations.map((one) => operationType(one, types));
+  const all =
+    operations.length === 0
+      ? 'export type operations = Record<string, never>;\n'
+      : `export interface operations {\n${indented(operations.join(''))}}\n`;
+  const code = types.declarations() + all + securityTypes(contract);
+  const files = code.includes('UploadedFile')
+    ? "import type { UploadedFile } from 'contract-server';\n\n"
+    : '';
+  // A text of the contract must not end a line, or look like other code.
+  return (files + code).split('\n').map(withoutControls).join('\n');
+}
+
+/** The type of an operation, as a member of `operations`. */
+function operationType(operation: Operation, types: SchemaTypes): string {
+  const { operationId, declared, parameters, body, declaredResponses } = operation;
+  const inPlaces = places.map((at) => {
+    // The server itself reads the header of conditional requests.
+    const isRead = ({ name }: Parameter) => operation.isConditional && name.toLowerCase() === 'if-none-match';
+    const own = parameters.filter((one) => one.in === at && !isRead(one));
+    // A default is filled in.
+    const isThere = ({ required, schema }: Parameter) => required || schema.shape.default !== undefined;
+    const members = own.map((one) => {
+      const type = types.typeOf(one.schema, { use: one.kind === 'json' ? 'request' : 'text' });
+      return [one.name, type, isThere(one)] as const;
+    });
+    return [at, own.length === 0 ? 'never' : object(members), own.some(isThere)] as const;
   });
-  return onOwnLines(astToString(nodes) + securityTypes(contract));
-}
-
-/** Code without characters that end a line or make it look like other code: both printers keep some in texts. */
-function onOwnLines(code: string): string {
-  return code.split('\n').map(withoutControls).join('\n');
-}
-
-/** Neither is needed to run a service, so neither is a dependency. */
-async function loadGenerator() {
-  try {
-    return await Promise.all([import('openapi-typescript'), import('typescript')]);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new ConfigError(
-      'openapi-typescript and typescript are needed to generate types; run "npm install --save-dev openapi-typescript@7 typescript@5"',
+  const contents = body?.contents.map((one) => [one.name, bodyType(one, types)] as const);
+  const responses = new Map(declaredResponses.map((one) => [one.key, one]));
+  const hasSuccess = declaredResponses.some(({ key }) => /^[23]/.test(key));
+  const returned = [...responses.values()].map(({ key, contents, headers }) => {
+    const isError = /^[45]/.test(key) || (key === 'default' && hasSuccess);
+    const place: Place = { use: isError ? 'error' : 'response' };
+    const own = headers.filter(({ isOfServer }) => !isOfServer);
+    const members = own.map(
+      (one) => [one.name, types.typeOf(one.schema, { use: 'response' }), one.required] as const,
     );
-  }
+    const bodies = contents.map((one) => [one.name, types.typeOf(one.schema, place)] as const);
+    return [
+      key,
+      object([
+        ...(own.length > 0 ? [['headers', object(members)] as const] : []),
+        ['content', bodies.length === 0 ? 'never' : object(bodies), bodies.length > 0],
+      ]),
+    ] as const;
+  });
+  const type = object([
+    ['parameters', object(inPlaces)],
+    [
+      'requestBody',
+      contents === undefined ? 'never' : object([['content', object(contents)]]),
+      body?.required === true,
+    ],
+    ['responses', object(returned)],
+  ]);
+  const { summary, description } = declared.operation as { summary?: unknown; description?: unknown };
+  return `${comment({ description: summary ?? description })}${keyOf(operationId)}: ${type};\n`;
 }
 
-/** Whether a schema is of bytes, which forms send as files. */
-function isBinary(schema: SchemaObject, { document }: Contract): boolean {
-  if (schema.format === 'binary') return true;
-  const is30 = String(document['openapi']).startsWith('3.0');
-  return !is30 && 'contentMediaType' in schema && !('contentEncoding' in schema);
+/** The type of a request body: the handler gets bytes where the contract describes nothing else. */
+function bodyType({ schema, format }: BodyContent, types: SchemaTypes): string {
+  return format === 'bytes'
+    ? 'Uint8Array'
+    : types.typeOf(schema, { use: 'request', files: format === 'multipart' });
 }
 
-function isNullable(schema: SchemaObject): boolean {
-  return 'nullable' in schema ? (schema.nullable ?? false) : [schema.type].flat().includes('null');
+type Member = readonly [name: string, type: string, isThere?: boolean];
+
+function object(members: readonly Member[]): string {
+  const lines = members.map(([name, type, isThere = type !== 'never']) => {
+    const key = /^\d{3}$/.test(name) ? name : keyOf(name);
+    return `${key}${isThere ? '' : '?'}: ${type};\n`;
+  });
+  return `{\n${indented(lines.join(''))}}`;
 }
 
-/** The types that openapi-typescript does not generate: the security schemes, those of each operation, and all scopes. */
+/** The security schemes, those of each operation, and all scopes. */
 function securityTypes(contract: Contract): string {
   const { operations, securitySchemes } = contract;
   const used = schemesOf(contract);
   const schemes = Object.entries(securitySchemes).map(
-    ([name, { kind }]) => `    ${keyOf(name)}${used.includes(name) ? '' : '?'}: ${JSON.stringify(kind)};`,
+    ([name, { kind }]) => `  ${keyOf(name)}${used.includes(name) ? '' : '?'}: ${JSON.stringify(kind)};`,
   );
   const lines = operations.map(({ operationId, security }) => {
     const names = new Set(security.flat().map(({ scheme }) => JSON.stringify(scheme)));
     const isOptional = names.size > 0 && security.some((requirement) => requirement.length === 0);
-    return `    ${keyOf(operationId)}: ${union([...names, ...(isOptional ? ['null'] : [])])};`;
+    return `  ${keyOf(operationId)}: ${union([...names, ...(isOptional ? ['null'] : [])])};`;
   });
   const names = scopesOf(contract).map((name) => JSON.stringify(name));
   return `/** The names of each operation's security schemes, with null if they are optional; never if it is public. */
@@ -97,11 +127,6 @@ export function scopesOf({ operations }: Contract): string[] {
 /** The security schemes that operations use. */
 export function schemesOf({ operations }: Contract): string[] {
   return [...new Set(operations.flatMap(({ security }) => security.flat().map(({ scheme }) => scheme)))];
-}
-
-/** The key of a property, in quotes if it needs them. */
-function keyOf(name: string): string {
-  return JSON.stringify(name).replace(/^"([A-Za-z]\w*)"$/, '$1');
 }
 
 function union(names: readonly string[]): string {

@@ -6,10 +6,10 @@ import { ContractNode } from './contract-node.js';
 import type { BodyFormat } from './body.js';
 import { jsonTypes, type MediaType } from './media-type.js';
 import { Schemas } from './schema-normalizer.js';
-import type { Sample } from './schema.js';
+import type { Sample, Schema, Use } from './schema.js';
 import { depthOf } from './shape.js';
 import { checkStructure } from './structure.js';
-import { ContractText, type Path } from './contract-text.js';
+import { ContractText } from './contract-text.js';
 import type { Finding } from './finding.js';
 
 /** The parts of an OpenAPI document that the project reads itself. */
@@ -26,8 +26,8 @@ export interface Contract {
   readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
   /** Describes what is wrong with a security scheme, and where it is in the contract. */
   readonly findScheme: (name: string, message: string, fix: string) => Finding;
-  /** Whether an operation refers to a component, or to a place in it, by the steps to the component. */
-  readonly isReferred: (path: Path) => boolean;
+  /** The normal form of a schema in `components`, for a use that it has. */
+  readonly schemaOf: (name: string, use: Use) => Schema | undefined;
   /** The methods of all operations, with HEAD for GET. */
   readonly methods: readonly string[];
   /** The names of all headers that responses declare. */
@@ -42,8 +42,8 @@ export interface Contract {
   readonly defaults: readonly Sample[];
   /** The examples of JSON and of parameters. */
   readonly examples: readonly Sample[];
-  /** The places of defaults that handlers may have to fill in. */
-  readonly unfilled: readonly Path[];
+  /** The schemas whose defaults handlers may have to fill in. */
+  readonly unfilled: ReadonlySet<Schema>;
   /** What is served in another way than a reader of the contract may expect. */
   readonly warnings: readonly Finding[];
 }
@@ -85,7 +85,7 @@ export function loadContract(
     operations,
     securitySchemes,
     findScheme: (name, message, fix) => components.at('securitySchemes').at(name).find(message, fix),
-    isReferred: (path) => text.isReferred(path),
+    schemaOf: (name, use) => schemas.known(components.at('schemas').at(name).value, use),
     methods: methods
       .map((method) => method.toUpperCase())
       .filter((method) =>

@@ -1,6 +1,6 @@
 // Derives the handlers' types from a contract's generated types, so that a wrong handler does not compile.
 import type { JsonText } from './json-text.js';
-import type { RawBody, TypedBody, UploadedFile } from './raw-body.js';
+import type { RawBody, TypedBody } from './raw-body.js';
 
 /** The caller of a request, as a handler sees it. */
 export interface Caller {
@@ -54,25 +54,7 @@ type JsonContent<T> = T extends { content: infer Content }
   : undefined;
 
 /** The body of a request, of any of its media types. */
-type RequestContent<T> = T extends { content: infer Content }
-  ? { [Type in keyof Content]: BodyOf<Type, Content[Type]> }[keyof Content]
-  : undefined;
-
-/** A form or JSON; or else bytes, or a text or what it stands for. */
-type BodyOf<Type, Given> = Type extends `multipart/form-data${'' | `;${string}`}`
-  ? Without<'$read', Given, UploadedFile>
-  : Type extends FormType | JsonType<Type>
-    ? Given extends UploadedFile
-      ? Type extends `${string}/*`
-        ? Uint8Array
-        : string
-      : Without<'$read', Given>
-    : unknown extends Given
-      ? Uint8Array
-      : Given extends UploadedFile
-        ? Uint8Array
-        : Extract<Given, string | number | bigint | boolean>;
-type FormType = `application/x-www-form-urlencoded${'' | `;${string}`}`;
+type RequestContent<T> = T extends { content: infer Content } ? Content[keyof Content] : undefined;
 
 type Parameters<Operation, Location extends 'path' | 'query' | 'header' | 'cookie'> = Operation extends {
   parameters: { [_ in Location]?: infer Given };
@@ -83,43 +65,6 @@ type Parameters<Operation, Location extends 'path' | 'query' | 'header' | 'cooki
 type ParametersUnlessNone<Name extends string, Given> = [Given] extends [never]
   ? object
   : { readonly [_ in Name]: Given };
-
-/** Headers that no handler receives: OpenAPI ignores them, or the server reads them itself. */
-type ReadHeader<Operation> =
-  | 'Accept'
-  | 'Content-Type'
-  | 'Authorization'
-  | (Operation extends { responses: { 200: infer Listed; 304: unknown } }
-      ? JsonContent<Listed> extends readonly unknown[]
-        ? 'If-None-Match'
-        : never
-      : never);
-
-type HeaderParameters<Operation> =
-  Parameters<Operation, 'header'> extends infer Given
-    ? [keyof Given] extends [ReadHeader<Operation>]
-      ? never
-      : Omit<Given, ReadHeader<Operation>>
-    : never;
-
-/**
- * A body without the properties that the other side sends, which the generated types mark.
- * @typeParam Mark - `$read` for requests, since properties that are readOnly are only returned; `$write` for responses.
- * @typeParam Binary - What stands for bytes: a text in JSON, or a file in a form.
- */
-type Without<Mark extends '$read' | '$write', T, Binary = string> = T extends UploadedFile
-  ? Binary
-  : T extends { readonly [_ in Exclude<'$read' | '$write', Mark>]: infer U }
-    ? Without<Mark, U, Binary>
-    : T extends (infer Item)[]
-      ? Without<Mark, Item, Binary>[]
-      : T extends object
-        ? {
-            [
-              Name in keyof T as NonNullable<T[Name]> extends { readonly [_ in Mark]: unknown } ? never : Name
-            ]: Without<Mark, T[Name], Binary>;
-          }
-        : T;
 
 type RequestBody<Operation> = Operation extends { requestBody: infer Body }
   ? RequestContent<Body>
@@ -138,7 +83,7 @@ type CallerOf<Schemes> = [Schemes] extends [never]
  *   operation.
  */
 export type OperationRequest<Operation, Schemes> = CallerOf<Schemes> &
-  ParametersUnlessNone<'headers', HeaderParameters<Operation>> &
+  ParametersUnlessNone<'headers', Parameters<Operation, 'header'>> &
   ParametersUnlessNone<'cookies', Parameters<Operation, 'cookie'>> & {
     /**
      * The IP address of the client, without a port: that of the connection, or the one that a proxy of TRUST_PROXY has
@@ -199,14 +144,11 @@ type NamedBodies<Content> = {
 type RangeType<Type> = Extract<Type, `${string}/*`>;
 
 /** A JSON body; an array, or one in an object, may be returned page by page. */
-type JsonBody<Given> =
-  Without<'$write', Given> extends infer Json
-    ? Json extends (infer Item)[]
-      ? JsonArray<Item> | Item[]
-      : Json extends undefined
-        ? undefined
-        : Json | JsonText<Json> | (Json extends object ? ArrayInObject<Json>[keyof Json] : never)
-    : never;
+type JsonBody<Json> = Json extends (infer Item)[]
+  ? JsonArray<Item> | Json
+  : Json extends undefined
+    ? undefined
+    : Json | JsonText<Json> | (Json extends object ? ArrayInObject<Json>[keyof Json] : never);
 
 /**
  * An object one of whose properties is an array that is read page by page. Functions return the properties that are known
@@ -220,25 +162,8 @@ type ArrayInObject<Json extends object> = {
     : never;
 };
 
-/** Headers that the server sets itself. */
-type ServerHeader<Response> =
-  | 'Content-Type'
-  | 'X-Request-Id'
-  | `RateLimit-${'Limit' | 'Remaining' | 'Reset'}`
-  | (JsonContent<Response> extends unknown[] ? 'Cache-Control' | 'ETag' : never);
-
 /** The declared headers that the handler returns. */
-type HandlerHeaders<Response> = Response extends { headers: infer Headers }
-  ? {
-      [
-        Name in keyof Headers as string extends Name
-          ? never
-          : number extends Name
-            ? never
-            : Exclude<Name, ServerHeader<Response>>
-      ]: Headers[Name];
-    }
-  : object;
+type HandlerHeaders<Response> = Response extends { headers: infer Headers } ? Headers : object;
 
 type WithHeaders<Response> = keyof HandlerHeaders<Response> extends never
   ? { readonly headers?: never }

@@ -1,8 +1,7 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
 import { checkKeywords, checkValues, onlyDescribes, readKeywords } from './schema-keywords.js';
-import { nearest, type ContractNode } from './contract-node.js';
+import { nearest, stepsOf, type ContractNode } from './contract-node.js';
 import { covers } from './coverage.js';
-import type { Path } from './contract-text.js';
 import {
   anySchema,
   isOfRequests,
@@ -59,8 +58,8 @@ export class Schemas {
   readonly defaults: Sample[] = [];
   readonly examples: Sample[] = [];
   readonly #withExamples = new Set<object>();
-  /** The places of defaults that are not filled in, at least not everywhere. */
-  readonly unfilled: Path[] = [];
+  /** The schemas whose defaults are not filled in, at least not everywhere. */
+  readonly unfilled = new Set<Schema>();
 
   /** @param is30 - Whether the document is of OpenAPI 3.0; otherwise it is of 3.1. */
   constructor(is30: boolean) {
@@ -92,6 +91,11 @@ export class Schemas {
     this.#depths.set(schema, 1 + Math.max(0, ...partsOf(schema).map((part) => this.#depths.get(part) ?? 0)));
     if (this.#open.size === 0 && !this.#isSettling) this.#settle();
     return schema;
+  }
+
+  /** What `normalize` has returned for a schema of the document; undefined if it has no such use. */
+  known(value: unknown, use: Use): Schema | undefined {
+    return this.#known[use].get(value);
   }
 
   /** Finishes what needs schemas to be complete. */
@@ -174,6 +178,7 @@ export class Schemas {
       draft.minimum = Math.max(draft.minimum ?? -Infinity, -(2 ** 31));
       draft.maximum = Math.min(draft.maximum ?? Infinity, 2 ** 31 - 1);
     }
+    if (use !== 'error') this.#discriminate(node, draft, use);
     if (referenced !== undefined) draft.allOf = [referenced, ...(draft.allOf ?? [])];
     if (isLeftOut(node, use) || draft.allOf?.some((part) => part.refused)) draft.refused = true;
     draft.shape = this.#shapes.shapeOf(draft, this.#originOf(node, use));
@@ -186,6 +191,44 @@ export class Schemas {
       this.#addDefault(node, draft, use);
     });
     return draft;
+  }
+
+  /**
+   * Holds each alternative to the values by which the discriminator names it, so that a value is what it says it is. An
+   * alternative that has values of its own keeps them, and one without the property is left alone.
+   */
+  #discriminate(node: ContractNode, draft: Draft, use: Use): void {
+    const given = node.at('discriminator').quiet;
+    const name = given.text('propertyName');
+    if (name === undefined) return;
+    const mapping = given.entries('mapping').map(([value, target]) => {
+      const text = String(target.value);
+      return [value, /[#/.]/.test(text) ? text : `#/components/schemas/${text}`] as const;
+    });
+    const origin = this.#originOf(node, use);
+    const held = (one: Schema, alternative: ContractNode): Schema => {
+      const reference = alternative.at('$ref').value;
+      if (typeof reference !== 'string') return one;
+      const mapped = mapping.filter(([, target]) => target === reference).map(([value]) => value);
+      const values = mapped.length > 0 ? mapped : [stepsOf(reference)?.at(-1)];
+      const own = valuesOf(alternative.quiet, name);
+      if (own === undefined || (own.length > 0 && !own.some((value) => values.includes(value as string))))
+        return one;
+      const property: Draft = { type: ['string'], enum: values, shape: anything };
+      property.shape = this.#shapes.shapeOf(property, origin);
+      const schema: Draft = {
+        allOf: [one],
+        required: [name],
+        properties: { [name]: property },
+        shape: anything,
+      };
+      schema.shape = this.#shapes.shapeOf(schema, origin);
+      return schema;
+    };
+    for (const keyword of ['anyOf', 'oneOf'] as const) {
+      const all = draft[keyword]?.map((one, i) => held(one, node.at(keyword).at(i)));
+      if (all !== undefined) draft[keyword] = all;
+    }
   }
 
   /** Reads anyOf or oneOf of a schema and null, as generators write for a nullable value, as if null was a type of it. */
@@ -226,10 +269,10 @@ export class Schemas {
       report: (message, fix) => {
         node.fault(message, fix);
       },
-      loseDefault: () => {
+      loseDefault: (schema) => {
         const place = node.has('default') ? node.at('default') : node;
         place.warn('it is not filled in: not every alternative has it', 'Fill it in in the handler');
-        this.unfilled.push(place.path);
+        this.unfilled.add(schema);
       },
     };
   }
@@ -240,7 +283,6 @@ export class Schemas {
     const place = node.has('default') ? node.at('default') : node;
     if (place.value === null && schema.shape.types?.includes('null') === false) {
       place.warn('null is not a value of the schema: it is not filled in', 'Leave it out, or allow null');
-      this.unfilled.push(place.path);
     }
     if (schema.shape.default === undefined) return;
     this.defaults.push(sampleOf(schema, place, schema.shape.default));
@@ -344,6 +386,19 @@ function checkAlternatives(node: ContractNode, { oneOf = [] }: Schema): void {
           `no value can be of it: what fits it also fits alternative ${other + 1}, and only one may fit`,
           fix,
         );
+}
+
+/** The values that a schema allows for a property: none if it names none, and undefined if it has no such property. */
+function valuesOf(node: ContractNode, name: string, known = new Set<unknown>()): unknown[] | undefined {
+  const schema = node.target('schemas');
+  if (known.has(schema.value)) return undefined;
+  known.add(schema.value);
+  const property = schema.at('properties').at(name).target('schemas');
+  const inParts = schema.list('allOf').map((part) => valuesOf(part, name, known));
+  const own = property.has('const') ? [property.at('const').value] : property.at('enum').value;
+  const all = [...(property.isObject ? [Array.isArray(own) ? own : []] : []), ...inParts];
+  const found = all.filter((values) => values !== undefined);
+  return found.length === 0 ? undefined : found.flat();
 }
 
 function sampleOf(schema: Schema, place: ContractNode, value = place.value): Sample {

@@ -17,8 +17,8 @@ export interface Origin {
   readonly use: Use;
   /** Is called with what contradicts itself, and what to write instead. */
   readonly report: (message: string, fix: string) => void;
-  /** Is called, at least once, if the default of the schema is not filled in everywhere. */
-  readonly loseDefault: () => void;
+  /** Is called, at least once, with a schema whose default is not filled in everywhere. */
+  readonly loseDefault: (schema: Schema) => void;
 }
 
 /** A shape that is being found. */
@@ -134,7 +134,8 @@ export class ShapeGraph {
     const fills = possible.map((term) => term.filling?.default);
     const [fill] = fills;
     const isSame = fills.every((one) => JSON.stringify(one) === JSON.stringify(fill));
-    if (!isSame) for (const { filling } of possible) this.#origins.get(filling!)?.loseDefault();
+    if (!isSame)
+      for (const { filling } of possible) if (filling) this.#origins.get(filling)?.loseDefault(filling);
     const isDescribed = possible.every(({ types }) => types !== undefined);
     if (isDescribed) shape.types = [...new Set(possible.flatMap(({ types = [] }) => types))];
     shape.number = numberOf(possible, ['double', 'integer', 'int64']);

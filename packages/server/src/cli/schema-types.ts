@@ -1,0 +1,336 @@
+// The TypeScript types of values, from the normal form of their schemas: what the server checks, no more and no less.
+import type { Contract } from '../contract/contract.js';
+import { isAnything, isNothing, resolve, type Schema, type Use } from '../contract/schema.js';
+import { allSchemas } from '../contract/schema-walk.js';
+import { type Shape, typeNames, type TypeName } from '../contract/shape.js';
+
+/** How a value is used, and whether its bytes are files, as in multipart/form-data; otherwise they are texts. */
+export interface Place {
+  readonly use: Use;
+  readonly files?: boolean;
+}
+
+interface Described {
+  readonly description?: unknown;
+  readonly properties?: Readonly<Record<string, Described>>;
+}
+
+/** A type with a name: of a component, or of a schema that contains itself. */
+interface Named {
+  readonly identifier: string;
+  /** The type for each use, in which other types are marks. */
+  readonly texts: Map<Use, string>;
+  /** The uses that have a type of their own; the others have the first one. */
+  readonly own: Set<Use>;
+  readonly described: Described | undefined;
+}
+
+/** Where `components` has the types of a use that are not the same as in `schemas`. */
+const groups = { response: 'schemas', error: 'errors', request: 'requests', text: 'texts' } as const;
+const uses = Object.keys(groups) as Use[];
+
+/** What stands for a type in a text until it is known which uses share it: texts of a contract have no such character. */
+const mark = String.fromCharCode(1);
+const markOf = (index: number) => `${mark}${index}${mark}`;
+const marks = new RegExp(`${mark}(\\d+)${mark}`, 'g');
+
+/** The types of the schemas of a contract. */
+export class SchemaTypes {
+  readonly #unfilled: ReadonlySet<Schema>;
+  readonly #named: Named[] = [];
+  readonly #components = new Map<string, Named>();
+  /** The index of the type of a schema, by its place. */
+  readonly #indexes = new Map<string, Map<Schema, number>>();
+  /** The schemas whose types are being written. */
+  readonly #open = new Set<Schema>();
+
+  constructor({ document, schemaOf, unfilled }: Contract) {
+    this.#unfilled = unfilled;
+    const { schemas = {} } = (document['components'] ?? {}) as { schemas?: Record<string, Described> };
+    const found = Object.entries(schemas).flatMap(([component, described]) => {
+      const forms = uses.flatMap((use) => {
+        const schema = schemaOf(component, use);
+        return schema === undefined ? [] : [{ use, schema: resolve(schema) }];
+      });
+      if (forms.length === 0) return [];
+      const named = this.#name(component, described);
+      this.#components.set(component, named);
+      for (const { use, schema } of forms) {
+        const indexes = this.#indexesOf({ use });
+        if (!indexes.has(schema) && !isAnything(schema)) indexes.set(schema, this.#named.indexOf(named));
+      }
+      return [{ named, forms }];
+    });
+    for (const { named, forms } of found)
+      for (const { use, schema } of forms) {
+        const index = this.#indexesOf({ use }).get(schema);
+        const isAlias = index !== undefined && this.#named[index] !== named;
+        named.texts.set(use, isAlias ? markOf(index) : this.#written(schema, { use }, named.described));
+      }
+    this.#share();
+  }
+
+  /** The type of a value. */
+  typeOf(schema: Schema, place: Place): string {
+    return this.#final(bare(this.#type(schema, place)), place.use);
+  }
+
+  /** The declarations of all types that have names, and `components` with those of the contract. */
+  declarations(): string {
+    const types = this.#named.flatMap((named) =>
+      [...named.own].map((use) => {
+        const text = this.#final(bare(named.texts.get(use)!), use);
+        return `${comment(named.described)}type ${identifierOf(named, use)} = ${text};\n`;
+      }),
+    );
+    const members = uses.map((use, i) => {
+      const lines = [...this.#components].flatMap(([component, named]) =>
+        i === 0 || isApart(named, use) ? `    ${keyOf(component)}: ${identifierOf(named, use)};\n` : [],
+      );
+      return i === 0 || lines.length > 0 ? `  ${groups[use]}: {\n${lines.join('')}  };\n` : '';
+    });
+    return `${types.join('')}\nexport interface components {\n${members.join('')}}\n`;
+  }
+
+  #name(name: string, described?: Described): Named {
+    const taken = new Set(this.#named.map(({ identifier }) => identifier));
+    let identifier = `$${name.replaceAll(/\W/g, '_')}`;
+    while (taken.has(identifier)) identifier += '_';
+    const named = { identifier, texts: new Map<Use, string>(), own: new Set<Use>(), described };
+    this.#named.push(named);
+    return named;
+  }
+
+  /** Finds the uses whose types differ from those of the first use, by themselves or by those that they refer to. */
+  #share(): void {
+    for (let changed = true; changed;) {
+      changed = false;
+      for (const { texts, own } of this.#named) {
+        const [[firstUse, first] = []] = texts;
+        for (const [use, text] of texts) {
+          if (own.has(use)) continue;
+          if (use !== firstUse && this.#final(text, use) === this.#final(first!, firstUse!)) continue;
+          own.add(use);
+          changed = true;
+        }
+      }
+    }
+  }
+
+  #final(text: string, use: Use): string {
+    return text.replaceAll(marks, (_, index) => identifierOf(this.#named[Number(index)]!, use));
+  }
+
+  #indexesOf({ use, files = false }: Place): Map<Schema, number> {
+    const key = `${use} ${files}`;
+    let indexes = this.#indexes.get(key);
+    if (indexes !== undefined) return indexes;
+    // What has no files is of the same type in forms.
+    const others = files ? [...this.#indexesOf({ use })].filter(([schema]) => !hasFiles(schema)) : [];
+    this.#indexes.set(key, (indexes = new Map(others)));
+    return indexes;
+  }
+
+  /**
+   * The type of a value.
+   * @param known - The types that it can have because of the schemas that it is combined with.
+   */
+  #type(given: Schema, place: Place, known?: readonly TypeName[]): string {
+    const schema = resolve(given);
+    const indexes = this.#indexesOf(place);
+    const index = indexes.get(schema);
+    // Without a type, a part of a combination does not say by itself that it is an object.
+    const isPart = known !== undefined && schema.shape.types === undefined && !this.#open.has(schema);
+    if (index !== undefined && !isPart) return markOf(index);
+    if (this.#open.has(schema)) {
+      const named = this.#name('Recursive');
+      named.own.add(place.use);
+      indexes.set(schema, this.#named.length - 1);
+      return markOf(this.#named.length - 1);
+    }
+    const text = this.#written(schema, place, undefined, known);
+    const own = indexes.get(schema);
+    if (own === undefined || isPart) return text;
+    this.#named[own]!.texts.set(place.use, text);
+    return markOf(own);
+  }
+
+  /** The type that a schema says by itself and by those that it combines. */
+  #written(schema: Schema, place: Place, described?: Described, known?: readonly TypeName[]): string {
+    if (isNothing(schema)) return 'never';
+    this.#open.add(schema);
+    const types = schema.shape.types ?? known;
+    const { allOf = [], anyOf, oneOf, if: condition, then, else: otherwise } = schema;
+    const part = (one: Schema | undefined) => (one === undefined ? 'unknown' : this.#type(one, place, types));
+    const alternatives = [anyOf, oneOf, condition && [then, otherwise]].filter(
+      (group) => group !== undefined,
+    );
+    const all = [
+      this.#own(schema, place, types, described),
+      ...allOf.map((one) => without(part(one), absentIn(schema.shape, resolve(one).shape))),
+      ...alternatives.map((group) => unionOf(group.map(part))),
+    ];
+    this.#open.delete(schema);
+    return intersectionOf(all);
+  }
+
+  /** What a schema says by itself. */
+  #own(schema: Schema, place: Place, known?: readonly TypeName[], described?: Described): string {
+    const { type, binary } = schema;
+    if (binary)
+      return unionOf([place.files ? 'UploadedFile' : 'string', ...(type?.includes('null') ? ['null'] : [])]);
+    if (schema.enum !== undefined) return unionOf(schema.enum.map((value) => literal(value, schema.number)));
+    const isObject = objectKeywords.some((keyword) => schema[keyword] !== undefined);
+    const isArray = schema.items !== undefined || schema.prefixItems !== undefined;
+    if (type === undefined && !isObject && !isArray) return 'unknown';
+    const types = (type ?? known ?? typeNames).filter((one) => known?.includes(one) ?? true);
+    const form = type === undefined ? schema.shape.number : schema.number;
+    const isEither = form === undefined || form === 'either';
+    const number = isEither ? '(number | bigint)' : form === 'int64' ? 'bigint' : 'number';
+    return unionOf(
+      types.map((one) => {
+        if (one === 'object') return this.#object(schema, place, described);
+        if (one === 'array') return this.#array(schema, place);
+        return one === 'integer' || one === 'number' ? number : one;
+      }),
+    );
+  }
+
+  #object(schema: Schema, place: Place, described?: Described): string {
+    const { properties = {}, required = [], patternProperties = {}, shape } = schema;
+    const rest = schema.additionalProperties ?? schema.unevaluatedProperties;
+    const others = [...Object.values(patternProperties), ...(rest && !isNothing(rest) ? [rest] : [])];
+    const isAbsent = (name: string, one?: Schema) =>
+      one?.refused ?? shape.properties[name]?.types?.length === 0;
+    const members = Object.entries(properties)
+      .filter(([name, one]) => !isAbsent(name, one))
+      .map(([name, one]) => {
+        const isThere = required.includes(name) || this.#isFilled(one);
+        const text = this.#type(one, place);
+        return { name, isThere, text, described: described?.properties?.[name] };
+      });
+    for (const name of required)
+      if (!Object.hasOwn(properties, name) && !isAbsent(name))
+        members.push({ name, isThere: true, text: 'unknown', described: undefined });
+    if (members.length === 0 && others.length === 0)
+      return rest === undefined && Object.keys(properties).length === 0
+        ? '{ [name: string]: unknown }'
+        : 'Record<string, never>';
+    const lines = members.map(
+      (one) => `${comment(one.described)}${keyOf(one.name)}${one.isThere ? '' : '?'}: ${bare(one.text)};\n`,
+    );
+    if (others.length > 0) {
+      // A property must be of the type of the others, too, as TypeScript has it; or of any where more is combined.
+      const isAlone = schema.allOf ?? schema.anyOf ?? schema.oneOf ?? schema.unevaluatedProperties;
+      const types = isAlone === undefined ? others.map((one) => this.#type(one, place)) : ['unknown'];
+      const optional = members.some(({ isThere }) => !isThere) ? ['undefined'] : [];
+      const index = unionOf([...types, ...members.map(({ text }) => text), ...optional]);
+      lines.push(`[name: string]: ${bare(index)};\n`);
+    }
+    return `{\n${indented(lines.join(''))}}`;
+  }
+
+  #array(schema: Schema, place: Place): string {
+    const { prefixItems, items, minItems = 0, maxItems = Infinity } = schema;
+    const others = items ?? schema.unevaluatedItems;
+    const rest = others === undefined ? 'unknown' : this.#type(others, place);
+    if (prefixItems === undefined) return rest === 'never' ? 'never[]' : `${rest}[]`;
+    const places = prefixItems
+      .slice(0, maxItems)
+      .map((one, i) => this.#type(one, place) + (i < minItems ? '' : '?'));
+    const isOpen = rest !== 'never' && maxItems > prefixItems.length;
+    return `[${[...places, ...(isOpen ? [`...${rest}[]`] : [])].join(', ')}]`;
+  }
+
+  /** Whether a request always has a property, because its default is filled in. */
+  #isFilled(schema: Schema): boolean {
+    const isLost = () => [...allSchemas(schema, ['allOf'])].some((one) => this.#unfilled.has(one));
+    return schema.shape.default !== undefined && !isLost();
+  }
+}
+
+/** Keywords that say something about objects. */
+const objectKeywords = [
+  ...(['properties', 'required', 'patternProperties'] as const),
+  ...(['additionalProperties', 'unevaluatedProperties'] as const),
+];
+
+/** Whether a use has another type than the first one. */
+function isApart({ texts, own }: Named, use: Use): boolean {
+  const [first] = texts.keys();
+  return use !== first && own.has(use);
+}
+
+function identifierOf(named: Named, use: Use): string {
+  return isApart(named, use) ? `${named.identifier}_${use}` : named.identifier;
+}
+
+function hasFiles(schema: Schema): boolean {
+  return [...allSchemas(schema)].some(({ binary }) => binary);
+}
+
+/** The properties of a part that a combination does not have. */
+function absentIn({ properties }: Shape, part: Shape): string[] {
+  const isAbsent = (one: Shape | undefined) => one?.types?.length === 0;
+  return Object.keys(part.properties).filter(
+    (name) => isAbsent(properties[name]) && !isAbsent(part.properties[name]),
+  );
+}
+
+function without(text: string, names: readonly string[]): string {
+  return names.length === 0
+    ? text
+    : `Omit<${bare(text)}, ${names.map((name) => JSON.stringify(name)).join(' | ')}>`;
+}
+
+/** The type of a value that is JSON. */
+function literal(value: unknown, number: Schema['number']): string {
+  if (typeof value === 'number') return number === 'int64' ? `${value}n` : String(value);
+  if (Array.isArray(value)) return `[${value.map((item) => literal(item, undefined)).join(', ')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).map(([name, one]) => `${keyOf(name)}: ${literal(one, undefined)}`);
+  return `{ ${members.join('; ')} }`;
+}
+
+function unionOf(texts: readonly string[]): string {
+  const all = [...new Set(texts)].filter((text) => text !== 'never');
+  if (all.includes('unknown')) return 'unknown';
+  return all.length === 0 ? 'never' : grouped(all, ' | ');
+}
+
+function intersectionOf(texts: readonly string[]): string {
+  const all = [...new Set(texts)].filter((text) => text !== 'unknown');
+  return all.length === 0 ? 'unknown' : grouped(all, ' & ');
+}
+
+/** Types in parentheses, unless there is only one. */
+function grouped(all: readonly string[], separator: string): string {
+  return all.length === 1 ? all[0]! : `(${all.join(separator)})`;
+}
+
+/** A type without the parentheses of `grouped`. */
+function bare(text: string): string {
+  return text.startsWith('(') && text.endsWith(')') ? text.slice(1, -1) : text;
+}
+
+/** Lines with more indentation. */
+export function indented(lines: string): string {
+  return lines.replaceAll(/^(?=.)/gm, '  ');
+}
+
+/** What a contract says about a type, as a comment. */
+export function comment({ description }: Described = {}): string {
+  if (typeof description !== 'string' || description.trim() === '') return '';
+  const lines = description
+    .trim()
+    .split(/\r?\n/)
+    .map((line) => line.replaceAll('\t', '  ').replaceAll('*/', '*\\/'));
+  return lines.length === 1
+    ? `/** ${lines[0]!} */\n`
+    : `/**\n${lines.map((line) => ` * ${line}`.trimEnd()).join('\n')}\n */\n`;
+}
+
+/** The key of a property, in quotes if it needs them. */
+export function keyOf(name: string): string {
+  return JSON.stringify(name).replace(/^"([A-Za-z]\w*)"$/, '$1');
+}
