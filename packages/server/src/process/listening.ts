@@ -1,4 +1,5 @@
 // Listens on the configured addresses: of the service, and of the admin listener.
+import { execFile } from 'node:child_process';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -96,7 +97,7 @@ interface Ready {
   readonly threads: number;
 }
 
-/** Logs that the service is ready, and what it runs with. */
+/** Logs that the service is ready, and what it runs with; tells systemd, if that waits for it (`Type=notify`). */
 export function reportReady(
   { name }: Service,
   log: AdminOptions['log'],
@@ -105,4 +106,9 @@ export function reportReady(
   const store = describeStore(config.DATABASE_URL);
   const facts = { version, store, created: storage.isNew === true, threads, origin };
   log.info({ ...facts, contract: `${origin}/openapi.yaml` }, `${name} is ready`);
+  if (process.env['NOTIFY_SOCKET'] === undefined) return;
+  // A child does it: Node.js has no datagram sockets of Unix (sd_notify(3)).
+  execFile('systemd-notify', ['--ready'], (error) => {
+    if (error !== null) log.warn({ err: error }, 'systemd does not learn that the service is ready');
+  });
 }

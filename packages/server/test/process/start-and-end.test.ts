@@ -2,8 +2,8 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -96,6 +96,25 @@ t.test('SIGHUP ends no service, which has no terminal', linux(), async (t) => {
     server.log.find(({ msg }) => msg === 'plant-store is shutting down'),
     { reason: 'SIGTERM' },
   );
+});
+
+t.test('systemd learns when the service is ready, from a child', linux(), async (t) => {
+  const folder = await temporaryFolder(t);
+  const told = join(folder, 'told');
+  const script = `#!/bin/sh\necho "$NOTIFY_SOCKET $*" > ${told}.new && mv ${told}.new ${told}\n`;
+  await writeFile(join(folder, 'systemd-notify'), script, { mode: 0o755 });
+  const { env } = await newDatabase(t);
+  const socket = join(folder, 'notify');
+  const notified = { ...env, NOTIFY_SOCKET: socket, PATH: `${folder}:${process.env['PATH']}` };
+  const server = await startServer(t, { env: notified });
+  await repeatUntil(() => existsSync(told));
+  t.equal(await readFile(told, 'utf8'), `${socket} --ready\n`);
+  t.equal(await server.end('SIGTERM'), 0);
+  const without = await startServer(t, { env: { ...notified, PATH: '/nowhere' } });
+  await repeatUntil(() =>
+    without.log.some(({ msg }) => msg === 'systemd does not learn that the service is ready'),
+  );
+  t.equal((await fetch(`${without.origin}/openapi.json`)).status, 200, 'it serves nevertheless');
 });
 
 t.test('nothing is loaded before signals are handled but what handles them', async (t) => {
