@@ -1,0 +1,61 @@
+// Checks everything that needs no other Node.js and no proof: generated files, types, lint, prose, and then the tests.
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { promisify } from 'node:util';
+
+/**
+ * The lines of steps that run one after the other; both run at the same time, since most steps use one core.
+ * @type {(readonly [name: string, command: string])[][]}
+ */
+const lines = [
+  [['the rules of ESLint', 'npx --no -- eslint .']],
+  [
+    ['the types that contracts generate', 'node scripts/generate/types.js --check'],
+    ['the generated client', 'node scripts/generate/client.js --check'],
+    ['the migrations', 'node scripts/generate/migrations.js --check'],
+    ['the API report', 'node scripts/generate/api.js --check'],
+    ['the guide', 'node scripts/generate/guide.js --check'],
+    ['the picture of imports', 'node scripts/generate/imports.js --check'],
+    ['the types', 'npx --no -- tsc --noEmit'],
+    ['the form', 'npx --no -- prettier --check --log-level warn .'],
+    ['the contracts', 'npm run --silent lint:contract'],
+    ['the spelling', 'npm run --silent lint:prose'],
+  ],
+];
+const run = promisify(execFile);
+let failed = 0;
+
+/**
+ * Runs a command, and prints what it prints if it fails.
+ * @param {readonly [name: string, command: string]} step
+ */
+async function check([name, command]) {
+  const begin = performance.now();
+  const [program = '', ...args] = command.split(' ');
+  const output = await run(program, args, { maxBuffer: 2 ** 26 }).then(
+    () => undefined,
+    (/** @type {{ stdout: string, stderr: string }} */ { stdout, stderr }) => stdout + stderr,
+  );
+  const seconds = ((performance.now() - begin) / 1000).toFixed(0);
+  console.log(`${output === undefined ? 'ok  ' : 'FAIL'} ${name} (${seconds} s)`);
+  if (output === undefined) return;
+  failed++;
+  console.error(`${output}\n  repeat with: ${command}`);
+}
+
+/** @param {readonly string[]} args */
+async function npm(...args) {
+  const child = spawn('npm', ['run', '--silent', ...args], { stdio: 'inherit' });
+  const [status] = await once(child, 'exit');
+  return status === 0;
+}
+
+// ESLint and tsc read the types of the tests' contracts.
+if (!(await npm('build:all')) || !(await npm('generate:tests'))) process.exit(1);
+await Promise.all(
+  lines.map(async (steps) => {
+    for (const step of steps) await check(step);
+  }),
+);
+if (!(await npm('test', '--', '--built'))) failed++;
+process.exitCode = failed === 0 ? 0 : 1;
