@@ -3,7 +3,7 @@
 //   npm run test:contract -- [CASES]    Schemathesis, with every check in every phase, and CASES cases per operation
 //   npm run test:testers                Specmatic
 //
-// docs/contract-testers.md has others, tried by hand. The server uses an empty SQLite file, or DATABASE_URL.
+// docs/testing.md has others, tried by hand. The server uses an empty SQLite file, or DATABASE_URL.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';

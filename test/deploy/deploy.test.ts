@@ -367,10 +367,17 @@ t.test('the alert rules are valid, and each fires when it should', skipFor(lacks
     status: 0,
     stderr: '',
   });
-  const tests = rules.replace('.yaml', '.test.yaml');
-  t.match(spawnSync('promtool', ['test', 'rules', tests], { encoding: 'utf8' }), { status: 0, stderr: '' });
-  const { tests: cases } = parse(await projectFile('deploy/prometheus-rules.test.yaml')) as RuleTests;
+  const files = ['deploy/prometheus-rules.test.yaml', 'deploy/prometheus-rules-hours.test.yaml'];
+  const tests = files.map((file) => fileURLToPath(new URL(`../../${file}`, import.meta.url)));
+  t.match(spawnSync('promtool', ['test', 'rules', ...tests], { encoding: 'utf8' }), {
+    status: 0,
+    stderr: '',
+  });
+  const cases = await Promise.all(
+    files.map(async (file) => (parse(await projectFile(file)) as RuleTests).tests),
+  );
   const fired = cases
+    .flat()
     .flatMap(({ alert_rule_test }) => alert_rule_test)
     .filter(({ exp_alerts }) => exp_alerts.length > 0)
     .map(({ alertname }) => alertname);

@@ -453,7 +453,7 @@ t.test('a check takes time in proportion to the contract', async (t) => {
   for (const [kind, write] of Object.entries(kinds)) {
     const ratios: number[] = [];
     while (ratios.length < 6 && !ratios.some((ratio) => ratio < 12))
-      ratios.push((await secondsFor(write(8000))) / (await secondsFor(write(2000))));
+      ratios.push((await secondsFor(write(6000))) / (await secondsFor(write(1500))));
     const shown = ratios.map((ratio) => ratio.toFixed(1)).join(', ');
     t.ok(Math.min(...ratios) < 12, `${kind}: 4 times as many take ${shown} times as long`);
   }

@@ -21,7 +21,7 @@ const batch = 1_000;
 /** How many documents a statement counts at most. */
 const counted = 5_000;
 /** How many documents a table has that was empty when its statements were planned; more take longer than a test may. */
-const grown = Number(process.env['TEST_GROWN_DOCUMENTS'] ?? 300_000);
+const grown = Number(process.env['TEST_GROWN_DOCUMENTS'] ?? 150_000);
 /** The number of a long document, so that its page is read differently. */
 const longDocument = 25_000;
 
