@@ -55,6 +55,39 @@ const cases: Readonly<Record<string, Case>> = {
     good: ['{ kind: "dog", barks: "a" }', '{ kind: "cat", lives: 9 }'],
     bad: ['{ kind: "Dog_2" }', '{ kind: "cat", lives: "a" }'],
   },
+  // OpenAPITools/openapi-generator#12777
+  'a discriminator with two names for one schema': {
+    named: animals,
+    schema: {
+      oneOf: [ref('Dog'), ref('Cat')],
+      discriminator: { propertyName: 'kind', mapping: { dog: '#Dog', cat: '#Cat', tiger: '#Cat' } },
+    },
+    good: ['{ kind: "tiger", lives: 9 }', '{ kind: "cat", lives: 9 }'],
+    bad: ['{ kind: "tiger", barks: true }'],
+  },
+  // OpenAPITools/openapi-generator#13445
+  'a map of what may be null': {
+    named: { S: { type: ['string', 'null'] } },
+    schema: { type: 'object', additionalProperties: ref('S') },
+    good: ['{ a: null, b: "c" }'],
+    bad: ['{ a: 1 }'],
+  },
+  // OpenAPITools/openapi-generator#21065
+  'a part with a property that may be null': {
+    named: { A: object({ x: { type: ['string', 'null'] }, y: text }) },
+    schema: { allOf: [ref('A')] },
+    good: ['{ x: null, y: "a" }'],
+    bad: ['{ y: null }'],
+  },
+  // hey-api/hey-api#1639
+  'required properties that may be null, or that nothing describes': {
+    schema: object(
+      { first: text, picture: { type: ['string', 'null'] } },
+      { required: ['id', 'first', 'picture'] },
+    ),
+    good: ['{ id: 1, first: "a", picture: null }', '{ id: "b", first: "a", picture: "c" }'],
+    bad: ['{ first: "a", picture: null }', '{ id: 1, first: null, picture: null }', '{ id: 1, first: "a" }'],
+  },
   'int64 of texts and of numbers': {
     schema: object({
       a: int64Text,
