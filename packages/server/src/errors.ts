@@ -65,6 +65,18 @@ export const notImplementedEntry = {
 /** The name of an entry of the catalogue. */
 export type ErrorKind = keyof typeof catalogue;
 
+/** What is wrong with a request, at one place. */
+export interface RequestFault {
+  /** The part of the request. */
+  readonly in: 'body' | 'query' | 'path' | 'header' | 'cookie';
+  /** The place in it, as a JSON Pointer (RFC 6901), such as `/items/0/id`; of a parameter `/limit`. */
+  readonly path: string;
+  /** The keyword of the schema that it violates, such as `required`, `type` or `minLength`. */
+  readonly rule: string;
+  /** What is wrong there, without the place: `is missing`. */
+  readonly message: string;
+}
+
 /** Optional properties of an ApiError. */
 export interface ApiErrorOptions {
   /** What is wrong and where; appended to the entry's message. Callers see it, so it must not contain secrets. */
@@ -73,6 +85,10 @@ export interface ApiErrorOptions {
   headers?: Record<string, string>;
   /** The cause, for the log only. */
   cause?: unknown;
+  /** What `renderError` of the service gets besides. Callers see what it makes of it. */
+  data?: unknown;
+  /** Lists what is wrong with a request. */
+  faults?: () => readonly RequestFault[];
 }
 
 /**
@@ -95,6 +111,9 @@ export class ApiError extends Error {
   readonly statusCode: number;
   /** The headers of the response, among them `Retry-After` for 503. */
   readonly headers: Record<string, string>;
+  /** What the service's own code has said of it, in whatever type. */
+  readonly data: unknown;
+  readonly #faults: (() => readonly RequestFault[]) | undefined;
   #json: string | undefined;
 
   /** @param kind - The name of an error in the catalogue, or an entry of the service's own. */
@@ -108,8 +127,31 @@ export class ApiError extends Error {
     this.detail = options.detail;
     this.code = code;
     this.statusCode = statusCode;
+    this.data = options.data;
+    this.#faults = options.faults;
     // RFC 9110 section 10.2.3: Retry-After says when to try again.
     this.headers = statusCode === 503 ? { 'retry-after': '1', ...options.headers } : (options.headers ?? {});
+  }
+
+  /**
+   * What is wrong with the request, one by one, at most 100. Empty if it violates no schema, as with malformed JSON: then
+   * `detail` alone says what is wrong.
+   */
+  get faults(): readonly RequestFault[] {
+    return this.#faults?.() ?? [];
+  }
+
+  /** The same error, with what is given instead. */
+  with(kind: ErrorKind | ErrorEntry, headers: Record<string, string> = this.headers): ApiError {
+    const { detail, cause, data } = this;
+    const faults = this.#faults;
+    return new ApiError(kind, {
+      headers,
+      cause,
+      data,
+      ...(detail !== undefined && { detail }),
+      ...(faults && { faults }),
+    });
   }
 
   /** The Error body as JSON; cached, because one error object can serve many requests. */
@@ -128,22 +170,13 @@ export class UndeclaredResponseError extends Error {
 
 /** Returns an error with another header. */
 export function withHeader(error: ApiError, name: string, value: string): ApiError {
-  const { kind, detail, headers, cause } = error;
-  return new ApiError(kind, {
-    headers: { ...headers, [name]: value },
-    cause,
-    ...(detail !== undefined && { detail }),
-  });
+  return error.with(error.kind, { ...error.headers, [name]: value });
 }
 
 /** Returns an error as it is sent with a status: the last two digits of its code stay. */
 export function withStatus(error: ApiError, status: number): ApiError {
-  const { code, title: message, statusCode, detail, headers, cause } = error;
-  if (status === statusCode) return error;
-  return new ApiError(
-    { code: status * 100 + (code % 100), message },
-    { headers, cause, ...(detail !== undefined && { detail }) },
-  );
+  const { code, title: message, statusCode } = error;
+  return status === statusCode ? error : error.with({ code: status * 100 + (code % 100), message });
 }
 
 /**
@@ -164,7 +197,9 @@ export interface RenderedError {
 }
 
 /** What an error says. `message` is the title with the detail. */
-export type ErrorFacts = Readonly<Pick<ApiError, 'statusCode' | 'code' | 'title' | 'detail' | 'message'>>;
+export type ErrorFacts = Readonly<
+  Pick<ApiError, 'statusCode' | 'code' | 'title' | 'detail' | 'message' | 'faults' | 'data'>
+>;
 
 /** The media type and the text of an error. */
 export interface WrittenError {

@@ -23,6 +23,7 @@ export {
   type ApiErrorOptions,
   type ErrorEntry,
   type ErrorFacts,
+  type RequestFault,
   type ErrorKind,
   type RenderedError,
 } from './errors.js';

@@ -109,7 +109,7 @@ function createCheck(compiler: Compiler, declared: readonly ErrorContents[]) {
       const found = mostSpecific(contents, parseMediaType(mediaType));
       if (found === undefined)
         return `it is ${mediaType}, not ${contents.map(({ name }) => name).join(' or ')}`;
-      const fault = validators.get(found.schema)!(found.isJson ? JSON.parse(text) : text);
+      const fault = validators.get(found.schema)!(found.isJson ? JSON.parse(text) : text)?.text;
       if (fault !== undefined) return fault;
     }
     return undefined;

@@ -16,7 +16,7 @@ import {
   type ErrorKind,
 } from '../errors.js';
 import { readerOf } from '../http/request/texts.js';
-import { Compiler, createResponseValidator, type Validator } from '../http/request/validation.js';
+import { Compiler, createResponseValidator, type ResponseValidator } from '../http/request/validation.js';
 
 /** A response as a client sees it. */
 export interface HttpResponse {
@@ -49,7 +49,7 @@ export function responseCheck(
     .flatMap((error) => [error, ...operations.map(({ statusOf }) => withStatus(error, statusOf(error)))]);
   const errors: ErrorEntry[] = [...new Set(ofServer), notImplementedEntry, ...Object.values(ownErrors)];
   const compiler = new Compiler(document);
-  const validators = new Map<Schema, Validator>();
+  const validators = new Map<Schema, ResponseValidator>();
   const faultOf = (value: unknown, schema: Schema) => {
     const validate = validators.get(schema) ?? createResponseValidator(compiler, schema);
     validators.set(schema, validate);

@@ -8,11 +8,12 @@ import { Readable } from 'node:stream';
 import { gunzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
 import { buildApp } from '../../dist/app.js';
+import { loadContract } from '../../dist/contract/contract.js';
 import { JsonText } from '../../dist/contract/json-text.js';
 import { TypedBody } from '../../dist/contract/raw-body.js';
 import { anySchema } from '../../dist/contract/schema.js';
 import type { Service } from '../../dist/definition.js';
-import { notImplemented, type ErrorFacts } from '../../dist/errors.js';
+import { ApiError, notImplemented, type ErrorFacts } from '../../dist/errors.js';
 import { createSerializer } from '../../dist/http/response/serializer.js';
 import { service } from '../../../../dist/service.js';
 import { engines, sharedStorage } from '../support/engines.js';
@@ -656,6 +657,85 @@ t.test(
     });
   },
 );
+
+t.test('a service renders what is wrong one by one, and what its own errors carry', async (t) => {
+  const object = (properties: object, more: object = {}) => ({ type: 'object', properties, ...more });
+  const counted = { type: 'integer', minimum: 1, maximum: 9 };
+  const items = { type: 'array', items: object({ 'a/b': counted }, { required: ['a/b'] }) };
+  const schema = object({ name: { type: 'string', minLength: 1 }, items, kind: { enum: ['x', 'y'] } });
+  const lists = { type: 'object', additionalProperties: { type: 'array', items: { type: 'string' } } };
+  const failed = object({ errors: lists, data: {} }, { required: ['errors'] });
+  const parameter = (where: string, name: string) => ({ in: where, name, required: true, schema: counted });
+  const document = {
+    openapi: '3.1.0',
+    info: { title: 'Faults', version: '1' },
+    security: [],
+    paths: {
+      '/things/{id}': {
+        put: {
+          operationId: 'putThing',
+          parameters: [parameter('path', 'id'), parameter('query', 'page'), parameter('header', 'X-Count')],
+          requestBody: {
+            required: true,
+            content: { 'application/json': { schema: { ...schema, additionalProperties: false } } },
+          },
+          responses: {
+            204: { description: 'Done' },
+            default: { description: 'Failed', content: { 'application/json': { schema: failed } } },
+          },
+        },
+      },
+    },
+  };
+  const own = { code: 40901, message: 'The thing is taken.' };
+  const handlers = { putThing: () => Promise.reject(new ApiError(own, { data: { by: 'alice' } })) };
+  const renderError = ({ faults, message, data }: ErrorFacts) => {
+    const errors: Record<string, string[]> = faults.length === 0 ? { '': [message] } : {};
+    for (const { in: part, path, rule, message } of faults)
+      (errors[`${part} ${path} ${rule}`] ??= []).push(message);
+    return { mediaType: 'application/json', body: { errors, data } };
+  };
+  const contract = loadContract(Buffer.from(JSON.stringify(document)), true);
+  const { app } = await startService(t, engine, {
+    contract,
+    handlers,
+    service: { ...service, errors: { own }, renderError },
+  });
+  const put = async (url: string, payload: object | string, count = '1') => {
+    const headers = { host: 'x', 'content-type': 'application/json', 'x-count': count };
+    const { statusCode, payload: text } = await app.inject({ method: 'PUT', url, headers, payload });
+    return [statusCode, JSON.parse(text)] as unknown;
+  };
+  const wrong = { name: '', items: [{}, { 'a/b': 10 }, { 'a/b': 'x' }], kind: 'z', other: 1 };
+  t.strictSame(await put('/things/1?page=1', wrong), [
+    400,
+    {
+      errors: {
+        'body /name minLength': ['must have at least 1 character'],
+        'body /items/0/a~1b required': ['is missing'],
+        'body /items/1/a~1b maximum': ['must be an integer from 1 to 9'],
+        'body /items/2/a~1b type': ['must be an integer from 1 to 9, not a string'],
+        'body /kind enum': ['must be one of x, y'],
+        'body /other additionalProperties': ['is unknown'],
+      },
+    },
+  ]);
+  const many = { items: Array.from({ length: 200 }, () => ({})) };
+  const [, { errors }] = (await put('/things/1?page=1', many)) as [number, { errors: object }];
+  t.equal(Object.keys(errors).length, 100);
+  const range = 'must be an integer from 1 to 9, in canonical decimal digits';
+  t.strictSame(await put('/things/0?page=1', {}), [400, { errors: { 'path /id minimum': [range] } }]);
+  t.strictSame(await put('/things/1', {}), [400, { errors: { 'query /page required': ['is missing'] } }]);
+  t.strictSame(await put('/things/1?page=1', {}, '99'), [
+    400,
+    { errors: { 'header /X-Count maximum': [range] } },
+  ]);
+  t.match(await put('/things/1?page=1', '{'), [400, { errors: { '': [/not well-formed JSON/] } }]);
+  t.strictSame(await put('/things/1?page=1', {}), [
+    409,
+    { errors: { '': ['The thing is taken.'] }, data: { by: 'alice' } },
+  ]);
+});
 
 t.test('a service renders an error with the status that the operation declares for it', async (t) => {
   const declared = (status: object) => ({

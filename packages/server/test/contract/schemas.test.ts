@@ -30,8 +30,9 @@ function contractOf(schemas: Record<string, unknown>) {
   };
   const { operations } = loadContract(Buffer.from(JSON.stringify(document)));
   const { schema } = operations[0]!.body!.contents[0]!;
+  const validate = createValidator(new Compiler(document), schema, 'json');
   return {
-    validate: createValidator(new Compiler(document), schema, 'json'),
+    validate: (value: unknown) => validate(value)?.text,
     convert: createConverter(schema.shape),
   };
 }

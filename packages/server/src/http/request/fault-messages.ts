@@ -6,6 +6,8 @@ export type ValueSource = 'json' | 'text';
 
 /** How many faults a message describes; it only counts the others, since a long body can have very many. */
 const describedFaults = 10;
+/** How many faults are listed. */
+const listedFaults = 100;
 /** Maximum length of a client's unknown name in a message, in characters. */
 const repeatedNameLength = 64;
 
@@ -35,12 +37,28 @@ const dots: Places = {
 /** JSON Pointers (RFC 6901), for those who write a service: `/items/0/id`. */
 export const pointers: Places = {
   at: (pointer) => pointer.split('/').map(shorten).join('/'),
-  inside: (pointer, name) => pointers.at(`${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`),
+  inside: (pointer, name) => pointers.at(`${pointer}/${escape(name)}`),
   unknown: (name) => name,
 };
 
+/** What is wrong with a value. */
+export interface Fault {
+  /** The place in the value, as a JSON Pointer (RFC 6901): of what is missing, or should not be there. */
+  readonly path: string;
+  /** The keyword of the schema. */
+  readonly rule: string;
+  /** What is wrong there, without the place. */
+  readonly message: string;
+}
+
+/** All that is wrong with a value: in one line, `id is missing; "nmae" is unknown`, and one by one, at most 100. */
+export interface Faults {
+  readonly text: string;
+  readonly list: readonly Fault[];
+}
+
 /**
- * Describes all faults in one line: `id is missing; "nmae" is unknown`.
+ * Describes all faults.
  * @param explain - Returns what an error of the keyword `numeric` stands for.
  */
 export function describe(
@@ -48,19 +66,25 @@ export function describe(
   source: ValueSource,
   explain: (error: ErrorObject) => Partial<ErrorObject>[],
   places = dots,
-): string {
+): Faults {
   const described = errors.map(innermost).filter(({ keyword }) => !summaries.includes(keyword));
-  const first = described
-    .slice(0, describedFaults)
-    .flatMap((error) =>
-      error.keyword === 'numeric'
-        ? explain(error).map((fault) => ({ ...error, params: {}, ...fault }))
-        : [error],
-    );
-  const faults = [...new Set(first.map((error) => describeFault(error, source, places)))];
-  if (described.length > describedFaults)
-    faults.push(`and ${described.length - describedFaults} more faults`);
-  return faults.join('; ');
+  const describedTo = (count: number) =>
+    described
+      .slice(0, count)
+      .flatMap((error) =>
+        error.keyword === 'numeric'
+          ? explain(error).map((fault) => ({ ...error, params: {}, ...fault }))
+          : [error],
+      )
+      .map((error) => describeFault(error, source, places));
+  const texts = describedTo(describedFaults).map(({ place, message }) => `${place || 'it'} ${message}`);
+  if (described.length > describedFaults) texts.push(`and ${described.length - describedFaults} more faults`);
+  return {
+    text: [...new Set(texts)].join('; '),
+    get list() {
+      return describedTo(listedFaults).map(({ path, rule, message }) => ({ path, rule, message }));
+    },
+  };
 }
 
 /** The error that an error of the keyword `refer` stands for. */
@@ -86,7 +110,7 @@ function describeFault(
   { instancePath, keyword, params, message = 'is not valid', data, propertyName }: ErrorObject,
   source: ValueSource,
   places: Places,
-): string {
+): Fault & { readonly place: string } {
   const {
     missingProperty,
     additionalProperty,
@@ -97,15 +121,21 @@ function describeFault(
     limit,
   } = (params as FaultParams | undefined) ?? {};
   const unknown = additionalProperty ?? unevaluatedProperty;
+  const named = missingProperty ?? unknown ?? propertyName;
+  const path = named === undefined ? instancePath : `${instancePath}/${escape(named)}`;
   const inside = (name: string) => places.inside(instancePath, name);
+  const found = (place: string, fault: string) => ({ place, path, rule: keyword, message: fault });
   const place =
     propertyName === undefined ? places.at(instancePath) : `the name ${inside(places.unknown(propertyName))}`;
-  if (keyword === 'required') return `${inside(missingProperty ?? '')} is missing`;
-  if (unknown !== undefined) return `${inside(places.unknown(unknown))} is unknown`;
+  if (keyword === 'required') return found(inside(missingProperty ?? ''), 'is missing');
+  if (unknown !== undefined) return found(inside(places.unknown(unknown)), 'is unknown');
   if (keyword === 'anyOf' || (keyword === 'oneOf' && passingSchemas === null))
-    return `${place === '' ? 'it' : place} must match one of the alternatives`;
+    return found(place, 'must match one of the alternatives');
   if (keyword === 'oneOf')
-    return `${place === '' ? 'it' : place} matches the alternatives ${passingSchemas?.map((i) => i + 1).join(' and ')}, and must match only one`;
+    return found(
+      place,
+      `matches the alternatives ${passingSchemas?.map((i) => i + 1).join(' and ')}, and must match only one`,
+    );
   let fault = allowedValues === undefined ? message : `must be one of ${allowedValues.map(shown).join(', ')}`;
   const counted = countedBy[keyword];
   if (counted !== undefined && limit !== undefined) {
@@ -120,7 +150,7 @@ function describeFault(
     const hint = types.includes('boolean') ? notBoolean(data, source) : '';
     fault = `must be ${types.map((name) => typeNames[name] ?? name).join(' or ')}${given}${hint}`;
   }
-  return `${place === '' ? 'it' : place} ${fault}`;
+  return found(place, fault);
 }
 
 /** A value that the contract names, as messages show it. */
@@ -182,6 +212,11 @@ function notBoolean(data: unknown, source: ValueSource): string {
     ...(word === word.toLowerCase() ? [] : ['in lower case']),
   ];
   return `: send it ${faults.join(', ')}`;
+}
+
+/** A name as a step of a JSON Pointer. */
+function escape(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
 /** Unescapes and shortens one step of a JSON Pointer (RFC 6901 section 4), which may be a client's unknown name. */

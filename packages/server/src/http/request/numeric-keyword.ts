@@ -41,7 +41,7 @@ function createCheck({ schema, source }: NumericRule): (data: unknown) => Fault[
     (name) => name !== 'integer' && name !== 'number',
   );
   const isInteger = type !== undefined && !type.includes('number');
-  const { check, rule } = isInteger ? integerCheck(schema) : numberCheck(schema);
+  const { check, rule, keywordOf } = isInteger ? integerCheck(schema) : numberCheck(schema);
   const hint = isInteger ? ', in canonical decimal digits' : type === undefined ? '' : ', in decimal digits';
   const accepts = (digits: string) => {
     const value = isInteger ? parseDecimal(digits) : decimalNumber.test(digits) ? Number(digits) : undefined;
@@ -53,7 +53,8 @@ function createCheck({ schema, source }: NumericRule): (data: unknown) => Fault[
     if (!isNumber && others?.includes(typeOf(data)) && (values?.includes(data) ?? true)) return undefined;
     const faults = isNumber ? check(data) : wrongType;
     if (faults !== wrongType) return faults;
-    return [{ message: `${rule}${notNumber(data, source, hint, accepts)}` }];
+    const keyword = isNumber ? keywordOf(data) : 'type';
+    return [{ keyword, message: `${rule}${notNumber(data, source, hint, accepts)}` }];
   };
 }
 
@@ -87,7 +88,11 @@ function integerCheck(schema: NumericSchema) {
     const faults = limits?.(data as number | bigint) ?? [];
     return faults.length > 0 ? faults : undefined;
   };
-  return { check, rule: `must be an integer from ${min} to ${max}` };
+  const keywordOf = (data: Numeric) => {
+    if (typeof data === 'symbol' || (typeof data === 'number' && !Number.isInteger(data))) return 'type';
+    return data < min ? 'minimum' : 'maximum';
+  };
+  return { check, rule: `must be an integer from ${min} to ${max}`, keywordOf };
 }
 
 /** Checks numbers; a fraction counts as the nearest double. */
@@ -98,17 +103,27 @@ function numberCheck(schema: NumericSchema) {
     const value = isInexact(data) ? toDouble(data) : data;
     if (value === undefined || (typeof value === 'number' && !Number.isFinite(value))) return wrongType;
     const faults: Fault[] = [];
-    const demand = (holds: boolean, sign: string, bound: number | undefined) => {
-      if (!holds) faults.push({ message: `must be ${sign} ${bound!}` });
+    const demand = (keyword: string, holds: boolean, sign: string, bound: number | undefined) => {
+      if (!holds) faults.push({ keyword, message: `must be ${sign} ${bound!}` });
     };
-    demand(minimum === undefined || value >= minimum, '>=', minimum);
-    demand(maximum === undefined || value <= maximum, '<=', maximum);
-    demand(exclusiveMinimum === undefined || value > exclusiveMinimum, '>', exclusiveMinimum);
-    demand(exclusiveMaximum === undefined || value < exclusiveMaximum, '<', exclusiveMaximum);
+    demand('minimum', minimum === undefined || value >= minimum, '>=', minimum);
+    demand('maximum', maximum === undefined || value <= maximum, '<=', maximum);
+    demand(
+      'exclusiveMinimum',
+      exclusiveMinimum === undefined || value > exclusiveMinimum,
+      '>',
+      exclusiveMinimum,
+    );
+    demand(
+      'exclusiveMaximum',
+      exclusiveMaximum === undefined || value < exclusiveMaximum,
+      '<',
+      exclusiveMaximum,
+    );
     faults.push(...(limits?.(value) ?? []));
     return faults.length > 0 ? faults : undefined;
   };
-  return { check, rule: 'must be a number' };
+  return { check, rule: 'must be a number', keywordOf: () => 'type' };
 }
 
 /** The powers of ten that can matter: with at most 21 digits, no number has more factors of two or five. */
@@ -145,10 +160,11 @@ function limitCheck(
   const isMultiple = multipleOf === undefined ? undefined : multiplesOf(multipleOf);
   return (value) => {
     const faults: Fault[] = [];
-    if (isMultiple?.(value) === false) faults.push({ message: `must be multiple of ${multipleOf!}` });
+    if (isMultiple?.(value) === false)
+      faults.push({ keyword: 'multipleOf', message: `must be multiple of ${multipleOf!}` });
     // A bigint equals the same number.
     if (values?.some((one) => typeof one === 'number' && one == value) === false)
-      faults.push({ params: { allowedValues: values } });
+      faults.push({ keyword: 'enum', params: { allowedValues: values } });
     return faults;
   };
 }

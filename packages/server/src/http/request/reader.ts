@@ -6,7 +6,7 @@ import type { ParameterPlace } from '../../contract/parameters.js';
 import { nothing, type Schema } from '../../contract/schema.js';
 import { anything } from '../../contract/shape.js';
 import { addressOf } from '../../client-address.js';
-import { ApiError, type ErrorKind } from '../../errors.js';
+import { ApiError, type ErrorKind, type RequestFault } from '../../errors.js';
 import { cookiesOf } from '../cookies.js';
 import { acceptedTypes, type BodyContent } from '../../contract/body.js';
 import { parseJson } from './body.js';
@@ -84,7 +84,7 @@ function partReader(
     ...others,
     ...own.map(({ name, schema }) => [name, schema]),
   ]) as Record<string, Schema>;
-  const check = partChecker(compiler, kinds[place], 'text', {
+  const check = partChecker(compiler, place, kinds[place], 'text', {
     type: ['object'],
     properties,
     required: own.filter(({ required }) => required).map(({ name }) => name),
@@ -112,6 +112,7 @@ function partReader(
 /** Returns the function that validates and converts a part of a request. */
 function partChecker(
   compiler: Compiler,
+  place: RequestFault['in'],
   kind: ErrorKind,
   source: ValueSource,
   schema: Schema,
@@ -119,8 +120,12 @@ function partChecker(
   const validate = createValidator(compiler, schema, source);
   const convert = createConverter(schema.shape);
   return (data) => {
-    const detail = validate(data);
-    if (detail !== undefined) throw new ApiError(kind, { detail });
+    const found = validate(data);
+    if (found !== undefined)
+      throw new ApiError(kind, {
+        detail: found.text,
+        faults: () => found.list.map((fault) => ({ in: place, ...fault })),
+      });
     if (convert === undefined) return data;
     const faults: string[] = [];
     const converted = convert(data, '', faults);
@@ -164,7 +169,7 @@ function contentChecker(
 ): (data: unknown) => unknown {
   const { format, schema } = content;
   const isForm = format === 'form' || format === 'multipart';
-  const check = partChecker(compiler, 'invalidBody', format === 'json' ? 'json' : 'text', schema);
+  const check = partChecker(compiler, 'body', 'invalidBody', format === 'json' ? 'json' : 'text', schema);
   if (!isForm) {
     const read =
       format === 'text' ? readerOf({ ...content.otherField, name: '', shape: schema.shape }) : undefined;

@@ -10,12 +10,14 @@ import { LinearPattern, patternOf } from '../../contract/pattern.js';
 import { UploadedFile } from '../../contract/raw-body.js';
 import { Rewriter, type BytesRule, type RewriteOptions } from './ajv-schema.js';
 import { count, countText, counting, isCostly, limitDepth } from './validation-effort.js';
-import { describe, innermost, pointers, type ValueSource } from './fault-messages.js';
+import { describe, innermost, pointers, type Faults, type ValueSource } from './fault-messages.js';
 import { addTextFormats } from './formats.js';
 import { numericFaults, numericKeyword, type CompiledKeyword } from './numeric-keyword.js';
 
-/** Returns a description of all faults of a value, or undefined if it is valid. */
-export type Validator = (data: unknown) => string | undefined;
+/** Returns all faults of a value, or undefined if it is valid. */
+export type Validator = (data: unknown) => Faults | undefined;
+/** Returns a description of all faults of a response, or undefined if it is valid. */
+export type ResponseValidator = (data: unknown) => string | undefined;
 
 /** Keywords that Ajv knows only in its slower version for JSON Schema 2020-12. */
 const newerKeywords = /"(?:prefixItems|(?:min|max)Contains|dependent\w+|unevaluated\w+)"/;
@@ -212,7 +214,7 @@ export function createValidator(compiler: Compiler, schema: Schema, source: Valu
   const check: Validator = (data) => {
     if (hasLimit) limitDepth(data);
     const isValid = counting(validate, data);
-    if (typeof isValid === 'string') return isValid;
+    if (typeof isValid === 'string') return { text: isValid, list: [] };
     return isValid ? undefined : describe(validate.errors ?? [], source, numericFaults);
   };
   // V8 compiles a function when it is called first, and the first body of a schema with very many properties would wait.
@@ -247,7 +249,7 @@ function findUnfit(
   return samples.flatMap(({ schema, value, find }) => {
     const validate = compiler.compile(schema, { source: 'json', ...purpose });
     if (validate(value)) return [];
-    const fault = describe(validate.errors ?? [], 'json', numericFaults);
+    const fault = describe(validate.errors ?? [], 'json', numericFaults).text;
     return find(...describeFault(fault.replaceAll(': send ', ': write ')));
   });
 }
@@ -261,8 +263,8 @@ function hasRounded(value: unknown): boolean {
  * Compiles the validator of a response, which describes places by JSON Pointers. Its checks are not counted: the service
  * itself has made the body, and the server's own limits would turn what has already happened into an error.
  */
-export function createResponseValidator(compiler: Compiler, schema: Schema): Validator {
+export function createResponseValidator(compiler: Compiler, schema: Schema): ResponseValidator {
   const validate = compiler.compile(schema, { source: 'json', isResponse: true });
   return (data) =>
-    validate(data) ? undefined : describe(validate.errors ?? [], 'json', numericFaults, pointers);
+    validate(data) ? undefined : describe(validate.errors ?? [], 'json', numericFaults, pointers).text;
 }

@@ -121,7 +121,7 @@ function measureCheck({ schema, value }: Pair): { reads: number; faults: number 
   const watched = watch(JSON.parse(JSON.stringify(value)));
   let message: string | undefined;
   try {
-    message = createValidator(new Compiler(contract.document), normal, 'json')(watched);
+    message = createValidator(new Compiler(contract.document), normal, 'json')(watched)?.text;
     if (message === undefined) createConverter(normal.shape)?.(watched, '', []);
   } catch (error) {
     message = (error as Error).message;
