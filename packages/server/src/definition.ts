@@ -89,8 +89,15 @@ export interface AnyOpened extends Lifecycle {
   readonly verifiers?: AnyVerifiers;
 }
 
-/** How what a service has opened is checked and closed. */
+/** How what a service has opened is used, checked and closed. */
 interface Lifecycle {
+  /**
+   * Is called around every handler, in all operations: to map the errors of a database to ApiErrors, to measure, or to wrap
+   * a transaction of a database. It returns what `next` resolves with; what it throws is treated like what handlers throw.
+   * @example
+   * around: (operationId, next) => next().catch((error) => { throw taken(error) ? new ApiError(errors.taken) : error; })
+   */
+  readonly around?: (operationId: string, next: () => Promise<unknown>) => Promise<unknown>;
   /**
    * Resolves if the service can serve, and rejects with the reason if it cannot. It is part of `/readyz`: it must
    * hold in every thread. After 1.5 seconds it counts as failed, and the signal aborts.

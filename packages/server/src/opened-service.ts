@@ -84,8 +84,13 @@ export class OpenedService {
     this.#log = log;
     this.#end = end;
     this.verifiers = opened.verifiers ?? {};
+    const { handlers, around } = opened;
+    const wrapped =
+      around === undefined
+        ? handlers
+        : mapped(handlers, (handle, name) => (request) => around(name, async () => handle(request)));
     // Only what is closed must wait for the handlers.
-    this.handlers = opened.close === undefined ? opened.handlers : this.#counted(opened.handlers);
+    this.handlers = opened.close === undefined ? wrapped : this.#counted(wrapped);
   }
 
   /**
@@ -137,16 +142,22 @@ export class OpenedService {
         if (--this.#running === 0) this.#idle();
       }
     };
-    return Object.fromEntries(Object.entries(handlers).map(([name, handle]) => [name, counted(handle)]));
+    return mapped(handlers, counted);
   }
+}
+
+type Handle = AnyHandlers[string];
+
+function mapped(handlers: AnyHandlers, map: (handle: Handle, name: string) => Handle): AnyHandlers {
+  return Object.fromEntries(Object.entries(handlers).map(([name, handle]) => [name, map(handle, name)]));
 }
 
 /** Checks what `open` returned: the compiler may not have seen it. */
 function checkForm(opened: unknown): AnyOpened {
-  const { handlers, check, close } = (opened ?? {}) as Partial<Record<keyof AnyOpened, unknown>>;
+  const { handlers, around, check, close } = (opened ?? {}) as Partial<Record<keyof AnyOpened, unknown>>;
   if (typeof handlers !== 'object' || handlers === null)
     throw new OpenError('open returned no handlers; let it return { handlers }');
-  for (const [name, value] of Object.entries({ check, close })) {
+  for (const [name, value] of Object.entries({ around, check, close })) {
     if (value !== undefined && typeof value !== 'function')
       throw new OpenError(`${name} is no function; let open return a function, or leave ${name} out`);
   }

@@ -9,6 +9,13 @@ export interface Caller {
    * the name of the issuer or scheme before it. Documents belong to it.
    */
   readonly subject: string;
+  /** The name of the security scheme that identifies the caller. */
+  readonly scheme: string;
+  /**
+   * What its verifier calls the caller: the subject that a verifier of the service has returned, the `sub` of an identity
+   * provider, or the subject of an access token. Callers of other schemes may have the same.
+   */
+  readonly id: string;
   /** The scopes of the service that the credentials grant. */
   readonly scopes: readonly string[];
   /** The id of the access token, if that is one of the service itself: to revoke it. It is not secret. */

@@ -270,7 +270,12 @@ t.test('sowSeed merges allOf, keeps every number exactly, and chooses its status
   });
   t.match(queries.pop(), {
     body: { depth: 2, code: 9007199254740993n, rows: 1n, secret: 's', other: { big: 9007199254740993n } },
-    caller: { subject: '\ngardenAuth\nthe user', scopes: ['seeds:sow', 'beds:write'] },
+    caller: {
+      subject: '\ngardenAuth\nthe user',
+      id: 'the user',
+      scheme: 'gardenAuth',
+      scopes: ['seeds:sow', 'beds:write'],
+    },
   });
   t.match(
     await sow(',"other":[-1.2314731698482606e+107,1E23],"depth":4.0'),
@@ -535,6 +540,8 @@ t.test('what is readOnly in one part of a schema is required and filled in by no
       body: { kind: 'rose', depth: 2, secret: 's', bed: {}, rows: 1n },
       caller: {
         subject: '\ngardenAuth\nthe user',
+        id: 'the user',
+        scheme: 'gardenAuth',
         scopes: ['seeds:sow', 'beds:write'],
         expiresAt: undefined,
       },

@@ -661,7 +661,11 @@ t.test(
 t.test('a service renders what is wrong one by one, and what its own errors carry', async (t) => {
   const object = (properties: object, more: object = {}) => ({ type: 'object', properties, ...more });
   const counted = { type: 'integer', minimum: 1, maximum: 9 };
-  const items = { type: 'array', items: object({ 'a/b': counted }, { required: ['a/b'] }) };
+  const items = {
+    type: 'array',
+    uniqueItems: true,
+    items: object({ 'a/b': counted }, { required: ['a/b'] }),
+  };
   const schema = object({ name: { type: 'string', minLength: 1 }, items, kind: { enum: ['x', 'y'] } });
   const lists = { type: 'object', additionalProperties: { type: 'array', items: { type: 'string' } } };
   const failed = object({ errors: lists, data: {} }, { required: ['errors'] });
@@ -706,6 +710,12 @@ t.test('a service renders what is wrong one by one, and what its own errors carr
     const { statusCode, payload: text } = await app.inject({ method: 'PUT', url, headers, payload });
     return [statusCode, JSON.parse(text)] as unknown;
   };
+  const text = await app.inject({
+    method: 'PUT',
+    url: '/things/1?page=1',
+    headers: { host: 'x', 'x-count': '1' },
+  });
+  t.strictSame(JSON.parse(text.payload), { errors: { 'body  required': ['is missing'] } });
   const wrong = { name: '', items: [{}, { 'a/b': 10 }, { 'a/b': 'x' }], kind: 'z', other: 1 };
   t.strictSame(await put('/things/1?page=1', wrong), [
     400,
@@ -720,7 +730,12 @@ t.test('a service renders what is wrong one by one, and what its own errors carr
       },
     },
   ]);
-  const many = { items: Array.from({ length: 200 }, () => ({})) };
+  const twice = { items: [{ 'a/b': 1 }, { 'a/b': 1 }] };
+  t.strictSame(await put('/things/1?page=1', twice), [
+    400,
+    { errors: { 'body /items uniqueItems': ['must not contain equal items'] } },
+  ]);
+  const many = { items: Array.from({ length: 200 }, (_, i) => ({ i })) };
   const [, { errors }] = (await put('/things/1?page=1', many)) as [number, { errors: object }];
   t.equal(Object.keys(errors).length, 100);
   const range = 'must be an integer from 1 to 9, in canonical decimal digits';
@@ -736,6 +751,52 @@ t.test('a service renders what is wrong one by one, and what its own errors carr
     { errors: { '': ['The thing is taken.'] }, data: { by: 'alice' } },
   ]);
 });
+
+t.test(
+  'what a service puts around its handlers sees every operation, and maps what they throw',
+  async (t) => {
+    const seen: string[] = [];
+    const taken = { code: 40901, message: 'It is taken.' };
+    const handlers = {
+      ...orchard.handlers,
+      getTree: () => Promise.reject(Object.assign(new Error('a key exists'), { code: '23505' })),
+      growBranch: () => {
+        throw new TypeError('not asynchronous');
+      },
+      writeNote: () => Promise.resolve(undefined),
+    };
+    const around = async (operationId: string, next: () => Promise<unknown>) => {
+      seen.push(`before ${operationId}`);
+      try {
+        return await next();
+      } catch (error) {
+        if ((error as { code?: unknown }).code === '23505') throw new ApiError(taken);
+        throw error;
+      } finally {
+        seen.push(`after ${operationId}`);
+      }
+    };
+    const declared = { description: 'x', content: { 'application/json': {} } };
+    const contract = loadEdited(orchardDocument, { '/paths/~1trees~1{tree-id}/get/responses/409': declared });
+    const opening = { ...service, errors: { ...service.errors, taken }, open: () => ({ handlers, around }) };
+    const storage = await sharedStorage(engine);
+    const app = await buildApp({ ...orchard, service: opening, contract, storage });
+    t.teardown(() => app.close());
+    const headers = { host: 'x' };
+    t.match(await app.inject({ url: '/v1/orchard/trees/a', headers }), {
+      statusCode: 409,
+      payload: '{"error":40901,"message":"It is taken."}',
+    });
+    const branch = { method: 'POST', url: '/v1/orchard/branches', headers, payload: { leaves: 1 } } as const;
+    t.match(await app.inject(branch), { statusCode: 500 });
+    t.match(
+      await app.inject({ ...branch, payload: {} }),
+      { statusCode: 400 },
+      'what is not valid gets no further',
+    );
+    t.strictSame(seen, ['before getTree', 'after getTree', 'before growBranch', 'after growBranch']);
+  },
+);
 
 t.test('a service renders an error with the status that the operation declares for it', async (t) => {
   const declared = (status: object) => ({

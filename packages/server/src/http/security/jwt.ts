@@ -11,7 +11,7 @@ import {
 } from 'jose';
 import { ApiError } from '../../errors.js';
 import type { Find } from './token-lookup.js';
-import type { Grant, InvalidReason } from './verifier.js';
+import type { Found, InvalidReason } from './verifier.js';
 
 /** Asymmetric signatures only: no shared secret, no `none`. Ed25519 is RFC 9864's name for EdDSA on that curve. */
 const algorithms = ['RS256', 'ES256', 'EdDSA', 'Ed25519'];
@@ -191,12 +191,13 @@ function fetchKeys(cooldown: number, now: () => number): FetchImplementation {
   };
 }
 
-function toGrant({ iss, sub, exp, scope, scp }: JWTPayload, scopes: readonly string[]): Grant | undefined {
+function toGrant({ iss, sub, exp, scope, scp }: JWTPayload, scopes: readonly string[]): Found | undefined {
   if (typeof sub !== 'string' || sub === '' || sub.length > maxSubjectLength) return undefined;
   // No storage engine can store these.
   if (!sub.isWellFormed() || sub.includes('\0')) return undefined;
   return {
     subject: `${iss}\n${sub}`,
+    id: sub,
     scopes: readScopes(scope ?? scp, scopes),
     expiresAt: (exp! + leeway) * 1000,
   };

@@ -10,7 +10,10 @@ import { askVerifier } from './service-verifier.js';
 import type { KnowingVerifier, VerifiedScheme, VerifiedSchemes, Verifier } from './verifier.js';
 
 /** What the schemes are verified with. */
-export interface SchemesOptions extends Omit<CachedVerifierOptions, 'scheme' | 'canBeValid' | 'isSecret'> {
+export interface SchemesOptions extends Omit<
+  CachedVerifierOptions,
+  'name' | 'scheme' | 'canBeValid' | 'isSecret'
+> {
   /** What the service's own tokens begin with. */
   prefix: string;
   /** The verifiers of the service. */
@@ -48,7 +51,7 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
     const scheme = securitySchemes[name]!;
     const verifier =
       choice === 'built-in'
-        ? builtInVerifier(scheme, options)
+        ? builtInVerifier(name, scheme, options)
         : serviceVerifier({ name, scheme, verify: choice }, options, builtIn !== undefined);
     return [name, scheme, verifier] as const;
   });
@@ -155,10 +158,10 @@ function keyOf(name: string): string {
 }
 
 /** Takes the service's own tokens, and those of an identity provider if there is one. */
-function builtInVerifier(scheme: SecurityScheme, options: SchemesOptions): KnowingVerifier {
+function builtInVerifier(name: string, scheme: SecurityScheme, options: SchemesOptions): KnowingVerifier {
   const isSecret = secretTest(options.prefix);
   const canBeValid = options.verifyForeign === undefined ? isSecret : () => true;
-  return createCachedVerifier({ ...options, scheme, canBeValid, isSecret });
+  return createCachedVerifier({ ...options, name, scheme, canBeValid, isSecret });
 }
 
 /** @param hasBuiltIn - Whether the built-in verifier serves another scheme: its tokens are shown to no one else. */
@@ -171,6 +174,7 @@ function serviceVerifier(
   const isOwnToken = secretTest(prefix);
   const hidesOwn = hasBuiltIn && takesBearer(scheme);
   return createCachedVerifier({
+    name: one.name,
     scheme,
     realm,
     canBeValid: (credential) =>

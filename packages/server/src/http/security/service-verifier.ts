@@ -7,7 +7,7 @@ import { within } from '../../time-limit.js';
 import { StorageError } from '../../storage/interface.js';
 import { decodeBasic } from './credentials.js';
 import type { Find } from './token-lookup.js';
-import type { Grant } from './verifier.js';
+import type { Found } from './verifier.js';
 
 /** Maximum length of a subject, in characters, as of a token's. */
 const maxSubjectLength = 255;
@@ -62,7 +62,7 @@ export function askVerifier({ name, scheme, verify, scopes, limit }: ServiceVeri
 }
 
 /** @throws TypeError if it is not what a verifier returns. */
-function toGrant(given: unknown, name: string, known: readonly string[]): Grant | undefined {
+function toGrant(given: unknown, name: string, known: readonly string[]): Found | undefined {
   if (given === undefined || given === null) return undefined;
   if (typeof given !== 'object') throw new TypeError(`it returned a ${typeof given}`);
   // Read once: each may be a getter.
@@ -79,6 +79,7 @@ function toGrant(given: unknown, name: string, known: readonly string[]): Grant 
     throw new TypeError('expiresAt is no time in milliseconds');
   return {
     subject: `\n${name}\n${subject}`,
+    id: subject,
     scopes: known.filter((scope) => scopes.includes(scope)),
     expiresAt,
   };

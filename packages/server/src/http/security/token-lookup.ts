@@ -5,7 +5,7 @@ import { hashSecret } from '../../storage/access-token.js';
 import type { Token, TokenRepository } from '../../storage/interface.js';
 import { SubjectQueue } from '../../subject-queue.js';
 import type { GrantCache } from './grant-cache.js';
-import type { Grant, InvalidReason } from './verifier.js';
+import type { Found, Grant, InvalidReason } from './verifier.js';
 
 /** The minimum pause between two lookups in advance, in ms, and the maximum number of tokens in one. */
 const refreshPause = 100;
@@ -20,12 +20,15 @@ const maxWait = 5_000;
 const overloaded = new ApiError('overloaded');
 
 /** Returns what a token grants, or why it is invalid. */
-export type Find = (token: string) => Promise<Grant | InvalidReason>;
+export type Find = (token: string) => Promise<Found | InvalidReason>;
+type FindGrant = (token: string) => Promise<Grant | InvalidReason>;
 /** The same for a token that came from a network, which may have to wait for its turn. */
-type FindLater = (token: string, network: string) => ReturnType<Find>;
+type FindLater = (token: string, network: string) => ReturnType<FindGrant>;
 
 /** Where tokens, and the credentials of other schemes, are looked up. */
 export interface TokenSources {
+  /** The name of the security scheme. */
+  name: string;
   tokens: Pick<TokenRepository, 'find'>;
   /** Whether a token has the form of those in the repository. */
   isSecret: (token: string) => boolean;
@@ -43,7 +46,7 @@ export class TokenLookup {
   readonly #cache: GrantCache;
   readonly #sources: TokenSources;
   /** The cache's own `fetch` measurably slows short lists. */
-  readonly #inFlight = new Map<string, ReturnType<Find>>();
+  readonly #inFlight = new Map<string, ReturnType<FindGrant>>();
   /** Separate queues: a slow identity provider does not delay the repository's tokens. */
   readonly #findOwnLater: FindLater;
   readonly #findForeignLater: FindLater;
@@ -53,7 +56,7 @@ export class TokenLookup {
   constructor(cache: GrantCache, sources: TokenSources) {
     this.#cache = cache;
     this.#sources = sources;
-    const findNow: Find = (token) => this.#findNow(token);
+    const findNow: FindGrant = (token) => this.#findNow(token);
     this.#findOwnLater = createQueue(findNow, sources.monotonic);
     this.#findForeignLater = createQueue(findNow, sources.monotonic);
   }
@@ -64,7 +67,7 @@ export class TokenLookup {
    * @throws ApiError `overloaded` when too many unknown tokens wait, or this one has waited too long; StorageError or
    *   another ApiError when the lookup fails.
    */
-  find(token: string, networkOfCaller: () => string): ReturnType<Find> {
+  find(token: string, networkOfCaller: () => string): ReturnType<FindGrant> {
     let found = this.#inFlight.get(token);
     if (found === undefined) {
       found = this.#findSoon(token, networkOfCaller).finally(() => this.#inFlight.delete(token));
@@ -93,27 +96,28 @@ export class TokenLookup {
       });
   }
 
-  #findSoon(token: string, networkOfCaller: () => string): ReturnType<Find> {
+  #findSoon(token: string, networkOfCaller: () => string): ReturnType<FindGrant> {
     if (this.#cache.isRecognized(token)) return this.#findNow(token);
     const findLater = this.#sources.isSecret(token) ? this.#findOwnLater : this.#findForeignLater;
     return findLater(token, networkOfCaller());
   }
 
-  async #findNow(token: string): ReturnType<Find> {
-    const { isSecret, verifyForeign, monotonic } = this.#sources;
+  async #findNow(token: string): ReturnType<FindGrant> {
+    const { name: scheme, isSecret, verifyForeign, monotonic } = this.#sources;
     if (isSecret(token)) return (await this.#findOwn([token]))[0] ?? 'unknown';
     const start = monotonic();
     // An invalid one is not remembered: it may become valid once its key is published.
     const found = (await verifyForeign?.(token)) ?? 'unknown';
-    this.#cache.found(token, hashSecret(token), typeof found === 'string' ? undefined : found, start);
-    return found;
+    const grant = typeof found === 'string' ? undefined : { ...found, scheme };
+    this.#cache.found(token, hashSecret(token), grant, start);
+    return grant ?? (found as InvalidReason);
   }
 
   async #findOwn(secrets: readonly string[]): Promise<(Grant | undefined)[]> {
-    const { tokens, monotonic } = this.#sources;
+    const { name, tokens, monotonic } = this.#sources;
     const start = monotonic();
     const hashes = secrets.map(hashSecret);
-    const grants = (await tokens.find(hashes)).map((token) => token && grantOf(token));
+    const grants = (await tokens.find(hashes)).map((token) => token && grantOf(token, name));
     for (const [i, secret] of secrets.entries()) {
       this.#cache.found(secret, hashes[i]!, grants[i], start);
       if (grants[i] === undefined) this.#cache.notFound(secret);
@@ -122,8 +126,8 @@ export class TokenLookup {
   }
 }
 
-function grantOf({ id: tokenId, subject, scopes, expiresAt, revokedAt }: Token): Grant {
-  return { subject, scopes, tokenId, expiresAt, revokedAt };
+function grantOf({ id: tokenId, subject, scopes, expiresAt, revokedAt }: Token, scheme: string): Grant {
+  return { subject, scheme, id: subject, scopes, tokenId, expiresAt, revokedAt };
 }
 
 /**
@@ -133,7 +137,7 @@ function grantOf({ id: tokenId, subject, scopes, expiresAt, revokedAt }: Token):
  * @param find - Looks up a token.
  * @param monotonic - Returns a monotonic time in milliseconds.
  */
-function createQueue(find: Find, monotonic: () => number): FindLater {
+function createQueue(find: FindGrant, monotonic: () => number): FindLater {
   const waiting = new SubjectQueue<{ subject: string; start: () => void }>();
   let running = 0;
   const startNext = () => {

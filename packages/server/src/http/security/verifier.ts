@@ -9,6 +9,9 @@ export interface Grant extends Caller {
   readonly revokedAt?: number | undefined;
 }
 
+/** What a verifier finds, which does not know the name of its scheme. */
+export type Found = Omit<Grant, 'scheme'>;
+
 /** Why credentials are not valid, for the log; docs/monitor.md explains each. */
 export const invalidReasons = [
   'malformed',

@@ -254,6 +254,7 @@ t.test('50,000 tokens in use are all known during a flood of invented ones', asy
   }))(await sharedStorage(engine));
   const isSecret = secretTest(definition.tokenPrefix);
   const { verify, isKnown } = createCachedVerifier({
+    name: 'bearerAuth',
     tokens,
     scheme: { kind: 'bearer' },
     realm: definition.realm,

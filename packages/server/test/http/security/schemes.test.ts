@@ -152,7 +152,8 @@ t.test('a contract with schemes of every kind is served, and their subjects diff
     const { status, json } = await get(name, credential);
     t.equal(status, 200, name);
     const caller = callerOf(json);
-    t.strictSame(caller, { subject: `\n${name}\nalice`, scopes: ['plants:read'] }, 'with known scopes');
+    const expected = { subject: `\n${name}\nalice`, id: 'alice', scheme: name, scopes: ['plants:read'] };
+    t.strictSame(caller, expected, 'with known scopes');
     subjects.add(caller?.subject);
   }
   t.equal(subjects.size, 9, 'no two callers are the same');
@@ -428,7 +429,12 @@ t.test(
 t.test('scopes and names of prototypes grant nothing', async (t) => {
   const names = ['__proto__', 'constructor', 'toString'];
   const { get } = await start(t, { verifiers: { key: () => ({ subject: '__proto__', scopes: names }) } });
-  t.strictSame(callerOf((await get('key', valid.key)).json), { subject: '\nkey\n__proto__', scopes: [] });
+  t.strictSame(callerOf((await get('key', valid.key)).json), {
+    subject: '\nkey\n__proto__',
+    id: '__proto__',
+    scheme: 'key',
+    scopes: [],
+  });
 });
 
 t.test('a verifier that hangs is given up, and other callers do not wait for it', async (t) => {
