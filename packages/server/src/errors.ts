@@ -160,6 +160,12 @@ export class ApiError extends Error {
   }
 }
 
+/** The error of a request without the body that its operation requires. */
+export function missingBody(): ApiError {
+  const fault = { in: 'body', path: '', rule: 'required', message: 'is missing' } as const;
+  return new ApiError('missingBody', { faults: () => [fault] });
+}
+
 /**
  * What a handler returned or threw is not a response of its operation. It is sent as a 500. Its message, for the log and
  * for tests, says what to write.

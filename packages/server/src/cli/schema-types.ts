@@ -38,6 +38,7 @@ const marks = new RegExp(`${mark}(\\d+)${mark}`, 'g');
 export class SchemaTypes {
   readonly #unfilled: ReadonlySet<Schema>;
   readonly #named: Named[] = [];
+  readonly #identifiers = new Set<string>();
   readonly #components = new Map<string, Named>();
   /** The index of the type of a schema, by its place. */
   readonly #indexes = new Map<string, Map<Schema, number>>();
@@ -57,7 +58,7 @@ export class SchemaTypes {
       this.#components.set(component, named);
       for (const { use, schema } of forms) {
         const indexes = this.#indexesOf({ use });
-        if (!indexes.has(schema) && !isAnything(schema)) indexes.set(schema, this.#named.indexOf(named));
+        if (!indexes.has(schema) && !isAnything(schema)) indexes.set(schema, this.#named.length - 1);
       }
       return [{ named, forms }];
     });
@@ -93,9 +94,10 @@ export class SchemaTypes {
   }
 
   #name(name: string, described?: Described): Named {
-    const taken = new Set(this.#named.map(({ identifier }) => identifier));
-    let identifier = `$${name.replaceAll(/\W/g, '_')}`;
-    while (taken.has(identifier)) identifier += '_';
+    const written = `$${name.replaceAll(/\W/g, '_')}`;
+    let identifier = written;
+    for (let i = this.#named.length; this.#identifiers.has(identifier); i++) identifier = `${written}_${i}`;
+    this.#identifiers.add(identifier);
     const named = { identifier, texts: new Map<Use, string>(), own: new Set<Use>(), described };
     this.#named.push(named);
     return named;

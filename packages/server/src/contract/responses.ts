@@ -83,7 +83,7 @@ const listHeaders = ['cache-control', 'etag'];
 const everyOperation = [429, 500, 503];
 
 /** The key of a response; that of a range may also be in lower case. */
-export function statusKey(written: string): string {
+function statusKey(written: string): string {
   return /^\dxx$/.test(written) ? written.toUpperCase() : written;
 }
 

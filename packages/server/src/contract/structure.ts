@@ -66,7 +66,7 @@ const fieldsOf: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
 };
 
 /** Returns what the field of an object of some kind, or an entry of a kind of object by names, holds. */
-export function kindOf(owner: Kind, field: string): Kind {
+function kindOf(owner: Kind, field: string): Kind {
   const ofNames = /^(.*)(\*|\{\})$/.exec(owner);
   if (ofNames?.[2] === '{}') return ofNames[1]!;
   const fields = fieldsOf[ofNames?.[1] ?? owner];

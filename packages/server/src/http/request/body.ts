@@ -2,7 +2,7 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest } from 'fastify';
-import { ApiError, type ErrorKind } from '../../errors.js';
+import { ApiError, missingBody, type ErrorKind } from '../../errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
 import { accountOf } from '../admission/account.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
@@ -164,7 +164,7 @@ class BodyReader {
     try {
       // Fastify closes the connection after an error of the parser, but not after one of the handler.
       const isMissing = bytes.length === 0 && !this.#mayBeEmpty;
-      if (isMissing && this.#request.routeOptions.config.requiresBody) throw new ApiError('missingBody');
+      if (isMissing && this.#request.routeOptions.config.requiresBody) throw missingBody();
       if (this.#format === 'multipart' && !isMissing) {
         // Loaded when it is first needed, since every import delays the start.
         import('./multipart.js')

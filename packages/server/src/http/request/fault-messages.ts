@@ -17,6 +17,13 @@ export const decimalNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 /** Keywords whose faults other ones describe, and the alternatives that are not tried. */
 const summaries = ['if', 'propertyNames', 'false schema'];
 
+/** The keywords of the contract for which others stand. */
+const rules: Readonly<Record<string, string>> = {
+  distinct: 'uniqueItems',
+  refused: 'readOnly',
+  wellFormed: 'format',
+};
+
 /** How messages name places, which Ajv gives as JSON Pointers. */
 export interface Places {
   /** The place itself; empty for the whole value. */
@@ -124,7 +131,8 @@ function describeFault(
   const named = missingProperty ?? unknown ?? propertyName;
   const path = named === undefined ? instancePath : `${instancePath}/${escape(named)}`;
   const inside = (name: string) => places.inside(instancePath, name);
-  const found = (place: string, fault: string) => ({ place, path, rule: keyword, message: fault });
+  const rule = rules[keyword] ?? keyword;
+  const found = (place: string, message: string) => ({ place, path, rule, message });
   const place =
     propertyName === undefined ? places.at(instancePath) : `the name ${inside(places.unknown(propertyName))}`;
   if (keyword === 'required') return found(inside(missingProperty ?? ''), 'is missing');

@@ -6,7 +6,7 @@ import type { ParameterPlace } from '../../contract/parameters.js';
 import { nothing, type Schema } from '../../contract/schema.js';
 import { anything } from '../../contract/shape.js';
 import { addressOf } from '../../client-address.js';
-import { ApiError, type ErrorKind, type RequestFault } from '../../errors.js';
+import { ApiError, missingBody, type ErrorKind, type RequestFault } from '../../errors.js';
 import { cookiesOf } from '../cookies.js';
 import { acceptedTypes, type BodyContent } from '../../contract/body.js';
 import { parseJson } from './body.js';
@@ -151,7 +151,7 @@ function bodyReader({ body }: Operation, options: ReaderOptions): (request: Fast
   return (request) => {
     const data: unknown = request.body;
     if (data === undefined) {
-      if (required) throw new ApiError('missingBody');
+      if (required) throw missingBody();
       return undefined;
     }
     const found = isPlain

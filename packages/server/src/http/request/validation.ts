@@ -175,14 +175,17 @@ function createAjv(text: string, allErrors: boolean, isOnce: boolean): Ajv | Ajv
 function bytesKeyword({ minLength = 0, maxLength = Infinity }: BytesRule): CompiledKeyword {
   const faultOf = (data: unknown) => {
     const bytes = data instanceof UploadedFile ? data.bytes : data;
-    if (!(bytes instanceof Uint8Array)) return `must be a file${Array.isArray(data) ? ', given once' : ''}`;
-    if (bytes.length < minLength) return `must have at least ${minLength} bytes`;
-    return bytes.length > maxLength ? `must have at most ${maxLength} bytes` : undefined;
+    if (!(bytes instanceof Uint8Array))
+      return ['type', `must be a file${Array.isArray(data) ? ', given once' : ''}`] as const;
+    if (bytes.length < minLength) return ['minLength', `must have at least ${minLength} bytes`] as const;
+    return bytes.length > maxLength
+      ? (['maxLength', `must have at most ${maxLength} bytes`] as const)
+      : undefined;
   };
   const validate: CompiledKeyword = (data: unknown) => {
-    const message = faultOf(data);
-    validate.errors = message === undefined ? [] : [{ keyword: 'bytes', message, params: {} }];
-    return message === undefined;
+    const [keyword, message] = faultOf(data) ?? [];
+    validate.errors = keyword === undefined ? [] : [{ keyword, message, params: {} }];
+    return keyword === undefined;
   };
   return validate;
 }
