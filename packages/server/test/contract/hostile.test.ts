@@ -211,7 +211,7 @@ t.test('nothing of a contract runs, wherever it is in what is generated from it'
     all: fc.infiniteStream(fc.constantFrom(...attempts)),
   });
   let count = 0;
-  await fc.assert(
+  const property = () =>
     fc.asyncProperty(rounds, async ({ document, all }) => {
       const chosen = new Map<Place, string>();
       const attemptAt = (place: Place) => {
@@ -230,10 +230,10 @@ t.test('nothing of a contract runs, wherever it is in what is generated from it'
       t.equal(linesOf(files['README.md']!), linesOf(plain['README.md']!));
       t.notMatch(files['README.md']!, /<script>|[^\\]\]\(javascript/);
       for (const finding of findings) t.notMatch(formatFinding(finding), controls);
-    }),
-    { numRuns: Number(process.env['FUZZ_RUNS'] ?? 3), endOnFailure: true },
-  );
-  // How many there are depends on which contracts were drawn.
+    });
+  // How many there are depends on which contracts were drawn: sometimes, nothing is left of those that are accepted.
+  for (let i = 0; i < 9 && count <= 30; i++)
+    await fc.assert(property(), { numRuns: Number(process.env['FUZZ_RUNS'] ?? 3), endOnFailure: true });
   t.ok(count > 30, `${count} attempts were in contracts that were accepted`);
 });
 
