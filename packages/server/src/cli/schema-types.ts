@@ -2,7 +2,7 @@
 import type { Contract } from '../contract/contract.js';
 import { isAnything, isNothing, resolve, type Schema, type Use } from '../contract/schema.js';
 import { allSchemas } from '../contract/schema-walk.js';
-import { type Shape, typeNames, type TypeName } from '../contract/shape.js';
+import { type Shape, typeNames, type TypeName, typeOf } from '../contract/shape.js';
 
 /** How a value is used, and whether its bytes are files, as in multipart/form-data; otherwise they are texts. */
 export interface Place {
@@ -10,9 +10,10 @@ export interface Place {
   readonly files?: boolean;
 }
 
+/** A schema as the contract has it, which is not checked if no operation uses it. */
 interface Described {
   readonly description?: unknown;
-  readonly properties?: Readonly<Record<string, Described>>;
+  readonly properties?: Readonly<Record<string, Described | null>> | null;
 }
 
 /** A type with a name: of a component, or of a schema that contains itself. */
@@ -22,7 +23,7 @@ interface Named {
   readonly texts: Map<Use, string>;
   /** The uses that have a type of their own; the others have the first one. */
   readonly own: Set<Use>;
-  readonly described: Described | undefined;
+  readonly described: Described | null | undefined;
 }
 
 /** Where `components` has the types of a use that are not the same as in `schemas`. */
@@ -47,7 +48,7 @@ export class SchemaTypes {
 
   constructor({ document, schemaOf, unfilled }: Contract) {
     this.#unfilled = unfilled;
-    const { schemas = {} } = (document['components'] ?? {}) as { schemas?: Record<string, Described> };
+    const { schemas = {} } = (document['components'] ?? {}) as { schemas?: Record<string, Described | null> };
     const found = Object.entries(schemas).flatMap(([component, described]) => {
       const forms = uses.flatMap((use) => {
         const schema = schemaOf(component, use);
@@ -93,7 +94,7 @@ export class SchemaTypes {
     return `${types.join('')}\nexport interface components {\n${members.join('')}}\n`;
   }
 
-  #name(name: string, described?: Described): Named {
+  #name(name: string, described?: Described | null): Named {
     const written = `$${name.replaceAll(/\W/g, '_')}`;
     let identifier = written;
     for (let i = this.#named.length; this.#identifiers.has(identifier); i++) identifier = `${written}_${i}`;
@@ -158,7 +159,7 @@ export class SchemaTypes {
   }
 
   /** The type that a schema says by itself and by those that it combines. */
-  #written(schema: Schema, place: Place, described?: Described, known?: readonly TypeName[]): string {
+  #written(schema: Schema, place: Place, described?: Described | null, known?: readonly TypeName[]): string {
     if (isNothing(schema)) return 'never';
     this.#open.add(schema);
     const types = schema.shape.types ?? known;
@@ -177,11 +178,14 @@ export class SchemaTypes {
   }
 
   /** What a schema says by itself. */
-  #own(schema: Schema, place: Place, known?: readonly TypeName[], described?: Described): string {
+  #own(schema: Schema, place: Place, known?: readonly TypeName[], described?: Described | null): string {
     const { type, binary } = schema;
     if (binary)
       return unionOf([place.files ? 'UploadedFile' : 'string', ...(type?.includes('null') ? ['null'] : [])]);
-    if (schema.enum !== undefined) return unionOf(schema.enum.map((value) => literal(value, schema.number)));
+    if (schema.enum !== undefined) {
+      const values = schema.enum.filter((value) => canHave(value, type));
+      return unionOf(values.map((value) => literal(value, schema.number)));
+    }
     const isObject = objectKeywords.some((keyword) => schema[keyword] !== undefined);
     const isArray = schema.items !== undefined || schema.prefixItems !== undefined;
     if (type === undefined && !isObject && !isArray) return 'unknown';
@@ -198,7 +202,7 @@ export class SchemaTypes {
     );
   }
 
-  #object(schema: Schema, place: Place, described?: Described): string {
+  #object(schema: Schema, place: Place, described?: Described | null): string {
     const { properties = {}, required = [], patternProperties = {}, shape } = schema;
     const rest = schema.additionalProperties ?? schema.unevaluatedProperties;
     const others = [...Object.values(patternProperties), ...(rest && !isNothing(rest) ? [rest] : [])];
@@ -285,6 +289,16 @@ function without(text: string, names: readonly string[]): string {
     : `Omit<${bare(text)}, ${names.map((name) => JSON.stringify(name)).join(' | ')}>`;
 }
 
+/** Whether a value that a schema names can be there: YAML also has numbers that JSON lacks. */
+function canHave(value: unknown, types: readonly TypeName[] | undefined): boolean {
+  if (typeof value === 'number' && !Number.isFinite(value)) return false;
+  return (
+    types === undefined ||
+    types.includes(typeOf(value)) ||
+    (Number.isInteger(value) && types.includes('integer'))
+  );
+}
+
 /** The type of a value that is JSON. */
 function literal(value: unknown, number: Schema['number']): string {
   if (typeof value === 'number') return number === 'int64' ? `${value}n` : String(value);
@@ -321,7 +335,8 @@ export function indented(lines: string): string {
 }
 
 /** What a contract says about a type, as a comment. */
-export function comment({ description }: Described = {}): string {
+export function comment(described: Described | null = {}): string {
+  const description = described?.description;
   if (typeof description !== 'string' || description.trim() === '') return '';
   const lines = description
     .trim()

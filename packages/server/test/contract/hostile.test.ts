@@ -483,10 +483,13 @@ t.test('whatever a slip makes of a value, a contract is accepted, or its faults 
           ...Object.entries(value).flatMap(([name, inner]) => placesIn(inner, place + pointerOf([name]))),
         ];
   const slips = [null, {}, [], true, 5, '', [null], { $ref: null }, { $ref: '#' }, { enum: [], default: 1 }];
+  // No operation uses this schema, so it is not checked; it has a type all the same.
+  const unused = '/components/schemas/Error/properties/message';
   for (const document of [gardenDocument, orchardDocument]) {
     const places = placesIn(document, '').slice(1);
+    const examples: [string, unknown][] = places.includes(unused) ? [[unused, null]] : [];
     fc.assert(
-      fc.property(fc.constantFrom(...places), fc.constantFrom(...slips), (place, value) => {
+      fc.property(fc.constantFrom(...places), fc.constantFrom<unknown>(...slips), (place, value) => {
         try {
           const contract = loadChecked(
             Buffer.from(JSON.stringify(edited(document, { [place]: value }))),
@@ -495,15 +498,11 @@ t.test('whatever a slip makes of a value, a contract is accepted, or its faults 
           const { diagnostics } = ts.transpileModule(renderTypes(contract), { reportDiagnostics: true });
           t.strictSame(diagnostics, [], `${place} ${JSON.stringify(value)}: its types are TypeScript`);
         } catch (error) {
-          const { faults } = error as ContractError;
-          t.ok(
-            error instanceof ContractError,
-            `${place} ${JSON.stringify(value)}: ${(error as Error).stack}`,
-          );
-          t.notMatch(faults.map(formatFinding).join('\n'), /\[object Object\]|undefined/);
+          if (!(error instanceof ContractError)) throw error;
+          t.notMatch(error.faults.map(formatFinding).join('\n'), /\[object Object\]|undefined/);
         }
       }),
-      { numRuns: 50 },
+      { numRuns: 50, examples },
     );
   }
   t.end();

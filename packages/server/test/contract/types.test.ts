@@ -214,6 +214,15 @@ const cases: Readonly<Record<string, Case>> = {
     good: ['"a"', '1', 'null', '{ b: ["c"] }'],
     bad: ['"b"', '2', '{ b: [] }'],
   },
+  'values that the type does not have': {
+    schema: object({
+      a: { ...integer, format: 'int64', enum: [1, 1.5] },
+      b: { ...text, enum: ['x', 1, null] },
+      c: { type: ['integer', 'null'], enum: [2, null, 'y'] },
+    }),
+    good: ['{ a: 1n }', '{ b: "x" }', '{ c: 2 }', '{ c: null }'],
+    bad: ['{ a: 2n }', '{ b: 1 }', '{ c: "y" }', '{ b: null }'],
+  },
   'an object or null': {
     named: pair,
     schema: object({ a: { oneOf: [ref('A'), { type: 'null' }] } }),
