@@ -22,7 +22,7 @@ export class Limits {
     const { signal } = this;
     return new Promise((resolve, reject) => {
       const stop = () => {
-        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the reason is the caller's own
+        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- callers choose the reason, of any type
         reject(signal.reason);
       };
       if (signal.aborted) stop();

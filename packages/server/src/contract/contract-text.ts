@@ -17,7 +17,7 @@ import {
   type YAMLParseError,
 } from 'yaml';
 import { withoutControls } from './control-characters.js';
-import type { Finding } from './finding.js';
+import { pointerOf, type Finding } from './finding.js';
 import { checkDepth, checkNodes } from './yaml-nodes.js';
 
 /** The steps from the root of a document to a value. */
@@ -174,11 +174,14 @@ export class ContractText {
 
   /** Describes a finding, without adding it. */
   find(path: Path, message: string, fix: string): Finding {
-    const pointer = path
-      .map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`)
-      .join('');
     const { line, col: column } = this.#lines.linePos(this.#locate(path).offset);
-    return { pointer: shortened(pointer), line, column, message: shortened(message), fix: shortened(fix) };
+    return {
+      pointer: shortened(pointerOf(path)),
+      line,
+      column,
+      message: shortened(message),
+      fix: shortened(fix),
+    };
   }
 
   /** Whether a field is what follows a comma in a text without quotes, as in `{ description: Red, or green }`. */

@@ -30,7 +30,7 @@ const blanks = /[ \t\n\r]*/y;
 const piece = /"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[[\]{}:,]/y;
 // cspell:ignore bfnrt
 // A character that a string must not contain, or a backslash that begins no escape.
-// eslint-disable-next-line no-control-regex -- those of RFC 8259 section 7
+// eslint-disable-next-line no-control-regex -- RFC 8259 section 7 forbids these characters in strings
 const faultInString = /[\u0000-\u001f]|\\(?!["\\/bfnrt]|u[\da-fA-F]{4})/;
 
 /** Where a text that is not JSON (RFC 8259) ceases to be its beginning, as line and column. */

@@ -11,3 +11,8 @@ export interface Finding {
   /** What to write instead. */
   readonly fix: string;
 }
+
+/** A place as a JSON Pointer (RFC 6901). */
+export function pointerOf(steps: readonly (string | number)[]): string {
+  return steps.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}

@@ -227,7 +227,7 @@ export type Handlers<Operations, Security extends { [Id in keyof Operations]: un
 };
 
 /** To the compiler, a function that returns nothing returns void, unless it was written where a handler is expected. */
-// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- as the result of a function
+// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- handlers may be functions that return nothing
 type OrVoid<Result> = undefined extends Result ? Result | void : Result;
 
 type ErrorKey<Key> = StartingWith<'4' | '5' | 'default', Key>;

@@ -2,6 +2,7 @@
 // it, a whole document is checked before anything else reads it, also what no operation uses.
 import { hasControls } from './control-characters.js';
 import { describeReference, scopeExtension } from './contract-node.js';
+import { pointerOf } from './finding.js';
 import { maxNameLength } from './yaml-nodes.js';
 
 /**
@@ -138,6 +139,5 @@ export function checkStructure(document: unknown, report: Report): void {
 
 /** A reference within the document (RFC 6901 section 6). */
 function referenceTo(path: readonly (string | number)[]): string {
-  const escaped = path.map((step) => String(step).replaceAll('~', '~0').replaceAll('/', '~1'));
-  return `#${escaped.map((step) => `/${encodeURIComponent(step)}`).join('')}`;
+  return `#${path.map((step) => `/${encodeURIComponent(pointerOf([step]).slice(1))}`).join('')}`;
 }

@@ -1,5 +1,7 @@
 // Describes what is wrong with a request or a response, for the person who can correct it.
 import type { ErrorObject } from 'ajv';
+import { pointerOf } from '../../contract/finding.js';
+import type { RequestFault } from '../../errors.js';
 
 /** The source of a value: JSON has types, the other parts of a request have only text. */
 export type ValueSource = 'json' | 'text';
@@ -44,19 +46,12 @@ const dots: Places = {
 /** JSON Pointers (RFC 6901), for those who write a service: `/items/0/id`. */
 export const pointers: Places = {
   at: (pointer) => pointer.split('/').map(shorten).join('/'),
-  inside: (pointer, name) => pointers.at(`${pointer}/${escape(name)}`),
+  inside: (pointer, name) => pointers.at(pointer + pointerOf([name])),
   unknown: (name) => name,
 };
 
-/** What is wrong with a value. */
-export interface Fault {
-  /** The place in the value, as a JSON Pointer (RFC 6901): of what is missing, or should not be there. */
-  readonly path: string;
-  /** The keyword of the schema. */
-  readonly rule: string;
-  /** What is wrong there, without the place. */
-  readonly message: string;
-}
+/** What is wrong with a value; its place is also that of what is missing, or should not be there. */
+type Fault = Omit<RequestFault, 'in'>;
 
 /** All that is wrong with a value: in one line, `id is missing; "nmae" is unknown`, and one by one, at most 100. */
 export interface Faults {
@@ -129,7 +124,7 @@ function describeFault(
   } = (params as FaultParams | undefined) ?? {};
   const unknown = additionalProperty ?? unevaluatedProperty;
   const named = missingProperty ?? unknown ?? propertyName;
-  const path = named === undefined ? instancePath : `${instancePath}/${escape(named)}`;
+  const path = instancePath + pointerOf(named === undefined ? [] : [named]);
   const inside = (name: string) => places.inside(instancePath, name);
   const rule = rules[keyword] ?? keyword;
   const found = (place: string, message: string) => ({ place, path, rule, message });
@@ -220,11 +215,6 @@ function notBoolean(data: unknown, source: ValueSource): string {
     ...(word === word.toLowerCase() ? [] : ['in lower case']),
   ];
   return `: send it ${faults.join(', ')}`;
-}
-
-/** A name as a step of a JSON Pointer. */
-function escape(name: string): string {
-  return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
 /** Unescapes and shortens one step of a JSON Pointer (RFC 6901 section 4), which may be a client's unknown name. */

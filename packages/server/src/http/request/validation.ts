@@ -21,7 +21,10 @@ export type ResponseValidator = (data: unknown) => string | undefined;
 
 /** Keywords that Ajv knows only in its slower version for JSON Schema 2020-12. */
 const newerKeywords = /"(?:prefixItems|(?:min|max)Contains|dependent\w+|unevaluated\w+)"/;
-/** With one of these in a contract, Ajv must look for own properties: a request without it would seem to have it. */
+/**
+ * With one of these names in a contract, Ajv must look for own properties: a request without it would seem to have it.
+ * Test: test/contract/garden.test.ts, "names that JavaScript objects inherit are names like any other".
+ */
 const inheritedNames = Object.getOwnPropertyNames(Object.prototype);
 
 /** What schemas are compiled for. */
