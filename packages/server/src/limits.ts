@@ -1,6 +1,6 @@
 // Every limit that an operator can set, one row each, and those that are fixed. Times in ms, lengths in bytes.
 
-/** How the value of a variable is written: a whole number in this range, of which each one is `factor` of the limit. */
+/** How the value of a variable is written: a whole number in this range, times `factor`. */
 const units = {
   bytes: { min: 1_024, max: 2 ** 33, factor: 1 },
   bytesOrOff: { min: 0, max: 2 ** 40, factor: 1 },
@@ -16,7 +16,7 @@ const units = {
  * - `sum`: it holds for all threads together; each gets a part, which is at least so much.
  * - `batch`: a limit on one commit, in which several batches of a thread may be; each gets a part, or so much if that is
  *   more.
- * - `whole`: it holds for all threads together, which count in memory that they share, or one of which keeps it.
+ * - `whole`: it holds for all threads together, which count in memory that they share, unless a single one keeps it.
  * - `each`: it is about one request, connection or thread, or a time.
  */
 export type Sharing = { readonly sum: number } | { readonly batch: number } | 'whole' | 'each';
@@ -83,7 +83,7 @@ export const limitTable = {
     default: 16 * 1024 * 1024,
     threads: { sum: 1_024 },
     checkedIn: 'http/admission/memory-budget.ts',
-    desc: 'Memory for all request bodies, each counted as three or six times its size; shared fairly between subjects, of which all addresses without a token are one',
+    desc: 'Memory for all request bodies, each counted as three or six times its size. Subjects share it fairly; all requests without a token count as one subject',
   },
   listBudget: {
     variable: 'LIST_BUDGET_BYTES',
@@ -91,7 +91,7 @@ export const limitTable = {
     default: 32 * 1024 * 1024,
     threads: { sum: 1_024 },
     checkedIn: 'http/admission/memory-budget.ts',
-    desc: 'Memory for all data of lists and streams that has been read but not yet sent; shared fairly between subjects, of which all addresses without a token are one',
+    desc: 'Memory for all data of lists and streams that has been read but not yet sent. Subjects share it fairly; all requests without a token count as one subject',
   },
   headerLimit: {
     variable: 'HEADER_LIMIT_BYTES',

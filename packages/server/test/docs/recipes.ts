@@ -143,7 +143,7 @@ export interface Account {
   readonly address: string;
 }
 
-/** Accounts, no two of which have the same e-mail address. */
+/** Accounts with unique e-mail addresses. */
 export const accounts = { all: texts('accounts'), addresses: texts('addresses') };
 export function createAccounts({ collection, transaction }: ServiceContext) {
   const all = new Documents<string, Account>(collection(accounts.all), { id: true, address: true });
