@@ -212,11 +212,11 @@ async function addSteps(
   const verifyForeign =
     identityProvider &&
     (await import('./http/security/jwt.js')).createJwtVerifier(identityProvider, service.scopes, now);
-  const { realm, tokenPrefix: prefix } = service;
-  const { schemes, faults, isKnown } = createSchemes(contract, {
+  const { realm, tokenPrefix } = service;
+  const { schemes, faults, isKnown, tokenPlace } = createSchemes(contract, {
     given: verifiers,
     tokens: storage.tokens,
-    prefix,
+    tokenPrefix,
     realm,
     verifyForeign,
     scopes,
@@ -225,6 +225,8 @@ async function addSteps(
     now,
     monotonic,
   });
+
+  app.decorate('tokenPlace', tokenPlace);
 
   // The hooks run in this order (DESIGN.md, "The path of a request"). Optional modules are imported on demand, because
   // every import delays startup. The first one adds the request id (http/app-base.ts).

@@ -1,5 +1,6 @@
 // Access tokens that handlers issue and revoke, so that callers can log in and out.
-import { createToken, hashSecret, isSubject } from './storage/access-token.js';
+import type { Verified } from './contract/verifiers.js';
+import { createToken, hashSecret, isSubject, secretTest } from './storage/access-token.js';
 import type { Token, TokenRepository } from './storage/interface.js';
 import { keptFor } from './storage/token-row.js';
 
@@ -48,6 +49,12 @@ export interface CallerTokens {
    *   integer that a Date can add to now.
    */
   issue(subject: string, options: IssueOptions): Promise<IssuedToken>;
+  /**
+   * Returns whose a token is and what it grants, for a verifier of a scheme that the built-in one cannot serve; undefined
+   * if it is not valid. The subject of the caller is then that of the token with the name of the scheme before it, and
+   * `caller.id` is the subject of the token.
+   */
+  verify(secret: string): Promise<Verified | undefined>;
   /** Returns the valid tokens of a subject, the oldest first: at most 1,000. */
   list(subject: string): Promise<ListedToken[]>;
   /** Revokes a token. Returns false if the subject does not have it. */
@@ -63,6 +70,7 @@ export function createCallerTokens(
   { tokenPrefix: prefix, scopes: known }: { tokenPrefix: string; scopes: readonly string[] },
   now: () => number,
 ): CallerTokens {
+  const isSecret = secretTest(prefix);
   return {
     async issue(subject, { scopes, expiresIn }) {
       const unknown = scopes.find((scope) => !known.includes(scope));
@@ -76,6 +84,12 @@ export function createCallerTokens(
       const { token, secret } = createToken({ prefix, subject, scopes, now: start, expiresAt });
       await tokens.issue({ ...token, expiresAt }, hashSecret(secret));
       return { secret, id: token.id, expiresAt };
+    },
+    async verify(secret) {
+      const [token] = isSecret(secret) ? await tokens.find([hashSecret(secret)]) : [];
+      if (token === undefined || token.revokedAt !== undefined) return undefined;
+      const { subject, scopes, expiresAt } = token;
+      return expiresAt === undefined || expiresAt > now() ? { subject, scopes, expiresAt } : undefined;
     },
     async list(subject) {
       const listed = isSubject(subject) ? await tokens.listOf(subject, now()) : [];

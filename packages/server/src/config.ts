@@ -2,6 +2,7 @@
 import { cleanEnv, type CleanedEnv, type ValidatorSpec } from 'envalid';
 import { closestMatch } from 'leven';
 import type { Service } from './definition.js';
+import { noStore } from './storage/no-store.js';
 import { configuredLimits, limitRows, type Limits, type LimitVariables } from './limits.js';
 import {
   databaseUrl,
@@ -114,7 +115,7 @@ export class AddressError extends ConfigError {}
 /** The exit status of a process whose settings are wrong, so that a restart changes nothing: EX_CONFIG. */
 export const configStatus = 78;
 
-/** The defaults that depend on the service. */
+/** The defaults that depend on the service; without a URL, it has no store, and DATABASE_URL is not one of its variables. */
 type Defaults = Pick<Service, 'databaseUrl'>;
 
 /**
@@ -131,7 +132,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): 
         isCertain ? [`${name} is not a variable of the service: rename it to ${meant}, or remove it`] : [],
       ),
     );
-  const values = cleanEnv(env, variables, { reporter: reporterOf(env, others) });
+  const values = cleanEnv(env, variablesOf(defaults), { reporter: reporterOf(env, others) });
   return { ...values, limits: configuredLimits(values) };
 }
 
@@ -142,7 +143,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): 
  */
 export function readDatabaseUrl(environment: NodeJS.ProcessEnv, defaults: Defaults): string {
   const env = withDefaults(environment, defaults);
-  const { DATABASE_URL } = variables;
+  const { DATABASE_URL } = variablesOf(defaults);
   return cleanEnv(env, { DATABASE_URL }, { reporter: reporterOf(env) }).DATABASE_URL;
 }
 
@@ -183,7 +184,14 @@ export function misspelledVariables(
 
 function withDefaults(environment: NodeJS.ProcessEnv, { databaseUrl }: Defaults): NodeJS.ProcessEnv {
   const given = Object.entries(environment).filter(([, value]) => value !== '');
-  return { DATABASE_URL: databaseUrl, ...Object.fromEntries(given) };
+  const env: NodeJS.ProcessEnv = { DATABASE_URL: databaseUrl, ...Object.fromEntries(given) };
+  // It may be that of a database of the service's own.
+  if (databaseUrl === undefined) delete env['DATABASE_URL'];
+  return env;
+}
+
+function variablesOf({ databaseUrl: url }: Defaults): typeof variables {
+  return url === undefined ? { ...variables, DATABASE_URL: text({ default: noStore }) } : variables;
 }
 
 /**

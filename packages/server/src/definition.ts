@@ -35,8 +35,11 @@ export interface Service extends StoreDefinition {
   readonly realm: string;
   /** What the names of its metrics begin with. */
   readonly metricPrefix: string;
-  /** The default of DATABASE_URL. */
-  readonly databaseUrl: string;
+  /**
+   * The default of DATABASE_URL. A service without it has no store: no collections, no migrations, no access tokens of its
+   * own, and no commands for them. What it keeps is in a database of its own.
+   */
+  readonly databaseUrl?: string;
   /** The request that the server suggests in development mode. */
   readonly example?: ExampleRequest;
 }

@@ -9,10 +9,12 @@ import type { Service } from './definition.js';
 import { UndeclaredResponseError, type ObserveError } from './errors.js';
 import { issueToken } from './storage/access-token.js';
 import { migrateStorage, openStorage } from './storage/open.js';
+import { noStore } from './storage/no-store.js';
+import { chooseCredentials, type Credentials } from './testing/credentials.js';
 import { request, type RequestOptions } from './testing/requests.js';
 import { responseCheck, type HttpResponse } from './testing/response-check.js';
 
-export type { HttpResponse, RequestOptions };
+export type { Credentials, HttpResponse, RequestOptions };
 
 /** A response that the contract has. */
 export interface TestResponse extends HttpResponse {
@@ -36,13 +38,15 @@ export interface TokenOptions {
 export interface TestOptions {
   /** The URL of an empty PostgreSQL database; by default, the store is a new SQLite file, which is removed at the end. */
   readonly databaseUrl?: string;
+  /** Credentials for verifiers of the service's own, by the name of the security scheme. */
+  readonly credentials?: Credentials;
 }
 
 /** A service under test. */
 export interface TestService {
   /** The caller of requests that name no other token. */
   readonly subject: string;
-  /** A token of this caller, with all scopes. */
+  /** A token of this caller, with all scopes. A service without a store has none: reading it throws TypeError. */
   readonly token: string;
   /**
    * Issues another access token.
@@ -50,7 +54,8 @@ export interface TestService {
    */
   issueToken(options?: TokenOptions): Promise<string>;
   /**
-   * Sends a request, with the service's first token unless the options name another one, or null for none.
+   * Sends a request with the credentials of the first security requirement that those of the test satisfy: the service's
+   * first token, and `credentials` of the options. `token` is another one, or null for a request without credentials.
    * @returns The response, which is within the contract: its status and headers are declared, its media type and its
    *   body match the schema, without additional fields, and it has a request id.
    * @throws AssertionError if the contract does not have the response, or the handler returned or threw something that
@@ -59,7 +64,10 @@ export interface TestService {
   request(
     method: string,
     url: string,
-    options?: Omit<RequestOptions, 'token'> & { readonly token?: string | null },
+    options?: Omit<RequestOptions, 'token'> & {
+      readonly token?: string | null;
+      readonly credentials?: Credentials;
+    },
   ): Promise<TestResponse>;
   /**
    * Puts the service's clock forward, so that tokens expire and rate limits recover. It keeps running otherwise.
@@ -84,7 +92,7 @@ export interface TestService {
  */
 export async function openTestService(
   service: Service,
-  { databaseUrl }: TestOptions = {},
+  { databaseUrl, credentials }: TestOptions = {},
 ): Promise<TestService> {
   const folder = await mkdtemp(join(tmpdir(), `${service.name}-`));
   const closers = [() => rm(folder, { recursive: true, force: true })];
@@ -94,7 +102,9 @@ export async function openTestService(
   try {
     const contract = loadChecked(await readFile(service.contract), service.renderError !== undefined);
     if (databaseUrl !== undefined) await migrateStorage(service, databaseUrl);
-    const storage = await openStorage(service, databaseUrl ?? `file:${join(folder, 'test.db')}`);
+    const hasStore = service.databaseUrl !== undefined;
+    const file = hasStore ? `file:${join(folder, 'test.db')}` : noStore;
+    const storage = await openStorage(service, databaseUrl ?? file);
     closers.push(() => storage.close());
     let ahead = 0;
     const now = () => Date.now() + ahead;
@@ -114,14 +124,21 @@ export async function openTestService(
       const token = { prefix: service.tokenPrefix, now: now(), expiresAt, ...given };
       return (await issueToken(storage.tokens, token)).secret;
     };
-    const token = await issue();
+    const token = hasStore ? await issue() : undefined;
+    const choose = chooseCredentials(contract, app.tokenPlace);
     return {
       subject,
-      token,
+      get token() {
+        if (token === undefined) throw new TypeError(`${service.name} has no store, and so no tokens`);
+        return token;
+      },
       issueToken: issue,
-      request: async (method, url, { token: given = token, ...options } = {}) => {
-        const sent = { ...options, token: given ?? undefined };
-        const response = await request(app, check, method, url, sent, findFault);
+      request: async (method, url, { token: given = token, credentials: own, ...options } = {}) => {
+        const { headers, query } =
+          given === null ? {} : choose(method, url, { ...credentials, ...own }, given);
+        const target = query === undefined ? url : `${url}${url.includes('?') ? '&' : '?'}${query}`;
+        const sent = { ...options, headers: { ...lowerCase(headers), ...lowerCase(options.headers) } };
+        const response = await request(app, check, method, target, sent, findFault);
         const isJson = /[/+]json\b/.test(String(response.headers['content-type'])) && response.text !== '';
         return { ...response, json: isJson ? parseExactJson(response.text) : undefined };
       },
@@ -134,4 +151,9 @@ export async function openTestService(
     await close();
     throw error;
   }
+}
+
+/** Headers of tests replace those of credentials, whatever the case of their names. */
+function lowerCase(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }

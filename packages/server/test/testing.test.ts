@@ -12,6 +12,7 @@ import { ApiError, notImplemented, TypedBody, type ErrorEntry } from '../dist/in
 import { openTestService } from '../dist/testing.js';
 import { loadContract } from '../dist/contract/contract.js';
 import { responseCheck } from '../dist/testing/response-check.js';
+import type { ServiceContext } from '../dist/definition.js';
 import { service } from '../../../dist/service.js';
 
 const folders = async () => (await readdir(tmpdir())).filter((name) => /^lonely-plants-/.test(name));
@@ -52,6 +53,114 @@ t.test('it runs on PostgreSQL', skipFor(noPostgres), async (t) => {
   const plants = await openTestService(service, { databaseUrl: await emptyDatabase(t) });
   t.match(await plants.request('POST', '/plants', { body: { id: 1, name: 'a' } }), { status: 200 });
   await plants.close();
+});
+
+t.test('requests have the credentials of the schemes of their operation', async (t) => {
+  const text = { content: { 'text/plain': { schema: { type: 'string' } } }, description: 'Who calls.' };
+  const schemes = {
+    token: { type: 'apiKey', in: 'header', name: 'Authorization' },
+    login: { type: 'http', scheme: 'basic' },
+    key: { type: 'apiKey', in: 'query', name: 'key' },
+    session: { type: 'apiKey', in: 'cookie', name: 'session' },
+    robot: { type: 'apiKey', in: 'cookie', name: 'robot' },
+  };
+  const requirements = {
+    ...Object.fromEntries(Object.keys(schemes).map((name) => [name, [{ [name]: [] }]])),
+    either: [{ login: [] }, { token: [] }],
+    all: [{ session: [], robot: [], key: [] }],
+    open: [],
+  };
+  const names = Object.keys(requirements);
+  const contract = {
+    openapi: '3.1.0',
+    info: { title: 'Callers', version: '1' },
+    paths: Object.fromEntries(
+      Object.entries(requirements).map(([operationId, security]) => [
+        `/${operationId}`,
+        { get: { operationId, security, responses: { 200: text } } },
+      ]),
+    ),
+    components: { securitySchemes: schemes },
+  };
+  const folder = await temporaryFolder(t);
+  await writeFile(join(folder, 'openapi.json'), JSON.stringify(contract));
+  const verify = (credential: unknown) => ({ subject: JSON.stringify(credential) });
+  const who = ({ caller }: { caller: { id: string } | null }) =>
+    Promise.resolve(new TypedBody('text/plain', caller?.id ?? 'nobody'));
+  const callers = {
+    ...service,
+    contract: pathToFileURL(join(folder, 'openapi.json')),
+    open: () => ({
+      handlers: Object.fromEntries(names.map((name) => [name, who])) as never,
+      verifiers: {
+        token: { builtIn: { prefix: 'Token ' } },
+        ...Object.fromEntries(['login', 'key', 'session', 'robot'].map((name) => [name, verify])),
+      },
+    }),
+  };
+  const login = { username: 'alice', password: 'pass:word' };
+  const credentials = { key: 'k 1', session: 's1', robot: 'r1' };
+  const opened = await openTestService(callers, { credentials });
+  t.teardown(() => opened.close());
+  const get = async (name: string, options?: object) =>
+    (await opened.request('GET', `/${name}`, options)).text;
+  const found = Object.fromEntries(
+    await Promise.all(
+      names.map(async (name) => [name, await get(name, { credentials: { login } })] as const),
+    ),
+  );
+  t.strictSame(found, {
+    token: opened.subject,
+    login: JSON.stringify(login),
+    key: '"k 1"',
+    session: '"s1"',
+    robot: '"r1"',
+    either: JSON.stringify(login),
+    all: '"s1"',
+    open: 'nobody',
+  });
+  t.equal(await get('either'), opened.subject, 'the first requirement that is satisfied');
+  t.match(await opened.request('GET', '/login'), { status: 401 });
+  t.match(await opened.request('GET', '/token', { token: null }), { status: 401 });
+  t.match(await opened.request('GET', '/token', { headers: { Authorization: 'Token x' } }), { status: 401 });
+  t.match(await opened.request('HEAD', '/token'), { status: 200 });
+});
+
+t.test('a service without a store has no tokens, and what uses one is refused', async (t) => {
+  const context: ServiceContext[] = [];
+  const { databaseUrl, migrations, ...rest } = lonely;
+  t.type(databaseUrl, 'string');
+  t.ok(migrations);
+  const stateless = await openTestService({
+    ...rest,
+    collections: [],
+    open: (given) => {
+      context.push(given);
+      const listPlants = () => Promise.resolve([{ name: 'Ficus' }]);
+      return {
+        handlers: { createPlant: notImplemented, listPlants, deletePlant: notImplemented },
+        verifiers: { bearerAuth: (text: string) => ({ subject: text, scopes: service.scopes }) },
+      };
+    },
+  });
+  t.teardown(() => stateless.close());
+  t.strictSame(await readdir((await folders()).map((name) => join(tmpdir(), name)).at(-1)!), []);
+  t.match(await stateless.request('GET', '/plants'), { status: 401 });
+  t.match(await stateless.request('GET', '/plants', { token: 'ada' }), {
+    status: 200,
+    json: [{ name: 'Ficus' }],
+  });
+  const { tokens, collection, transaction } = context[0]!;
+  const message = /^lonely-plants has no store/;
+  t.throws(() => stateless.token, { name: 'TypeError', message });
+  t.throws(() => collection({ name: 'a', id: 'text', column: 'b' }), { name: 'TypeError', message });
+  await t.rejects(
+    transaction('a', () => 1),
+    { name: 'TypeError', message },
+  );
+  await t.rejects(stateless.issueToken(), { name: 'TypeError', message });
+  await t.rejects(tokens.issue('a', { scopes: [], expiresIn: 1_000 }), { name: 'TypeError', message });
+  t.equal(await tokens.verify('a'), undefined);
 });
 
 t.test('a service that does not open leaves nothing behind', async (t) => {

@@ -19,20 +19,28 @@ export interface Completed {
  * @param check - Whether to write nothing.
  */
 export function completeMigrations(store: StoreDefinition, check: boolean): Completed {
-  const all = (['sqlite', 'postgres'] as const).map((engine) => complete(store, engine, check));
+  const { migrations } = store;
+  if (migrations === undefined) return { files: [], faults: ['the service has no folder of migrations'] };
+  const all = (['sqlite', 'postgres'] as const).map((engine) =>
+    complete(store, engine, new URL(`./${engine}/`, migrations), check),
+  );
   return {
     files: all.flatMap(({ files }) => files),
     faults: [...new Set(all.flatMap(({ faults }) => faults))],
   };
 }
 
-function complete(store: StoreDefinition, engine: 'sqlite' | 'postgres', check: boolean): Completed {
+function complete(
+  store: StoreDefinition,
+  engine: 'sqlite' | 'postgres',
+  folder: URL,
+  check: boolean,
+): Completed {
   for (const collection of store.collections) {
     const fault = faultOf(collection);
     if (fault !== undefined) return { files: [], faults: [fault] };
   }
   const { comment, ofCollection, ofTokens } = renderers[engine];
-  const folder = new URL(`./${engine}/`, store.migrations);
   mkdirSync(folder, { recursive: true });
   const kept = loadMigrations(folder);
   const texts = kept.map(({ sql }) => sql);

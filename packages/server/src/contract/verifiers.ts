@@ -36,10 +36,13 @@ export type Verify<Kind extends SchemeKind> = (
   signal: AbortSignal,
 ) => Promise<Verified | undefined> | Verified | undefined;
 
-/** The verifier of access tokens that is built in, for a scheme whose credentials are bearer tokens. */
-export type BuiltIn<Kind extends SchemeKind> = Kind extends 'bearer' | 'oauth2' | 'openIdConnect'
-  ? 'built-in'
-  : never;
+/**
+ * The verifier of access tokens that is built in. An API key may have a prefix before the token, in any case: with
+ * `{ builtIn: { prefix: 'Token ' } }`, the header of the key `Authorization` is `Authorization: Token ACCESS_TOKEN`.
+ */
+export type BuiltIn<Kind extends SchemeKind> = Kind extends 'basic'
+  ? never
+  : 'built-in' | (Kind extends 'apiKey' ? { readonly builtIn: { readonly prefix: string } } : never);
 
 type KindOf<Schemes, Name extends keyof Schemes> = NonNullable<Schemes[Name]> & SchemeKind;
 type BearerOf<Schemes> = {
@@ -53,12 +56,11 @@ type VerifiersOf<Schemes> = {
 
 /**
  * The verifiers of a contract's security schemes, by their names. The built-in one serves the only scheme of type `http`
- * and scheme `bearer`, unless another one is given; with several such schemes, write `built-in` for the one that it is to
- * serve.
+ * and scheme `bearer`, unless another one is given; otherwise, write `built-in` for the one that it is to serve.
  * @typeParam Schemes - `securitySchemes` of the contract's generated types.
  */
 export type Verifiers<Schemes> = Omit<VerifiersOf<Schemes>, OnlyOf<BearerOf<Schemes>>> &
   Partial<Pick<VerifiersOf<Schemes>, OnlyOf<BearerOf<Schemes>>>>;
 
 /** The verifiers of any contract. */
-export type AnyVerifiers = Readonly<Partial<Record<string, Verify<never> | 'built-in'>>>;
+export type AnyVerifiers = Readonly<Partial<Record<string, Verify<never> | BuiltIn<'apiKey'>>>>;

@@ -33,19 +33,24 @@ export function createCommand({ name }: Pick<Service, 'name'>, command = name): 
 
 /** Adds the options of the server to a command. */
 export function addServerOptions(command: Command, { databaseUrl }: Service): Command {
-  return command
+  command
     .description('run the server')
     .option('--host <address>', `address to listen on (default: $HOST, or ${defaultAddress.host})`)
     .option('--port <number>', `port to listen on (default: $PORT, or ${defaultAddress.port})`)
-    .option(
-      '--database <url>',
-      `URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or ${databaseUrl})`,
-    )
-    .option('--dev', 'development mode: create a first token and write a readable log to the terminal')
+    .option('--dev', 'development mode: write a readable log to the terminal, and create a first token')
     .addHelpText(
       'after',
       '\nEnvironment variables configure everything else; docs/configuration.md lists them.',
     );
+  return databaseUrl === undefined ? command : addDatabaseOption(command, databaseUrl);
+}
+
+/** Adds the option that names a store. */
+export function addDatabaseOption(command: Command, databaseUrl: string): Command {
+  return command.option(
+    '--database <url>',
+    `URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or ${databaseUrl})`,
+  );
 }
 
 /** Parses the command line of the server. Exits after the help, and if it is not valid. @param args - Without the script. */

@@ -31,9 +31,24 @@ export async function runServiceCommand(
     process.exit();
   });
   const program = createProgram(service);
-  const commands = new StoreCommands(service, environment);
   addServeCommand(program, service, environment);
   addCheckCommand(program, service, environment);
+  const { databaseUrl } = service;
+  if (databaseUrl !== undefined)
+    addStoreCommands(program, new StoreCommands(service, databaseUrl, environment), environment);
+  try {
+    await program.parseAsync(argv);
+  } catch (error) {
+    const known =
+      error instanceof CommandError || error instanceof ConfigError || error instanceof StorageError;
+    // Node.js reports a bug in the program with its stack.
+    if (!known) throw error;
+    for (const line of error.message.split('\n')) console.error(`${service.name}: ${line}`);
+    process.exitCode = 1;
+  }
+}
+
+function addStoreCommands(program: Command, commands: StoreCommands, environment: NodeJS.ProcessEnv): void {
   addMigrateCommand(program, commands, {
     name: 'init',
     description: 'create the store, or bring the schema of an existing one up to date',
@@ -47,24 +62,15 @@ export async function runServiceCommand(
   addTokenCommands(program, commands);
   addBackupCommand(program, commands);
   addSqlCommand(program, commands);
-  try {
-    await program.parseAsync(argv);
-  } catch (error) {
-    const known =
-      error instanceof CommandError || error instanceof ConfigError || error instanceof StorageError;
-    // Node.js reports a bug in the program with its stack.
-    if (!known) throw error;
-    for (const line of error.message.split('\n')) console.error(`${service.name}: ${line}`);
-    process.exitCode = 1;
-  }
 }
 
 function createProgram(service: Service): Command {
   const { name, scopes, databaseUrl } = service;
   const command = nodeCommand(service.command);
-  return createCommand(service)
+  const program = createCommand(service).version(version);
+  if (databaseUrl === undefined) return program.description(`Runs the server of ${name}.`);
+  return program
     .description(`Runs the server of ${name}, and manages its access tokens and data.`)
-    .version(version)
     .addHelpText(
       'after',
       `

@@ -2,6 +2,8 @@
 import { networkInterfaces } from 'node:os';
 import type { Config } from '../config.js';
 import type { ExampleRequest, Service } from '../definition.js';
+import { placed } from '../http/security/credentials.js';
+import type { TokenPlace } from '../http/security/verifier.js';
 import { nodeCommand } from '../node-command.js';
 import type { Storage } from '../storage/interface.js';
 import { issueToken } from '../storage/access-token.js';
@@ -9,20 +11,49 @@ import { describeStore } from '../storage/open.js';
 
 const loopback = ['127.0.0.1', '::1', 'localhost'];
 
+/** Where a service can be reached, and where it takes its own access tokens, if it does. */
+export interface Reachable {
+  readonly origin: string;
+  readonly tokenPlace: TokenPlace | undefined;
+}
+
 /**
  * Prints the addresses of the service, its documentation and its store to standard error, not to the log. If the store
- * has no tokens, creates and prints a first one, but only on a loopback address and not in production.
+ * has no tokens though the service takes them, creates and prints a first one, but only on a loopback address and not in
+ * production.
  * @param service - The service, with the request to suggest.
- * @param origin - The origin on which the service listens.
  * @throws StorageError when the store cannot list or create tokens.
  */
 export async function greetDeveloper(
-  { command, scopes, tokenPrefix: prefix, example }: Service,
-  origin: string,
+  service: Service,
+  { origin, tokenPlace }: Reachable,
   { tokens }: Storage,
   config: Config,
 ): Promise<void> {
+  const { example, databaseUrl } = service;
   const url = reachable(origin);
+  const takesTokens = databaseUrl !== undefined && tokenPlace !== undefined;
+  const { secret, access } = takesTokens ? await accessTo(service, tokens, config) : {};
+  const lines = [
+    `Service         ${url}`,
+    `Documentation   ${url}/docs/`,
+    ...(databaseUrl === undefined ? [] : [`Store           ${describeStore(config.DATABASE_URL)}`]),
+    ...(access === undefined ? [] : [`Access tokens   ${access}`]),
+  ];
+  const credential = secret === undefined ? undefined : { place: tokenPlace!, secret };
+  const suggestion =
+    example === undefined || (takesTokens && secret === undefined)
+      ? ''
+      : `\n${describeExample(example, url, credential)}\n`;
+  process.stderr.write(`\n${lines.join('\n')}\n${suggestion}\n`);
+}
+
+/** Says which access tokens there are, and creates the first one if it may. */
+async function accessTo(
+  { command, scopes, tokenPrefix: prefix }: Service,
+  tokens: Storage['tokens'],
+  config: Config,
+): Promise<{ access: string; secret?: string }> {
   const { done: isNew } = await tokens.list()[Symbol.asyncIterator]().next();
   const reason =
     config.NODE_ENV === 'production'
@@ -30,34 +61,24 @@ export async function greetDeveloper(
       : loopback.includes(config.HOST)
         ? undefined
         : `HOST is ${config.HOST}, which others can reach`;
-  let secret: string | undefined;
   const create = `${nodeCommand(command)} token create SUBJECT`;
-  let access = `in the store already; to create another: ${create}`;
-  if (isNew && reason !== undefined) {
-    access = `none, since ${reason}; to create one: ${create}`;
-  } else if (isNew) {
-    ({ secret } = await issueToken(tokens, { prefix, subject: 'dev', scopes, now: Date.now() }));
-    access = `${secret} (for subject "dev", shown only once)`;
-  }
-  const lines = [
-    `Service         ${url}`,
-    `Documentation   ${url}/docs/`,
-    `Store           ${describeStore(config.DATABASE_URL)}`,
-    `Access tokens   ${access}`,
-  ];
-  const suggestion =
-    secret === undefined || example === undefined ? '' : `\n${describeExample(example, url, secret)}\n`;
-  process.stderr.write(`\n${lines.join('\n')}\n${suggestion}\n`);
+  if (!isNew) return { access: `in the store already; to create another: ${create}` };
+  if (reason !== undefined) return { access: `none, since ${reason}; to create one: ${create}` };
+  const { secret } = await issueToken(tokens, { prefix, subject: 'dev', scopes, now: Date.now() });
+  return { access: `${secret} (for subject "dev", shown only once)`, secret };
 }
 
 function describeExample(
   { purpose, method, path, body }: ExampleRequest,
   url: string,
-  token: string,
+  credential: { place: TokenPlace; secret: string } | undefined,
 ): string {
+  const { headers = {}, query } = credential ? placed(credential.place, credential.secret) : {};
+  const sent = Object.entries(headers).map(([name, value]) => ` -H '${name}: ${value}'`);
+  const target = query === undefined ? `${url}${path}` : `'${url}${path}?${query}'`;
   return `${purpose}:
 
-  curl -i${method === 'POST' ? '' : ` -X ${method}`} ${url}${path} -H 'Authorization: Bearer ${token}' \\
+  curl -i${method === 'POST' ? '' : ` -X ${method}`} ${target}${sent.join('')} \\
     -H 'Content-Type: application/json' -d '${body}'`;
 }
 

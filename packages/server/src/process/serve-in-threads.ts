@@ -97,7 +97,7 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
     process.on('uncaughtException', endAtOnce);
     fail('error');
   });
-  const origin = await Promise.all([threads.ready(), admin])
+  const reachable = await Promise.all([threads.ready(), admin])
     .then(() => findAddress(config))
     .then((address) => threads.listen(address))
     .catch(async (error: unknown) => {
@@ -106,8 +106,8 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
       await storage.close();
       throw error;
     });
-  reportReady(service, log, { origin, config, storage, threads: count });
-  if (dev) await greetDeveloper(service, origin, storage, config);
+  reportReady(service, log, { origin: reachable.origin, config, storage, threads: count });
+  if (dev) await greetDeveloper(service, reachable, storage, config);
 }
 
 /** What each thread is given. */

@@ -48,7 +48,7 @@ function answerQuestions(service: Service, built: BuiltService, metrics: Metrics
   const answering: Answering = {
     listen: async (at) => {
       await listenTogether(app, at!);
-      return app.listeningOrigin;
+      return { origin: app.listeningOrigin, tokenPlace: app.tokenPlace };
     },
     drain: () => {
       app.drain();

@@ -4,6 +4,7 @@ import { MessageChannel, Worker } from 'node:worker_threads';
 import type { Measured, Source } from '../observability/gathered-metrics.js';
 import { StorageError } from '../storage/interface.js';
 import { within } from '../time-limit.js';
+import type { Reachable } from './development-message.js';
 import { ThreadStartError } from './start-errors.js';
 import {
   endMessage,
@@ -92,22 +93,22 @@ export class ServingThreads {
 
   /**
    * Makes all threads listen on one address, when they are ready. With port 0, the others get the port of the first.
-   * @returns The origin. Stays pending after `end`.
+   * @returns How the service can be reached. Stays pending after `end`.
    * @throws ThreadStartError when one of them cannot listen. The others still run then.
    */
-  async listen({ host, port }: NonNullable<Question['at']>): Promise<string> {
+  async listen({ host, port }: NonNullable<Question['at']>): Promise<Reachable> {
     const listening = async () => {
       const [first, ...others] = this.#threads as [ServingThread, ...ServingThread[]];
-      const origin = await first.ask('listen', { host, port });
-      const at = { host, port: portOf(origin) };
+      const reachable = await first.ask('listen', { host, port });
+      const at = { host, port: portOf(reachable.origin) };
       await Promise.all(others.map((thread) => thread.ask('listen', at)));
-      return origin;
+      return reachable;
     };
-    const origin = await Promise.race([listening(), this.#refused]);
+    const reachable = await Promise.race([listening(), this.#refused]);
     if (this.#phase !== 'starting') return this.#refused;
     this.#phase = 'serving';
     this.#hasServed = true;
-    return origin;
+    return reachable;
   }
 
   /**

@@ -83,5 +83,6 @@ async function serveAlone(service: Service, config: Config, dev: boolean): Promi
     await closeBoth(built, config.limits.shutdownTime);
     throw error;
   }
-  await greet?.(service, app.listeningOrigin, storage, config);
+  const { listeningOrigin: origin, tokenPlace } = app;
+  await greet?.(service, { origin, tokenPlace }, storage, config);
 }

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { readDatabaseUrl } from '../config.js';
 import type { Service } from '../definition.js';
+import { addDatabaseOption } from './command-line.js';
 import type { Storage } from '../storage/interface.js';
 import { describeStore, openExistingStorage } from '../storage/open.js';
 
@@ -17,22 +18,21 @@ export class CommandError extends Error {}
 /** Makes commands that use a store of a service. */
 export class StoreCommands {
   readonly service: Service;
+  readonly #defaultUrl: string;
   readonly #environment: NodeJS.ProcessEnv;
 
-  constructor(service: Service, environment: NodeJS.ProcessEnv) {
+  constructor(service: Service, databaseUrl: string, environment: NodeJS.ProcessEnv) {
     this.service = service;
+    this.#defaultUrl = databaseUrl;
     this.#environment = environment;
   }
 
   /** Adds a command with the options of a store. */
   add(parent: Command, name: string): Command {
-    return parent
-      .command(name)
-      .option(
-        '--database <url>',
-        `URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or ${this.service.databaseUrl})`,
-      )
-      .option('--json', 'print the result as JSON to standard output');
+    return addDatabaseOption(parent.command(name), this.#defaultUrl).option(
+      '--json',
+      'print the result as JSON to standard output',
+    );
   }
 
   /**

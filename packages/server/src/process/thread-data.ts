@@ -2,6 +2,7 @@
 import { isMainThread, workerData, type MessagePort } from 'node:worker_threads';
 import type { Config } from '../config.js';
 import type { StorageShare } from '../storage/open.js';
+import type { Reachable } from './development-message.js';
 import type { Tls } from '../http/connection/server.js';
 
 /** The worker data of a thread that serves. */
@@ -20,8 +21,8 @@ export interface ThreadData {
 
 /** What the main thread asks a thread, and what that answers; `kind` says what. */
 export interface Answers {
-  /** Listens on an address, which other threads may have, too, and answers with its origin. */
-  readonly listen: string;
+  /** Listens on an address, which other threads may have, too, and answers with how it can be reached. */
+  readonly listen: Reachable;
   /** Asks clients to reconnect from now on. */
   readonly drain: undefined;
   /** Answers with its metrics, as Registry.getMetricsAsJSON returns them. */

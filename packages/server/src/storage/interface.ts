@@ -8,8 +8,8 @@ export interface StoreDefinition {
   readonly command?: URL | undefined;
   /** All collections of the service. */
   readonly collections: readonly CollectionDefinition[];
-  /** The folder of its migrations, with a folder for each engine. */
-  readonly migrations: URL;
+  /** The folder of its migrations, with a folder for each engine; needed by a service that has a store. */
+  readonly migrations?: URL | undefined;
 }
 
 /** An open store. Its opener must close it. */

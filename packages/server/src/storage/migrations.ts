@@ -61,9 +61,14 @@ export function loadSchema(
   { name, command, collections, migrations: folders }: StoreDefinition,
   engine: 'sqlite' | 'postgres',
 ): StoreSchema {
+  const help = 'with "contract-server migrations"';
+  if (folders === undefined)
+    throw new StorageError(
+      'unavailable',
+      `${name} has no folder of migrations: name one, and write them ${help}`,
+    );
   const folder = new URL(`./${engine}/`, folders);
   const migrations = loadMigrations(folder);
-  const help = 'with "contract-server migrations"';
   if (migrations.length === 0)
     throw new StorageError(
       'unavailable',

@@ -7,6 +7,7 @@ import type { WriteLimits } from './group-commit.js';
 import { loadSchema, type Migrated } from './migrations.js';
 import type { PostgresOptions } from './postgres/statement-runner.js';
 import type { SqliteShare } from './sqlite/storage.js';
+import { noStore, openNoStore } from './no-store.js';
 import { checkStore } from './sqlite/store-check.js';
 
 // Each engine is imported only when it is used, to start faster.
@@ -39,7 +40,7 @@ export interface StorageRole {
 /**
  * Opens the store of a service, for its server. A file has one server at a time.
  * @param url - For SQLite, a relative or absolute path, with or without `file:` before it, or a file URL; for PostgreSQL,
- *   a `postgres:` or `postgresql:` URL.
+ *   a `postgres:` or `postgresql:` URL; `noStore` for none.
  * @throws StorageError when no engine supports the URL, the engine cannot be opened, or another server has the file.
  */
 export async function openStorage(
@@ -49,6 +50,7 @@ export async function openStorage(
   postgres: Omit<PostgresOptions, 'url'> = {},
   { share, serves, mayCreate = true, onUnreachable }: StorageRole = {},
 ): Promise<OpenStorage> {
+  if (url === noStore) return openNoStore(store);
   if (isPostgres(url))
     return (await postgresql()).openPostgres({ store, url, writes, serves, onUnreachable, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
@@ -90,12 +92,14 @@ export async function openExistingStorage(store: StoreDefinition, url: string): 
  * @throws StorageError when a server could not open it.
  */
 export async function checkStorage(store: StoreDefinition, url: string): Promise<void> {
+  if (url === noStore) return;
   if (isPostgres(url)) await (await openStorage(store, url)).close();
   else (await sqlite()).checkSqlite(store, existingFileOf(url));
 }
 
 /** The name of a storage to show to people: a path, or a URL without its password and parameters. */
 export function describeStore(url: string): string {
+  if (url === noStore) return 'none';
   if (!isPostgres(url)) return resolve(fileOf(url));
   if (!URL.canParse(url)) return 'PostgreSQL';
   const { protocol, username, host, pathname } = new URL(url);

@@ -15,6 +15,7 @@ import {
   type ErrorEntry,
   type ErrorKind,
 } from '../errors.js';
+import { operationsAt, pathOf } from './operations-at.js';
 import { readerOf } from '../http/request/texts.js';
 import { Compiler, createResponseValidator, type ResponseValidator } from '../http/request/validation.js';
 
@@ -58,15 +59,8 @@ export function responseCheck(
 
   return (method, url, response) => {
     const where = `${method} ${url.slice(0, 80)} returned ${response.status}`;
-    const path = decoded(url.split('?', 1)[0]!);
-    const ofPath = operations.filter((known) =>
-      new RegExp(
-        `^(${known.basePaths.map(escaped).join('|')})${known.path
-          .split(/{[^}]+}/)
-          .map(escaped)
-          .join('[^/]*')}$`,
-      ).test(path),
-    );
+    const path = pathOf(url);
+    const ofPath = operationsAt(operations, url);
     const operation = ofPath.find((known) =>
       [known.method, known.method === 'GET' && 'HEAD'].includes(method),
     );
@@ -189,19 +183,5 @@ function checkErrorBody(
       errors.some(({ message }) => message === body.message),
       `${where} and shows ${body.message}`,
     );
-  }
-}
-
-/** A text as a regular expression. */
-function escaped(text: string): string {
-  return decoded(text).replaceAll(/[^\w/]/g, '\\$&');
-}
-
-/** A path as the router compares it, as far as it is well-formed. */
-function decoded(path: string): string {
-  try {
-    return decodeURI(path);
-  } catch {
-    return path;
   }
 }

@@ -2,12 +2,15 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { DatabaseSync } from '@photostructure/sqlite';
 import t from 'tap';
 import { completeMigrations } from '../../dist/cli/migrations.js';
 import type { Service } from '../../dist/definition.js';
+import { checkStorage, migrateStorage } from '../../dist/storage/open.js';
 import { openTestService } from '../../dist/testing.js';
 import { emptyDatabase, noPostgres, temporaryFolder } from '../support/engines.js';
-import { openSales } from '../support/sales/sales.js';
+import { Kysely, sql } from 'kysely';
+import { openSales, sqliteDialect } from '../support/sales/sales.js';
 import { skipFor } from '../support/skip.js';
 
 const page = await readFile(new URL('../../docs/own-database.md', import.meta.url), 'utf8');
@@ -34,7 +37,35 @@ completeMigrations(service, false);
 const databases = {
   SQLite: { skip: {}, url: async () => join(await temporaryFolder(t), 'sales.db') },
   PostgreSQL: { skip: skipFor(noPostgres), url: () => emptyDatabase(t) },
+  'PostgreSQL, in the database of the store': {
+    skip: skipFor(noPostgres),
+    url: async () => {
+      const url = await emptyDatabase(t);
+      await migrateStorage(service, url);
+      return url;
+    },
+  },
 };
+t.test('on SQLite, a transaction that reads first can write, whoever else wants to', async (t) => {
+  const file = join(await temporaryFolder(t), 'sales.db');
+  const { close } = await openSales({ log: undefined as never }, file);
+  const database = new Kysely<never>({ dialect: sqliteDialect(file) });
+  const other = new DatabaseSync(file, { timeout: 0 });
+  t.teardown(() => Promise.all([close(), database.destroy()]));
+  const insert = (id: string) =>
+    `INSERT INTO sales (seller, id, product, cents) VALUES ('a', '${id}', 'p', 1)`;
+  await database.transaction().execute(async (transaction) => {
+    t.strictSame((await sql`SELECT * FROM sales`.execute(transaction)).rows, []);
+    t.throws(() => {
+      other.exec(insert('1'));
+    }, /database is locked/);
+    await sql.raw(insert('2')).execute(transaction);
+  });
+  other.exec(insert('3'));
+  other.close();
+  t.match((await sql`SELECT id FROM sales ORDER BY id`.execute(database)).rows, [{ id: '2' }, { id: '3' }]);
+});
+
 for (const [engine, { skip, url: urlOf }] of Object.entries(databases)) {
   t.test(`a report over all callers, from two threads: ${engine}`, skip, async (t) => {
     const url = await urlOf();
@@ -67,6 +98,7 @@ for (const [engine, { skip, url: urlOf }] of Object.entries(databases)) {
       ]);
     for (const { check } of opened) await t.resolves(check());
     for (const thread of threads) await thread.close();
+    if (engine.includes('store')) await t.resolves(checkStorage(service, url), 'the store is as it was');
     for (const { check } of opened) await t.rejects(check(), 'it is closed with the service');
   });
 }

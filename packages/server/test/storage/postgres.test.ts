@@ -1045,7 +1045,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     'migrations: a running service does not notice that another release replaces its files',
     async (t) => {
       const folder = await temporaryFolder(t);
-      await cp(fileURLToPath(service.migrations), folder, { recursive: true });
+      await cp(fileURLToPath(service.migrations!), folder, { recursive: true });
       const store = { ...service, migrations: pathToFileURL(`${folder}/`) };
       const storage = await openStorage(store, await server.createDatabase(t), {}, { timeout });
       t.teardown(() => storage.close());

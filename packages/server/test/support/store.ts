@@ -89,7 +89,7 @@ export async function laterRelease(
 ): Promise<StoreDefinition> {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-'));
   t.teardown(() => rm(folder, { recursive: true }));
-  await cp(fileURLToPath(earlier.migrations), folder, { recursive: true });
+  await cp(fileURLToPath(earlier.migrations!), folder, { recursive: true });
   for (const engine of ['sqlite', 'postgres']) {
     const number = String((await readdir(join(folder, engine))).length + 1).padStart(4, '0');
     await writeFile(

@@ -2,7 +2,7 @@
 import type { SecurityScheme } from '../../contract/security.js';
 import { addressOf, networkOf } from '../../client-address.js';
 import { ApiError, type ApiErrorOptions } from '../../errors.js';
-import { challengeOf, credentialReader, refusalsOf } from './credentials.js';
+import { challengeOf, credentialReader, refusalsOf, takesBearer } from './credentials.js';
 import { GrantCache } from './grant-cache.js';
 import { TokenLookup, type TokenSources } from './token-lookup.js';
 import {
@@ -17,6 +17,8 @@ import {
 /** The dependencies of a verifier. */
 export interface CachedVerifierOptions extends TokenSources {
   scheme: SecurityScheme;
+  /** What is before an API key. */
+  prefix?: string | undefined;
   /** The realm of challenges. */
   realm: string;
   /** Whether a text has the form of a credential that can be valid. */
@@ -32,8 +34,8 @@ export interface CachedVerifierOptions extends TokenSources {
  * a flood of invented ones does not delay known callers.
  */
 export function createCachedVerifier(options: CachedVerifierOptions): KnowingVerifier {
-  const { scheme, realm, canBeValid, now, monotonic } = options;
-  const read = credentialReader(scheme);
+  const { scheme, prefix, realm, canBeValid, now, monotonic } = options;
+  const read = credentialReader(scheme, prefix);
   const refusals = refusalsOf(scheme);
   // Created once, so that a flood of requests without a valid credential costs little.
   const refusal = (
@@ -41,7 +43,7 @@ export function createCachedVerifier(options: CachedVerifierOptions): KnowingVer
     parameters?: string,
     options: Pick<ApiErrorOptions, 'cause' | 'detail'> = {},
   ) => {
-    const text = challengeOf(scheme, realm, parameters);
+    const text = challengeOf(scheme, realm, { parameters, prefix });
     return new ApiError(refusals[kind], {
       ...options,
       headers: text === undefined ? {} : { 'www-authenticate': text },
@@ -56,7 +58,7 @@ export function createCachedVerifier(options: CachedVerifierOptions): KnowingVer
     cause: new InvalidCredential('malformed'),
     detail: 'the header has "Bearer" twice',
   });
-  const isBearer = scheme.kind === 'bearer' || scheme.kind === 'oauth2' || scheme.kind === 'openIdConnect';
+  const isBearer = takesBearer(scheme);
   const invalid = new Map(
     invalidReasons.map((reason) => [
       reason,
@@ -64,6 +66,13 @@ export function createCachedVerifier(options: CachedVerifierOptions): KnowingVer
     ]),
   );
   const refuse = (reason: InvalidReason) => invalid.get(reason)!;
+  const unread =
+    prefix === undefined
+      ? refuse('malformed')
+      : refusal('invalidToken', undefined, {
+          cause: new InvalidCredential('malformed'),
+          detail: `it must have the form "${prefix}TOKEN"`,
+        });
   const faultOf = ({ revokedAt, expiresAt }: Grant): InvalidReason | undefined => {
     if (revokedAt !== undefined) return 'revoked';
     return expiresAt !== undefined && expiresAt <= now() ? 'expired' : undefined;
@@ -81,7 +90,7 @@ export function createCachedVerifier(options: CachedVerifierOptions): KnowingVer
     if (typeof credential !== 'string') {
       const { authorization } = request.headers;
       if (credential === undefined) return isBearer && authorization !== undefined ? unnamed : missing;
-      return isBearer && /^bearer +bearer /i.test(authorization ?? '') ? repeated : refuse('malformed');
+      return isBearer && /^bearer +bearer /i.test(authorization ?? '') ? repeated : unread;
     }
     const known = cache.get(credential);
     if (known !== undefined) {

@@ -15,9 +15,36 @@ const credentialForms = {
   basic: { complete: /^basic +([A-Za-z0-9+/]+=*) *$/i, scheme: /^basic(?: |$)/i },
 };
 
-/** Returns the function that reads the credentials of a security scheme. */
-export function credentialReader(scheme: SecurityScheme): ReadCredential {
-  if (scheme.kind === 'apiKey') return keyReader(scheme);
+/** Where clients put the credential of a scheme, and what they put before it. */
+export interface CredentialPlace {
+  readonly in: 'header' | 'query' | 'cookie';
+  readonly name: string;
+  readonly prefix: string;
+}
+
+/** @param prefix - What is before an API key. */
+export function placeOf(scheme: SecurityScheme, prefix = ''): CredentialPlace {
+  if (scheme.kind === 'apiKey') return { in: scheme.in, name: scheme.name, prefix };
+  const name = scheme.kind === 'http' ? scheme.scheme : scheme.kind === 'basic' ? 'Basic' : 'Bearer';
+  return { in: 'header', name: 'Authorization', prefix: `${name} ` };
+}
+
+/** What a request needs, so that a credential is in its place. */
+export function placed(
+  { in: where, name, prefix }: CredentialPlace,
+  credential: string,
+): { headers?: Record<string, string>; query?: string } {
+  const value = prefix + credential;
+  if (where === 'query') return { query: `${encodeURIComponent(name)}=${encodeURIComponent(value)}` };
+  return { headers: where === 'header' ? { [name]: value } : { Cookie: `${name}=${value}` } };
+}
+
+/**
+ * Returns the function that reads the credentials of a security scheme.
+ * @param prefix - What must be before an API key, in any case.
+ */
+export function credentialReader(scheme: SecurityScheme, prefix = ''): ReadCredential {
+  if (scheme.kind === 'apiKey') return keyReader(scheme, prefix.toLowerCase());
   if (scheme.kind === 'http') return authorizationReader(formOf(scheme.scheme));
   return authorizationReader(credentialForms[scheme.kind === 'basic' ? 'basic' : 'bearer']);
 }
@@ -36,7 +63,7 @@ function authorizationReader({ complete, scheme }: typeof credentialForms.bearer
   };
 }
 
-function keyReader({ name, in: place }: SecurityScheme & { kind: 'apiKey' }): ReadCredential {
+function keyReader({ name, in: place }: SecurityScheme & { kind: 'apiKey' }, prefix: string): ReadCredential {
   const header = name.toLowerCase();
   const valuesOf = ({ headers, query, raw }: FastifyRequest): object =>
     place === 'header' ? headers : place === 'query' ? (query as object) : cookiesOf(raw);
@@ -46,14 +73,16 @@ function keyReader({ name, in: place }: SecurityScheme & { kind: 'apiKey' }): Re
     if (!Object.hasOwn(values, key)) return undefined;
     const value = (values as Record<string, unknown>)[key];
     // A repeated key is ambiguous.
-    return typeof value === 'string' && value !== '' ? value : null;
+    if (typeof value !== 'string' || !value.toLowerCase().startsWith(prefix)) return null;
+    return (prefix === '' ? value : value.slice(prefix.length).trimStart()) || null;
   };
 }
 
 /** Returns the errors of a scheme: the messages of the catalogue speak of access tokens. */
-export function refusalsOf({ kind }: SecurityScheme): Refusals {
+export function refusalsOf(scheme: SecurityScheme): Refusals {
+  const { kind } = scheme;
   const entry = (of: keyof Refusals, message: string) => ({ code: catalogue[of].code, message });
-  if (kind === 'bearer' || kind === 'oauth2' || kind === 'openIdConnect')
+  if (takesBearer(scheme))
     return {
       missingToken: 'missingToken',
       invalidToken: 'invalidToken',
@@ -82,14 +111,25 @@ export function refusalsOf({ kind }: SecurityScheme): Refusals {
 
 /**
  * Returns the challenge for the credentials of a scheme (RFC 9110 section 11.6.1); undefined for an API key, for which
- * HTTP has none.
+ * HTTP has none, unless its prefix in the header Authorization is the name of a scheme.
  * @param parameters - More parameters, for bearer tokens (RFC 6750 section 3).
  */
-export function challengeOf(scheme: SecurityScheme, realm: string, parameters?: string): string | undefined {
-  if (scheme.kind === 'apiKey') return undefined;
-  if (scheme.kind === 'http') return `${scheme.scheme} realm="${realm}"`;
+export function challengeOf(
+  scheme: SecurityScheme,
+  realm: string,
+  { parameters, prefix }: { parameters?: string | undefined; prefix?: string | undefined } = {},
+): string | undefined {
+  const place = placeOf(scheme, prefix);
+  const name = /^([\w!#$%&'*+.^`|~-]+) $/.exec(place.prefix)?.[1];
+  if (place.name.toLowerCase() !== 'authorization' || name === undefined) return undefined;
   if (scheme.kind === 'basic') return `Basic realm="${realm}", charset="UTF-8"`;
-  return `Bearer realm="${realm}"${parameters === undefined ? '' : `, ${parameters}`}`;
+  const more = takesBearer(scheme) && parameters !== undefined ? `, ${parameters}` : '';
+  return `${name} realm="${realm}"${more}`;
+}
+
+/** Whether the credentials of a scheme are bearer tokens (RFC 6750). */
+export function takesBearer({ kind }: SecurityScheme): boolean {
+  return kind === 'bearer' || kind === 'oauth2' || kind === 'openIdConnect';
 }
 
 /**

@@ -2,20 +2,20 @@
 import type { Finding } from '../../contract/finding.js';
 import type { Contract } from '../../contract/contract.js';
 import type { SecurityScheme } from '../../contract/security.js';
-import type { AnyVerifiers } from '../../contract/verifiers.js';
+import type { AnyVerifiers, BuiltIn } from '../../contract/verifiers.js';
 import { secretTest } from '../../storage/access-token.js';
 import { createCachedVerifier, type CachedVerifierOptions } from './cached-verifier.js';
-import { challengeOf, decodeBasic, refusalsOf } from './credentials.js';
+import { challengeOf, decodeBasic, placeOf, refusalsOf, takesBearer } from './credentials.js';
 import { askVerifier } from './service-verifier.js';
-import type { KnowingVerifier, VerifiedScheme, VerifiedSchemes, Verifier } from './verifier.js';
+import type { KnowingVerifier, TokenPlace, VerifiedScheme, VerifiedSchemes, Verifier } from './verifier.js';
 
 /** What the schemes are verified with. */
 export interface SchemesOptions extends Omit<
   CachedVerifierOptions,
-  'name' | 'scheme' | 'canBeValid' | 'isSecret'
+  'name' | 'scheme' | 'prefix' | 'canBeValid' | 'isSecret'
 > {
   /** What the service's own tokens begin with. */
-  prefix: string;
+  tokenPrefix: string;
   /** The verifiers of the service. */
   given: AnyVerifiers;
   /** All scopes that a caller can have. */
@@ -29,6 +29,8 @@ export interface SchemesOptions extends Omit<
 /** The schemes that operations use, and what all of them know. */
 export interface Authentication extends Pick<KnowingVerifier, 'isKnown'> {
   readonly schemes: VerifiedSchemes;
+  /** Where clients put access tokens; undefined if no scheme takes them. */
+  readonly tokenPlace?: TokenPlace | undefined;
   /** The schemes without a verifier, and the verifiers that cannot serve their scheme. */
   readonly faults: readonly Finding[];
 }
@@ -42,30 +44,34 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
     contract.operations.flatMap(({ security }) => security.flat().map(({ scheme }) => scheme)),
   );
   const choices = choose(contract, options.given);
-  const builtIn = [...choices].find(([, choice]) => choice === 'built-in')?.[0];
+  const [builtIn, tokenChoice] = [...choices].find(([, choice]) => isBuiltIn(choice)) ?? [];
   const faults = [...findMisplaced(contract, options.given), ...findMissing(contract, used, choices)];
   if (faults.length > 0) return { isKnown: () => false, schemes: new Map(), faults };
 
   const knowing = [...used].map((name) => {
     const choice = choices.get(name)!;
     const scheme = securitySchemes[name]!;
-    const verifier =
-      choice === 'built-in'
-        ? builtInVerifier(name, scheme, options)
-        : serviceVerifier({ name, scheme, verify: choice }, options, builtIn !== undefined);
+    const verifier = isBuiltIn(choice)
+      ? builtInVerifier(name, scheme, prefixOf(choice), options)
+      : serviceVerifier({ name, scheme, verify: choice }, options, builtIn !== undefined);
     return [name, scheme, verifier] as const;
   });
   const all = knowing.map(([, , { isKnown }]) => isKnown);
   const [only = () => false] = all;
   return {
     faults,
+    tokenPlace:
+      builtIn !== undefined && used.has(builtIn)
+        ? { scheme: builtIn, ...placeOf(securitySchemes[builtIn]!, prefixOf(tokenChoice)) }
+        : undefined,
     isKnown: all.length < 2 ? only : (request) => all.some((isKnown) => isKnown(request)),
     schemes: new Map(
       knowing.map(([name, scheme, { verify }]): [string, VerifiedScheme] => [
         name,
         {
           verify: options.observe(verify),
-          challenge: (parameters) => challengeOf(scheme, options.realm, parameters),
+          challenge: (parameters) =>
+            challengeOf(scheme, options.realm, { parameters, prefix: prefixOf(choices.get(name)) }),
           refusals: refusalsOf(scheme),
           takesBearer: takesBearer(scheme),
         },
@@ -83,7 +89,7 @@ function choose({ securitySchemes }: Parts, given: AnyVerifiers) {
   );
   const bearers = bearersOf(securitySchemes);
   const [only] = bearers;
-  const isTaken = [...choices.values()].includes('built-in');
+  const isTaken = [...choices.values()].some(isBuiltIn);
   if (only !== undefined && bearers.length === 1 && !isTaken && !choices.has(only))
     choices.set(only, 'built-in');
   return choices;
@@ -95,8 +101,13 @@ function bearersOf(schemes: Parts['securitySchemes']): string[] {
   return Object.keys(schemes).filter((name) => schemes[name]?.kind === 'bearer');
 }
 
-function takesBearer({ kind }: SecurityScheme): boolean {
-  return kind === 'bearer' || kind === 'oauth2' || kind === 'openIdConnect';
+function isBuiltIn(verify: unknown): verify is BuiltIn<'apiKey'> {
+  return verify === 'built-in' || (typeof verify === 'object' && verify !== null && 'builtIn' in verify);
+}
+
+/** What is before the tokens of the built-in verifier. */
+function prefixOf(verify: AnyVerifiers[string]): string | undefined {
+  return typeof verify === 'object' ? verify.builtIn.prefix : undefined;
 }
 
 /** Finds the schemes without a verifier. */
@@ -109,20 +120,23 @@ function findMissing(
   return [...used]
     .filter((name) => !choices.has(name))
     .map((name) => {
-      const fix = `Let the service's open return verifiers: { ${keyOf(name)}: … }`;
-      if (securitySchemes[name]?.kind !== 'bearer')
-        return findScheme(name, `the security scheme ${name} has no verifier`, fix);
-      return findScheme(
-        name,
-        `the contract has several bearer schemes (${bearers.join(', ')}), and ${name} has no verifier`,
-        `${fix} with a function, or with 'built-in' for the one scheme that takes the access tokens of the service`,
-      );
+      const kind = securitySchemes[name]?.kind;
+      const missing =
+        kind === 'bearer'
+          ? `the contract has several bearer schemes (${bearers.join(', ')}), and ${name} has no verifier`
+          : `the security scheme ${name} has no verifier`;
+      const builtIn =
+        kind === 'basic'
+          ? ''
+          : ", or with 'built-in' for the one scheme that takes the access tokens of the service";
+      const fix = `Let the service's open return verifiers: { ${keyOf(name)}: … } with a function${builtIn}`;
+      return findScheme(name, missing, fix);
     });
 }
 
 /** Finds the verifiers that cannot serve a scheme: the compiler may not have seen them. */
 function findMisplaced({ securitySchemes, findScheme }: Parts, given: AnyVerifiers): Finding[] {
-  const builtIn = Object.keys(given).filter((name) => given[name] === 'built-in');
+  const builtIn = Object.keys(given).filter((name) => isBuiltIn(given[name]));
   return Object.entries(given).flatMap(([name, verify]: [string, unknown]) => {
     if (verify === undefined) return [];
     const scheme = Object.hasOwn(securitySchemes, name) ? securitySchemes[name] : undefined;
@@ -134,14 +148,21 @@ function findMisplaced({ securitySchemes, findScheme }: Parts, given: AnyVerifie
         `Correct its name (the contract has ${names}), or leave the verifier out`,
       );
     }
-    if (verify !== 'built-in' && typeof verify !== 'function')
-      return findScheme(name, `the verifier of ${name} is no function`, 'Write a function');
-    if (verify !== 'built-in') return [];
-    if (!takesBearer(scheme))
+    if (!isBuiltIn(verify))
+      return typeof verify === 'function'
+        ? []
+        : findScheme(name, `the verifier of ${name} is no function`, 'Write a function');
+    if (scheme.kind === 'basic')
       return findScheme(
         name,
-        `the built-in verifier takes bearer tokens, which ${name} does not have`,
+        `the built-in verifier takes access tokens, not user names and passwords as ${name} has`,
         'Write a function',
+      );
+    if (typeof verify === 'object' && (scheme.kind !== 'apiKey' || typeof verify.builtIn.prefix !== 'string'))
+      return findScheme(
+        name,
+        `the built-in verifier of ${name} has ${scheme.kind === 'apiKey' ? 'no' : 'a'} prefix`,
+        scheme.kind === 'apiKey' ? "Write { builtIn: { prefix: 'Token ' } }" : "Write 'built-in'",
       );
     if (builtIn.length > 1)
       return findScheme(
@@ -158,20 +179,25 @@ function keyOf(name: string): string {
 }
 
 /** Takes the service's own tokens, and those of an identity provider if there is one. */
-function builtInVerifier(name: string, scheme: SecurityScheme, options: SchemesOptions): KnowingVerifier {
-  const isSecret = secretTest(options.prefix);
+function builtInVerifier(
+  name: string,
+  scheme: SecurityScheme,
+  prefix: string | undefined,
+  options: SchemesOptions,
+): KnowingVerifier {
+  const isSecret = secretTest(options.tokenPrefix);
   const canBeValid = options.verifyForeign === undefined ? isSecret : () => true;
-  return createCachedVerifier({ ...options, name, scheme, canBeValid, isSecret });
+  return createCachedVerifier({ ...options, name, scheme, prefix, canBeValid, isSecret });
 }
 
 /** @param hasBuiltIn - Whether the built-in verifier serves another scheme: its tokens are shown to no one else. */
 function serviceVerifier(
   one: Pick<Parameters<typeof askVerifier>[0], 'name' | 'scheme' | 'verify'>,
-  { realm, prefix, scopes, limit, now, monotonic }: SchemesOptions,
+  { realm, tokenPrefix, scopes, limit, now, monotonic }: SchemesOptions,
   hasBuiltIn: boolean,
 ): KnowingVerifier {
   const { scheme } = one;
-  const isOwnToken = secretTest(prefix);
+  const isOwnToken = secretTest(tokenPrefix);
   const hidesOwn = hasBuiltIn && takesBearer(scheme);
   return createCachedVerifier({
     name: one.name,

@@ -1,6 +1,7 @@
 // Defines how a security scheme of the contract is verified.
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../contract/handlers.js';
+import type { CredentialPlace } from './credentials.js';
 import type { ApiError, ErrorEntry, ErrorKind } from '../../errors.js';
 
 /** What a credential grants, and until when. Times are in milliseconds since the epoch. */
@@ -30,6 +31,11 @@ export const invalidReasons = [
 ] as const;
 
 export type InvalidReason = (typeof invalidReasons)[number];
+
+/** Where clients put the service's access tokens, and the name of the security scheme. */
+export interface TokenPlace extends CredentialPlace {
+  readonly scheme: string;
+}
 
 /** The cause of a 401 for credentials that are not valid. */
 export class InvalidCredential extends Error {
@@ -79,5 +85,9 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The authenticated caller; null before authentication and for public operations. */
     caller: Caller | null;
+  }
+  interface FastifyInstance {
+    /** Where clients put the service's access tokens; undefined if no scheme takes them. */
+    tokenPlace: TokenPlace | undefined;
   }
 }

@@ -65,6 +65,28 @@ t.test(
   },
 );
 
+t.test('a verifier of the service takes access tokens, too, by tokens.verify', async (t) => {
+  const { tokens, request, issueToken, advance } = await openService(t);
+  const start = Date.now();
+  const token = await tokens.issue('user 1', { scopes: ['plants:read'], expiresIn: 60_000 });
+  const verified = { subject: 'user 1', scopes: ['plants:read'] };
+  t.match(await tokens.verify(token.secret), verified);
+  t.equal((await tokens.verify(token.secret))?.expiresAt, token.expiresAt);
+  t.ok(token.expiresAt >= start + 60_000);
+  t.match(await tokens.verify(await issueToken({ subject: 'operator' })), {
+    subject: 'operator',
+    expiresAt: undefined,
+  });
+  for (const other of ['', 'x', `${token.secret}x`, `${token.secret.slice(0, -1)}_`, 'pst_'])
+    t.equal(await tokens.verify(other), undefined, other);
+  advance(60_000);
+  t.equal(await tokens.verify(token.secret), undefined, 'expired');
+  const next = await tokens.issue('user 1', { scopes: [], expiresIn: 60_000 });
+  await tokens.revoke('user 1', next.id);
+  t.equal(await tokens.verify(next.secret), undefined, 'revoked');
+  t.match(await request('GET', '/plants'), { status: 200 });
+});
+
 t.test('no credentials give the subject of shared documents', async (t) => {
   const { tokens, request, issueToken } = await openService(t);
   t.equal(shared('posts'), '\tposts');

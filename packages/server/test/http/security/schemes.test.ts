@@ -496,6 +496,79 @@ t.test('the built-in verifier serves the only bearer scheme, whatever its name',
   t.equal(callerOf(json)?.subject, '\nmy.Auth-1\nanyone', 'a verifier of the service may replace it');
 });
 
+t.test(
+  'the built-in verifier serves a scheme of any kind but basic, of an API key after a prefix',
+  async (t) => {
+    const token = { type: 'http', scheme: 'Token' } as const;
+    const key = { ...schemes.key, name: 'Authorization' } as const;
+    const prefix = { builtIn: { prefix: 'Token ' } } as const;
+    const challenge = 'Token realm="plant-store"';
+    const unread =
+      '40101 The API key is malformed, unknown, expired or revoked: it must have the form "Token TOKEN".';
+    const missing = '40100 The API key is missing.';
+    const invalid = '40101 The API key is malformed, unknown, expired or revoked.';
+    type Case = readonly [scheme: object, verifier: AnyVerifiers[string], ...sent: readonly Sent[]];
+    type Sent = readonly [of: (token: string) => (typeof valid)['key'], outcome: string, challenge?: string];
+    const authorization = (of: (token: string) => string) => (token: string) => ({
+      headers: { authorization: of(token) },
+    });
+    const cases: readonly Case[] = [
+      [
+        key,
+        prefix,
+        [authorization((token) => `Token ${token}`), ''],
+        [authorization((token) => `tOKEN  ${token}`), ''],
+        [authorization((token) => token), unread, challenge],
+        [authorization((token) => `Bearer ${token}`), unread, challenge],
+        [authorization(() => 'Token '), unread, challenge],
+        [authorization((token) => `Token ${token}x`), invalid, challenge],
+        [() => ({}), missing, challenge],
+      ],
+      [
+        key,
+        { builtIn: { prefix: 'key=' } },
+        [authorization((token) => `key=${token}`), ''],
+        [() => ({}), missing],
+      ],
+      [
+        schemes.key,
+        'built-in',
+        [(token) => ({ headers: { 'x-key': token } }), ''],
+        [authorization((token) => token), missing],
+      ],
+      [schemes.queryKey, 'built-in', [(token) => ({ url: `?key=${token}` }), '']],
+      [schemes.cookieKey, 'built-in', [(token) => ({ headers: { cookie: `constructor=${token}` } }), '']],
+      [
+        token,
+        'built-in',
+        [authorization((token) => `Token ${token}`), ''],
+        [
+          authorization((token) => `Bearer ${token}`),
+          '40100 The credentials are missing.',
+          'token realm="plant-store"',
+        ],
+      ],
+    ];
+    for (const [scheme, verifier, ...sent] of cases) {
+      const service = await startService(t, engine, {
+        contract: loadContract(bytesOf({ mine: scheme }, { mine: [{ mine: [] }] })),
+        handlers: { mine: handlers['user']! },
+        verifiers: { mine: verifier },
+      });
+      for (const [of, outcome, challenge] of sent) {
+        const { url = '', ...request } = of(service.token);
+        const { status, headers, json } = await service.call('GET', `/mine${url}`, request);
+        const { error, message } = json as { error?: number; message?: string };
+        t.equal(error === undefined ? '' : `${error} ${message}`, outcome);
+        t.equal(headers['www-authenticate'], challenge);
+        const { subject } = service;
+        if (status === 200)
+          t.match(callerOf(json), { subject, id: subject, scheme: 'mine', tokenId: String });
+      }
+    }
+  },
+);
+
 t.test('the start stops unless each scheme has one verifier that can serve it', async (t) => {
   const { verifiers } = createVerifiers();
   const cases: [given: object, ...faults: string[]][] = [
@@ -507,10 +580,19 @@ t.test('the start stops unless each scheme has one verifier that can serve it', 
     ],
     [
       { key: undefined },
-      "the security scheme key has no verifier. Let the service's open return verifiers: { key: … }.",
+      "the security scheme key has no verifier. Let the service's open return verifiers: { key: … } with a function, or with 'built-in' for the one scheme that takes the access tokens of the service.",
     ],
+    [
+      { basic: undefined },
+      "the security scheme basic has no verifier. Let the service's open return verifiers: { basic: … } with a function.",
+    ],
+    [{ user: { builtIn: { prefix: 'a' } } }, 'the built-in verifier of user has a prefix'],
+    [{ user: undefined, key: { builtIn: {} } }, 'the built-in verifier of key has no prefix'],
     [{ toString: () => undefined }, 'the service has a verifier for toString, which is no security scheme'],
-    [{ basic: 'built-in', user: () => undefined }, 'takes bearer tokens, which basic does not have'],
+    [
+      { basic: 'built-in', user: () => undefined },
+      'takes access tokens, not user names and passwords as basic has',
+    ],
     [{ key: 'k1' }, 'the verifier of key is no function'],
     [{ admin: 'built-in' }, 'serves one scheme, not user and admin: tokens of one would open the other'],
   ];
@@ -532,8 +614,10 @@ t.test('verifiers that are missing or unknown do not compile', async (t) => {
   const missing: Garden = { apiKeyInQuery: verify, gardenAuth: verify };
   // @ts-expect-error -- the contract has no such scheme
   const unknown: Garden = { ...all, magic: verify };
-  // @ts-expect-error -- the built-in verifier takes no API keys
-  const wrong: Garden = { ...all, apiKey: 'built-in' };
+  // @ts-expect-error -- the built-in verifier takes no passwords
+  const wrong: Verifiers<{ login: 'basic' }> = { login: 'built-in' };
+  // @ts-expect-error -- what is before a bearer token is no choice
+  const prefixed: Verifiers<{ user: 'bearer' }> = { user: { builtIn: { prefix: 'Token ' } } };
   // @ts-expect-error -- an API key is a text
   const basic: Garden = { ...all, apiKey: ({ username }: { username: string }) => ({ subject: username }) };
   // @ts-expect-error -- there are verifiers to write
@@ -544,6 +628,6 @@ t.test('verifiers that are missing or unknown do not compile', async (t) => {
     Garden,
     Verifiers<{ user: 'bearer' }>,
     Verifiers<{ user: 'bearer'; admin: 'bearer'; old?: 'basic' }>,
-  ] = [{ ...all, bearerAuth: 'built-in' }, {}, { user: 'built-in', admin: verify }];
-  t.equal([missing, unknown, wrong, basic, none, two, right].length, 7);
+  ] = [{ ...all, apiKey: { builtIn: { prefix: 'Token ' } } }, {}, { user: 'built-in', admin: verify }];
+  t.equal([missing, unknown, wrong, prefixed, basic, none, two, right].length, 8);
 });

@@ -14,8 +14,11 @@ interface Sale {
   cents: number;
 }
 
-/** What Kysely calls of a driver for SQLite. */
-function sqliteDialect(file: string): Dialect {
+/**
+ * What Kysely calls of a driver for SQLite. Every transaction takes the lock for writing when it begins: one that reads first
+ * could not wait for it later, and would fail with "database is locked" whenever another one has written meanwhile.
+ */
+export function sqliteDialect(file: string): Dialect {
   const database = new DatabaseSync(file, { timeout: 5_000 });
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
   return new SqliteDialect({
@@ -24,7 +27,7 @@ function sqliteDialect(file: string): Dialect {
         database.close();
       },
       prepare: (text) => {
-        const statement = database.prepare(text);
+        const statement = database.prepare(text === 'begin' ? 'begin immediate' : text);
         return {
           reader: statement.columns().length > 0,
           all: (values) => statement.all(...(values as [])) as unknown[],
@@ -38,7 +41,9 @@ function sqliteDialect(file: string): Dialect {
 
 function postgresDialect(connectionString: string, log: ServiceContext['log']): Dialect {
   // Each thread has a pool: WORKERS times `max` connections, beside those of the store.
-  const pool = new Pool({ connectionString, max: 5, connectionTimeoutMillis: 5_000, query_timeout: 10_000 });
+  const limits = { max: 5, connectionTimeoutMillis: 5_000, query_timeout: 10_000 };
+  // With a schema of its own, it may also be the database of the store.
+  const pool = new Pool({ connectionString, ...limits, options: '-c search_path=sales' });
   // Without this, a connection that is lost while nothing uses it would end the process.
   pool.on('error', (error) => {
     log.warn({ err: error }, 'a connection to the sales was lost');
@@ -53,7 +58,10 @@ export async function openSales({ log }: Pick<ServiceContext, 'log'>, url: strin
   try {
     await database.transaction().execute(async (transaction) => {
       // On PostgreSQL, several threads that create the same table at once would fail.
-      if (isPostgres) await sql`SELECT pg_advisory_xact_lock(20261124)`.execute(transaction);
+      if (isPostgres) {
+        await sql`SELECT pg_advisory_xact_lock(20261124)`.execute(transaction);
+        await sql`CREATE SCHEMA IF NOT EXISTS sales`.execute(transaction);
+      }
       await sql`CREATE TABLE IF NOT EXISTS sales (
         seller text NOT NULL, id text NOT NULL, product text NOT NULL, cents bigint NOT NULL,
         PRIMARY KEY (seller, id)

@@ -1,0 +1,62 @@
+// Chooses the credentials that the requests of tests send: those of the schemes that the operation has.
+import type { Contract } from '../contract/contract.js';
+import type { BasicCredential } from '../contract/verifiers.js';
+import { placed, placeOf, type CredentialPlace } from '../http/security/credentials.js';
+import type { TokenPlace } from '../http/security/verifier.js';
+import { operationsAt } from './operations-at.js';
+
+/** What identifies the caller of a test, by the name of the security scheme. */
+export type Credentials = Readonly<Record<string, string | BasicCredential>>;
+
+/** A header or a part of the query string. */
+type Sent = ReturnType<typeof placed>;
+
+/**
+ * Returns what a request sends: the credentials of the first requirement of its operation that they satisfy; for other
+ * requests, the token.
+ */
+export type ChooseCredentials = (
+  method: string,
+  url: string,
+  credentials: Credentials,
+  token?: string,
+) => Sent;
+
+/** @param tokenPlace - Where access tokens are sent; undefined if no scheme takes them. */
+export function chooseCredentials(
+  { operations, securitySchemes }: Pick<Contract, 'operations' | 'securitySchemes'>,
+  tokenPlace: TokenPlace | undefined,
+): ChooseCredentials {
+  const bearer: CredentialPlace = { in: 'header', name: 'Authorization', prefix: 'Bearer ' };
+  return (method, url, credentials, token) => {
+    const known: Credentials = {
+      ...credentials,
+      ...(token !== undefined && tokenPlace !== undefined && { [tokenPlace.scheme]: token }),
+    };
+    const operation = operationsAt(operations, url).find(
+      (one) => one.method === (method === 'HEAD' ? 'GET' : method),
+    );
+    const requirements = operation?.security ?? [];
+    const satisfied = requirements.find(
+      (schemes) => schemes.length > 0 && schemes.every(({ scheme }) => Object.hasOwn(known, scheme)),
+    );
+    if (satisfied === undefined) return token === undefined ? {} : placed(tokenPlace ?? bearer, token);
+    const parts = satisfied.map(({ scheme }) => {
+      const place = scheme === tokenPlace?.scheme ? tokenPlace : placeOf(securitySchemes[scheme]!);
+      return placed(place, textOf(known[scheme]!));
+    });
+    const queries = parts.flatMap(({ query = [] }) => query);
+    const cookies = parts.flatMap(({ headers = {} }) => headers['Cookie'] ?? []);
+    const headers = Object.assign({}, ...parts.map(({ headers }) => headers)) as Record<string, string>;
+    return {
+      headers: { ...headers, ...(cookies.length > 0 && { Cookie: cookies.join('; ') }) },
+      ...(queries.length > 0 && { query: queries.join('&') }),
+    };
+  };
+}
+
+/** A credential as it is sent (RFC 7617 section 2). */
+function textOf(credential: string | BasicCredential): string {
+  if (typeof credential === 'string') return credential;
+  return Buffer.from(`${credential.username}:${credential.password}`).toString('base64');
+}
