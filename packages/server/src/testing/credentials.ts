@@ -1,8 +1,8 @@
 // Chooses the credentials that the requests of tests send: those of the schemes that the operation has.
 import type { Contract } from '../contract/contract.js';
 import type { BasicCredential } from '../contract/verifiers.js';
-import { placed, placeOf, type CredentialPlace } from '../http/security/credentials.js';
-import type { TokenPlace } from '../http/security/verifier.js';
+import { placed, placeOf } from '../http/security/credentials.js';
+import type { CredentialPlace, TokenPlace } from '../http/security/verifier.js';
 import { operationsAt } from './operations-at.js';
 
 /** What identifies the caller of a test, by the name of the security scheme. */

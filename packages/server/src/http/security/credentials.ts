@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import type { SecurityScheme } from '../../contract/security.js';
 import type { BasicCredential } from '../../contract/verifiers.js';
 import { catalogue } from '../../errors.js';
-import type { Refusals } from './verifier.js';
+import type { CredentialPlace, Refusals } from './verifier.js';
 import { cookiesOf } from '../cookies.js';
 
 /** Returns the credential of a request as a text; null if it is malformed, and undefined if there is none. */
@@ -14,13 +14,6 @@ const credentialForms = {
   bearer: { complete: /^bearer +([A-Za-z0-9\-._~+/]+=*) *$/i, scheme: /^bearer(?: |$)/i },
   basic: { complete: /^basic +([A-Za-z0-9+/]+=*) *$/i, scheme: /^basic(?: |$)/i },
 };
-
-/** Where clients put the credential of a scheme, and what they put before it. */
-export interface CredentialPlace {
-  readonly in: 'header' | 'query' | 'cookie';
-  readonly name: string;
-  readonly prefix: string;
-}
 
 /** @param prefix - What is before an API key. */
 export function placeOf(scheme: SecurityScheme, prefix = ''): CredentialPlace {

@@ -1,7 +1,6 @@
 // Defines how a security scheme of the contract is verified.
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../contract/handlers.js';
-import type { CredentialPlace } from './credentials.js';
 import type { ApiError, ErrorEntry, ErrorKind } from '../../errors.js';
 
 /** What a credential grants, and until when. Times are in milliseconds since the epoch. */
@@ -31,6 +30,13 @@ export const invalidReasons = [
 ] as const;
 
 export type InvalidReason = (typeof invalidReasons)[number];
+
+/** Where clients put the credential of a scheme, and what they put before it. */
+export interface CredentialPlace {
+  readonly in: 'header' | 'query' | 'cookie';
+  readonly name: string;
+  readonly prefix: string;
+}
 
 /** Where clients put the service's access tokens, and the name of the security scheme. */
 export interface TokenPlace extends CredentialPlace {
