@@ -22,7 +22,17 @@ const processFiles =
 const engines = 'storage/(?!(interface|access-token)\\.js)';
 
 export default tseslint.config(
-  { ignores: ['**/dist', '**/dist-test', '.tap', '**/.venv', '**/*.gen.ts', 'scripts/clients/*/**'] },
+  {
+    ignores: [
+      '**/dist',
+      '**/dist-test',
+      '.tap',
+      '**/.venv',
+      '**/*.gen.ts',
+      'packages/server/templates',
+      'scripts/clients/*/**',
+    ],
+  },
   eslint.configs.recommended,
   {
     files: ['**/*.ts'],

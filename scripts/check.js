@@ -13,7 +13,7 @@ const lines = [
     ['the types that contracts generate', 'node scripts/generate/types.js --check'],
     ['the generated client', 'node scripts/generate/client.js --check'],
     ['the migrations', 'node scripts/generate/migrations.js --check'],
-    ['the API report', 'node scripts/generate/api.js --check'],
+    ['the reference', 'node scripts/generate/api.js --check'],
     ['the guide', 'node scripts/generate/guide.js --check'],
     ['the picture of imports', 'node scripts/generate/imports.js --check'],
     ['the types', 'npx --no -- tsc --noEmit'],

@@ -1,54 +1,84 @@
-// Writes reports of all types that contract-server exports to packages/server/api/, so that a review sees every change
-// of its interface; with --check, only verifies that they are current. Reads the declarations in packages/server/dist.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+// Writes packages/server/docs/reference.md: all that contract-server exports, as it is declared in packages/server/dist, so
+// that users can look it up, and a review sees every change; with --check, only verifies that it is up to date.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor';
+import ts from 'typescript';
+import { writeGenerated } from '../lib/generated.js';
 
-const check = process.argv.includes('--check');
 const folder = resolve(import.meta.dirname, '../../packages/server');
 const manifest = join(folder, 'package.json');
 /** @type {{ exports: Record<string, string> }} */
 const { exports } = JSON.parse(readFileSync(manifest, 'utf8'));
-const modules = Object.values(exports).filter((file) => file.endsWith('.js'));
 const temporary = mkdtempSync(join(tmpdir(), 'api-'));
-mkdirSync(join(folder, 'api'), { recursive: true });
+/** @type {string[]} */
+const parts = [
+  '# Reference\n\nAll that contract-server exports, written by "npm run generate"; do not edit. The ' +
+    '[guide](start-your-own.md) shows how it is used.\n',
+];
 try {
-  for (const file of modules) report(basename(file, '.js'), join(folder, file.replace(/js$/, 'd.ts')));
+  for (const [path, module] of Object.entries(exports))
+    if (module.endsWith('.js')) parts.push(...describe(`contract-server${path.slice(1)}`, module));
 } finally {
   rmSync(temporary, { recursive: true });
 }
+await writeGenerated('packages/server/docs/reference.md', parts.join('\n'));
 
 /**
- * Writes or checks the report of a module.
- * @param {string} name
- * @param {string} declarations
+ * Describes a module: each name that it exports, then the types that these use.
+ * @param {string} name - That by which it is imported.
+ * @param {string} module - Its file, from the package's folder.
  */
-function report(name, declarations) {
+function describe(name, module) {
+  const source = ts.createSourceFile('api.ts', declarations(module), ts.ScriptTarget.Latest, true);
+  const found = source.statements.flatMap((statement) => {
+    const declared = ts.isVariableStatement(statement)
+      ? statement.declarationList.declarations[0]
+      : statement;
+    const identifier =
+      declared && 'name' in declared ? /** @type {ts.Identifier} */ (declared.name) : undefined;
+    const isExported =
+      ts.canHaveModifiers(statement) && statement.modifiers?.[0]?.kind === ts.SyntaxKind.ExportKeyword;
+    return identifier === undefined
+      ? []
+      : [{ name: identifier.text, isExported, text: statement.getFullText().trim() }];
+  });
+  const sections = (/** @type {boolean} */ isExported) =>
+    found
+      .filter((one) => one.isExported === isExported)
+      .sort((a, b) => a.name.localeCompare(b.name))
+      .map(({ name, text }) => `### ${name}\n\n\`\`\`ts\n${text}\n\`\`\`\n`);
+  // The other modules use the types of the first one.
+  const used = module.endsWith('index.js') ? sections(false) : [];
+  return [
+    `## ${name}\n`,
+    ...sections(true),
+    ...(used.length > 0 ? ['## Types that these use\n\nThey are not exported.\n', ...used] : []),
+  ];
+}
+
+/**
+ * The declarations of a module and of all that these use, in one text.
+ * @param {string} module
+ */
+function declarations(module) {
+  const rollup = join(temporary, basename(module, '.js'));
   const config = ExtractorConfig.prepare({
     packageJsonFullPath: manifest,
     configObjectFullPath: undefined,
     configObject: {
       projectFolder: folder,
-      mainEntryPointFilePath: declarations,
+      mainEntryPointFilePath: join(folder, module.replace(/js$/, 'd.ts')),
       compiler: { tsconfigFilePath: join(folder, 'tsconfig.json') },
-      apiReport: {
-        enabled: true,
-        reportFileName: name,
-        reportFolder: join(folder, 'api'),
-        reportTempFolder: temporary,
-        // The other modules use the types of this one.
-        includeForgottenExports: name === 'index',
-      },
+      dtsRollup: { enabled: true, untrimmedFilePath: rollup },
     },
   });
-  const { apiReportChanged } = Extractor.invoke(config, {
-    localBuild: !check,
+  Extractor.invoke(config, {
+    localBuild: true,
     messageCallback: (message) => {
       if (message.logLevel !== ExtractorLogLevel.Error) message.logLevel = ExtractorLogLevel.None;
     },
   });
-  if (!check || !apiReportChanged) return;
-  console.error(`packages/server/api/${name}.api.md is out of date: run "npm run generate", and review it.`);
-  process.exitCode = 1;
+  return readFileSync(rollup, 'utf8');
 }

@@ -15,6 +15,13 @@ import type { Service } from './definition.js';
 import { createCommand } from './process/command-line.js';
 import { version } from './version.js';
 
+/** The options of the command `new`. */
+interface NewOptions {
+  readonly contract: string;
+  readonly server?: string;
+  readonly store: boolean;
+}
+
 const name = 'contract-server';
 const thisScript = new URL(import.meta.url);
 const program = createCommand({ name })
@@ -39,7 +46,8 @@ program
     '--server <path>',
     `the tarball or folder of ${name} (default: where this command was installed from)`,
   )
-  .action(async (folder: string, { contract: file, server }: { contract: string; server?: string }) => {
+  .option('--no-store', 'the service keeps everything in a database of its own')
+  .action(async (folder: string, { contract: file, server, store: hasStore }: NewOptions) => {
     if (isMainThread) return runLimited(thisScript, file);
     const checked = checkForNew(file);
     if ('faults' in checked) {
@@ -47,7 +55,7 @@ program
       process.exitCode = 1;
       return;
     }
-    writeService(folder, file, checked, server);
+    writeService(folder, file, checked, { hasStore, server });
     console.log(`${folder} has a service with ${checked.contract.operations.length} operations. Next:
 
   cd ${folder}

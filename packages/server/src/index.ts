@@ -1,5 +1,5 @@
 // The public interface of the server: everything that a service imports, besides its entry points (start.ts) and its
-// tests (testing.ts). packages/server/api/ has a report of all types.
+// tests (testing.ts). docs/reference.md has all of it.
 
 // The definition of a service, and what it opens.
 export type { AnyOpened, ExampleRequest, Opened, Service, ServiceContext } from './definition.js';

@@ -1,10 +1,9 @@
 // The command `contract-server new`: the packages that it writes compile, pass their tests, start, and respond with 501.
 import { execFile } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { check as isFormatted } from 'prettier';
 import t, { type Test } from 'tap';
 import { temporaryFolder } from './support/engines.js';
 import { startOther } from './support/other-service.js';
@@ -21,18 +20,13 @@ const useNew = (folder: string, contract: string, ...args: string[]) =>
   run(command, ['new', folder, '--contract', contract, ...args], {});
 
 /** Writes a service, and runs its tests, which compile it, with the packages of this checkout. */
-async function make(t: Test, name: string, contract: string): Promise<string> {
+async function make(t: Test, name: string, contract: string, ...args: string[]): Promise<string> {
   const folder = join(await temporaryFolder(t), name);
-  t.match(await useNew(folder, contract), { code: 0, stderr: '' });
-  for (const file of await readdir(folder, { recursive: true, withFileTypes: true })) {
-    const path = join(file.parentPath, file.name);
-    if (!/\.(ts|json|md)$/.test(path) || file.name === basename(contract)) continue;
-    t.ok(await isFormatted(await readFile(path, 'utf8'), { filepath: path }), `${path} is formatted`);
-  }
+  t.match(await useNew(folder, contract, ...args), { code: 0, stderr: '' });
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
-  await t.resolves(
-    promisify(execFile)('npm', ['test'], { cwd: folder, env: environment({ npm_config_loglevel: 'error' }) }),
-  );
+  const options = { cwd: folder, env: environment({ npm_config_loglevel: 'error' }) };
+  for (const script of ['test', 'check'])
+    await t.resolves(promisify(execFile)('npm', ['run', script], options));
   return folder;
 }
 
@@ -168,7 +162,7 @@ components:
 `,
   );
   const folder = await make(t, '2-schemes', contract);
-  t.match(await readFile(join(folder, 'src/service.ts'), 'utf8'), '"user-auth": "built-in"');
+  t.match(await readFile(join(folder, 'src/verifiers.ts'), 'utf8'), '"user-auth": "built-in"');
   await withServers(t, folder, async (t, call, token) => {
     const refused = { error: { code: 401, message: /./ } };
     for (const [name, query, headers] of [
@@ -197,6 +191,8 @@ t.test('errors have the members that the contract names, even if it allows any o
       /status: error\.statusCode,\s+reason: error\.message/,
     'errors: { type: array, items: { type: object, properties: { msg: { type: string } } } }':
       /errors: \[\s*\{\s*msg: error\.message,?\s*\}/,
+    'errors: { type: object, additionalProperties: { type: array, items: { type: string } } }':
+      /errors: byField\(error\),[^]*function byField/,
   };
   for (const [properties, rendered] of Object.entries(members)) {
     const contract = await writeContract(
@@ -215,8 +211,96 @@ paths:
     );
     const folder = join(await temporaryFolder(t), 'tides');
     t.match(await useNew(folder, contract), { code: 0, stderr: '' });
-    t.match(await readFile(join(folder, 'src/service.ts'), 'utf8'), rendered);
+    t.match(await readFile(join(folder, 'src/errors.ts'), 'utf8'), rendered);
   }
+});
+
+t.test(
+  'errors have forms by status; where none is found, the service says what it has to write',
+  async (t) => {
+    const content = (schema: string) =>
+      `{ description: Failed., content: { application/json: { schema: ${schema} } } }`;
+    const closed = (name: string, type: string) =>
+      `{ type: object, required: [${name}], additionalProperties: false, properties: { ${name}: ${type} } }`;
+    const lists = closed(
+      'errors',
+      '{ type: object, additionalProperties: { type: array, items: { type: string } } }',
+    );
+    const detail = closed('detail', '{ type: string }');
+    const contractOf = (errors: string) =>
+      writeContract(
+        t,
+        '3.0.3',
+        `security: []
+paths:
+  /tides:
+    get:
+      parameters: [{ name: height, in: query, required: true, schema: { type: integer } }]
+      responses:
+        '200': { description: All., content: { application/json: { schema: { type: object } } } }
+${errors}
+`,
+      );
+    const byStatus = await contractOf(`        '400': ${content(lists)}
+        '422': ${content(lists)}
+        default: ${content(detail)}`);
+    const folder = await make(t, 'by-status', byStatus);
+    await withServers(t, folder, async (t, call) => {
+      const wrong = await call(['GET', '/tides?height=high&tide=low']);
+      t.equal(wrong.status, 400);
+      t.match(await wrong.json(), { errors: { height: [/must be an integer/], tide: [/unknown/] } });
+      const missing = await call(['GET', '/none']);
+      t.strictSame([missing.status, await missing.json()], [404, { detail: 'There is nothing at this path.' }]);
+    });
+
+    const unknown = await contractOf(
+      `        default: ${content(closed('code', '{ type: string, enum: [tide_out] }'))}`,
+    );
+    const stub = await make(t, 'stub', unknown);
+    const text = await readFile(join(stub, 'src/errors.ts'), 'utf8');
+    t.match(
+      text,
+      /No form is known that all errors of the contract have:\n \* Error \w+ does not match the contract: /,
+    );
+    t.match(text, /RenderedError\) \| undefined =\s+undefined;/);
+  },
+);
+
+t.test('without a store, the service has no files, no tokens and no commands for them', async (t) => {
+  const contract = await writeContract(
+    t,
+    '3.0.3',
+    `security: [{ bearerAuth: [] }]
+paths:
+  /tides: { get: { operationId: listTides, responses: { '204': { description: None. } } } }
+components: { securitySchemes: { bearerAuth: { type: http, scheme: bearer } } }
+`,
+  );
+  const folder = await make(t, 'stateless', contract, '--no-store');
+  t.strictSame((await readdir(folder)).sort(), [
+    '.gitignore',
+    'README.md',
+    'dist',
+    'node_modules',
+    'openapi.yaml',
+    'package.json',
+    'src',
+    'tsconfig.json',
+  ]);
+  await withServers(t, folder, async (t, call) => {
+    t.equal((await call(['GET', '/tides'], bearer('x'))).status, 401);
+  });
+  const command = join(folder, 'dist/cli.js');
+  const { stdout } = await run(command, ['--help'], {});
+  t.match(stdout, /serve/);
+  t.notMatch(stdout, /token|DATABASE_URL|migrate|backup/);
+  t.match(await run(command, ['token', 'list'], {}), { code: 2, stderr: /unknown command 'token'/ });
+  // It may be a variable of the database that the service opens.
+  const env = { DATABASE_URL: 'mysql://db.example/tides' };
+  t.match(await run(command, ['check'], env), { code: 0, stderr: 'stateless can start.\n' });
+  const { server } = await startOther(t, { script: join(folder, 'dist/main.js'), env });
+  t.notMatch(server.stderr(), /Store|Access tokens/);
+  t.equal(await server.end(), 0);
 });
 
 t.test('from a contract of OpenAPI 3.1 with derived names, a base path, and no form of errors', async (t) => {
@@ -300,7 +384,7 @@ t.test('an installed server is named by where it is from, never by its name alon
   const home = await temporaryFolder(t);
   const installed = join(home, 'node_modules/contract-server');
   await mkdir(installed, { recursive: true });
-  for (const part of ['bin', 'dist', 'package.json'])
+  for (const part of ['bin', 'dist', 'templates', 'package.json'])
     await cp(join(server, part), join(installed, part), { recursive: true });
   for (const name of await readdir(join(root, 'node_modules')))
     if (name !== 'contract-server')

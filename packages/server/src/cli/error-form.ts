@@ -1,19 +1,25 @@
-// Finds out how the errors of the server can have the form that a contract declares.
+// Finds out how the errors of the server can have the forms that a contract declares, and writes that as code.
 import type { Contract } from '../contract/contract.js';
-import type { Content } from '../contract/responses.js';
+import { withoutControls } from '../contract/control-characters.js';
+import type { Operation } from '../contract/operations.js';
+import { keysOf, type Content } from '../contract/responses.js';
 import type { Shape } from '../contract/shape.js';
 import type { ErrorFacts, RenderedError } from '../errors.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
 import { Compiler } from '../http/request/validation.js';
+import { messageOf } from '../storage/interface.js';
 
 /** A form of errors: an expression, or the forms of the members of an object. */
 export type Form = Expression | { readonly [name: string]: Form } | readonly [Form];
 
-/** The errors that a contract declares. */
-export interface ErrorForm {
+/** A form of errors that a contract declares. */
+interface ErrorForm {
   readonly mediaType: string;
   readonly body: Form;
 }
+
+/** The forms of errors: of some statuses, and the last one of all others. */
+export type ErrorForms = readonly { readonly statuses: readonly number[]; readonly form: ErrorForm }[];
 
 /** What a member of an error can be, as code and as a function. */
 const expressions = {
@@ -26,6 +32,8 @@ const expressions = {
   'error.message': (error: ErrorFacts) => error.message,
   '"about:blank"': () => 'about:blank',
   'new Date().toISOString()': () => new Date().toISOString(),
+  // templates/src/errors.ts has the function; errors are checked without faults.
+  'byField(error)': (error: ErrorFacts) => ({ request: [error.message] }),
 };
 type Expression = keyof typeof expressions;
 
@@ -49,38 +57,121 @@ const secondChoices: Readonly<Partial<Record<Expression, Expression>>> = {
 };
 
 /** The form that the server's errors have by themselves. */
-export const ownForm: ErrorForm = {
+const ownForm: ErrorForm = {
   mediaType: 'application/json',
   body: { error: 'error.code', message: 'error.message' },
 };
+/** All errors have it. */
+export const ownForms: ErrorForms = [{ statuses: [], form: ownForm }];
+
+type Declaring = Pick<Operation, 'errors' | 'statusOf'>;
 
 /**
- * Returns the form in which all errors of the server match a contract; undefined if there is none.
+ * Returns the forms in which all errors of the server match a contract: one if possible, otherwise by status. If none are
+ * found, returns what does not match.
  * @param contract - As a service has it that renders errors itself.
  */
-export function findErrorForm({ document, operations }: Contract): ErrorForm | undefined {
-  const declared = operations.flatMap(({ errors }) => errors);
+export function findErrorForms({ document, operations }: Contract): ErrorForms | string {
   const compiler = new Compiler(document);
-  const fits = (form: ErrorForm) => {
+  const isExact = (key: string) => /^\d{3}$/.test(key);
+  const keys = operations.flatMap(({ errors }) => errors.map(({ key }) => key));
+  const statuses = [...new Set(keys.filter(isExact).map(Number))];
+  // Handlers may have errors of statuses that the server itself does not have.
+  const errors = Object.fromEntries(
+    statuses.map((status) => [`of ${status}`, { code: status * 100 + 99, message: 'The request failed.' }]),
+  );
+  const faultOf = (forms: ErrorForms, of: readonly Declaring[] = operations): string | undefined => {
     try {
-      createErrorRenderer(compiler, operations, { errors: {}, render: (error) => render(form, error) });
-      return true;
-    } catch {
-      return false;
+      createErrorRenderer(compiler, of, { errors, render: (error) => render(forms, error) });
+      return undefined;
+    } catch (error) {
+      return messageOf(error);
     }
   };
-  const contents = declared.flatMap((one) => one.contents).filter(({ isJson }) => isJson);
+  const find = (of: readonly Declaring[], first: readonly ErrorForm[] = []) =>
+    [...first, ...candidatesOf(of)].find((form) => faultOf([{ statuses: [], form }], of) === undefined);
+
+  const single = find(operations);
+  if (single !== undefined) return single === ownForm ? ownForms : [{ statuses: [], form: single }];
+  const others = operations.map(({ errors, statusOf }) => ({
+    statusOf,
+    errors: errors.filter(({ key }) => !isExact(key)),
+  }));
+  const rest = find(others);
+  const forms = new Map<string, { statuses: number[]; form: ErrorForm }>();
+  for (const status of statuses) {
+    const form = rest && find(at(operations, status), [rest]);
+    if (form === undefined) return faultOf(ownForms) ?? `the status ${status}`;
+    if (form === rest) continue;
+    const same = forms.get(JSON.stringify(form)) ?? { statuses: [], form };
+    same.statuses.push(status);
+    forms.set(JSON.stringify(form), same);
+  }
+  if (rest === undefined) return faultOf(ownForms) ?? 'the statuses that are not declared one by one';
+  const all = [...forms.values(), { statuses: [], form: rest }];
+  return faultOf(all) ?? all;
+}
+
+/** The operations with what they declare for a status, as if that were all. */
+function at(operations: readonly Declaring[], status: number): readonly Declaring[] {
+  return operations.map(({ errors, statusOf }) => {
+    const key = keysOf(status).find((one) => errors.some((declared) => declared.key === one));
+    const declared = errors.filter((one) => one.key === key);
+    return { statusOf, errors: declared.map((one) => ({ ...one, key: String(status) })) };
+  });
+}
+
+/** Proposes forms for what operations declare. */
+function candidatesOf(operations: readonly Declaring[]): readonly ErrorForm[] {
+  const contents = operations
+    .flatMap(({ errors }) => errors)
+    .flatMap((one) => one.contents)
+    .filter(({ isJson }) => isJson);
   const distinct = [...new Map(contents.map((content) => [content.schema, content])).values()];
   const forms = distinct.flatMap(formsOf);
   // Schemas that allow any other members accept the server's own form; but clients expect the members that they name.
   const namesOwn = distinct.every(({ schema: { shape } }) =>
     Object.keys(ownForm.body).every((name) => Object.hasOwn(shape.properties, name)),
   );
-  return (namesOwn ? [ownForm, ...forms] : [...forms, ownForm]).find(fits);
+  return namesOwn ? [ownForm, ...forms] : [...forms, ownForm];
 }
 
-function render({ mediaType, body }: ErrorForm, error: ErrorFacts): RenderedError {
-  return { mediaType, body: valueOf(body, error) as object };
+function render(forms: ErrorForms, error: ErrorFacts): RenderedError {
+  const one = forms.find(({ statuses }) => statuses.includes(error.statusCode)) ?? forms.at(-1)!;
+  return { mediaType: one.form.mediaType, body: valueOf(one.form.body, error) as object };
+}
+
+/** The body of the function `renderError`. */
+export function renderText(forms: ErrorForms): string {
+  return forms
+    .map(({ statuses, form: { mediaType, body } }) => {
+      const result = `return {\n    mediaType: ${quoted(mediaType)},\n    body: ${formText(body, 4)},\n  };\n`;
+      return statuses.length === 0
+        ? `  ${result}`
+        : `  if ([${statuses.join(', ')}].includes(error.statusCode)) {\n    ${result.replaceAll('\n', '\n  ').trimEnd()}\n  }\n`;
+    })
+    .join('');
+}
+
+function formText(form: Form, indent: number): string {
+  const inner = ' '.repeat(indent + 2);
+  if (typeof form === 'string') return form;
+  if (isList(form)) return `[${formText(form[0], indent)}]`;
+  const members = Object.entries(form).map(
+    ([name, part]) => `${inner}${propertyName(name)}: ${formText(part, indent + 2)},\n`,
+  );
+  return `{\n${members.join('')}${' '.repeat(indent)}}`;
+}
+
+/** The name of a property in code, of which `__proto__` would otherwise be no property. */
+export function propertyName(name: string): string {
+  if (name === '__proto__') return '["__proto__"]';
+  return /^[A-Za-z_$][\w$]*$/.test(name) ? name : quoted(name);
+}
+
+/** A text in code. */
+export function quoted(text: string): string {
+  return withoutControls(JSON.stringify(text));
 }
 
 function valueOf(form: Form, error: ErrorFacts): unknown {
@@ -89,7 +180,7 @@ function valueOf(form: Form, error: ErrorFacts): unknown {
   return Object.fromEntries(Object.entries(form).map(([name, part]) => [name, valueOf(part, error)]));
 }
 
-export function isList(form: Form): form is readonly [Form] {
+function isList(form: Form): form is readonly [Form] {
   return Array.isArray(form);
 }
 
@@ -117,6 +208,12 @@ function formOf(shape: Shape, name: string, second: boolean, depth: number): For
     const members = needed.length > 0 ? needed : all;
     const isComplete = shape.required.every((key) => members.some(([known]) => known === key));
     return isComplete && members.length > 0 ? Object.fromEntries(members) : undefined;
+  }
+  if (may('object') && shape.additional) {
+    const { types, items } = shape.additional;
+    if (types?.includes('array') && items?.types?.includes('string')) return 'byField(error)';
+    const form = formOf(shape.additional, name, second, depth + 1);
+    return form === undefined ? undefined : { request: form };
   }
   if (shape.types?.join() === 'array') {
     const item = formOf(shape.items ?? shape, name.replace(/s$/, ''), second, depth + 1);

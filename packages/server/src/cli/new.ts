@@ -16,16 +16,16 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { ConfigError } from '../config.js';
 import type { Contract } from '../contract/contract.js';
 import { checkContract, type Checked } from './check.js';
-import { findErrorForm, ownForm, type ErrorForm } from './error-form.js';
+import { findErrorForms, type ErrorForms } from './error-form.js';
 import { completeMigrations } from './migrations.js';
 import { filesOf, type Manifest } from './new-files.js';
 
 const ownFolder = fileURLToPath(new URL('../../', import.meta.url));
 
-/** A contract without faults, and the form of errors that matches it, if there is one. */
+/** A contract without faults, and the forms of errors that match it, or what prevents that. */
 interface ServableContract {
   readonly contract: Contract;
-  readonly errorForm: ErrorForm | undefined;
+  readonly errors: ErrorForms | string;
 }
 
 /**
@@ -33,27 +33,28 @@ interface ServableContract {
  * @throws ConfigError if the file cannot be read.
  */
 export function checkForNew(source: string): ServableContract | Checked {
-  const { contract, ...findings } = checkContract(source, true);
-  const errorForm = contract && findings.faults.length === 0 ? findErrorForm(contract) : undefined;
-  if (contract !== undefined && errorForm !== undefined) return { contract, errorForm };
-  const checked = checkContract(source, false);
-  return checked.contract === undefined || checked.faults.length > 0
-    ? checked
-    : { contract: checked.contract, errorForm: undefined };
+  const checked = checkContract(source, true);
+  const { contract, faults } = checked;
+  if (contract === undefined || faults.length > 0) return checked;
+  const errors = findErrorForms(contract);
+  if (typeof errors !== 'string') return { contract, errors };
+  // Until it renders them, errors have the server's own form.
+  const own = checkContract(source, false);
+  return own.contract === undefined || own.faults.length > 0 ? own : { contract: own.contract, errors };
 }
 
 /**
  * Writes the package into a folder that does not exist, or is empty.
  * @param source - The file of the contract, which is copied.
- * @param server - Where contract-server is, for its package.json: a tarball or a folder; by default, where this command
- *   was installed from.
+ * @param options - Whether the service has a store; and where contract-server is, for its package.json: a tarball or a
+ *   folder; by default, where this command was installed from.
  * @throws ConfigError if the folder, or its name, cannot be used, or the server is not known.
  */
 export function writeService(
   folder: string,
   source: string,
-  { contract, errorForm }: ServableContract,
-  server = findServer(),
+  { contract, errors }: ServableContract,
+  { hasStore, server = findServer() }: { hasStore: boolean; server?: string | undefined },
 ): void {
   const name = basename(resolve(folder));
   const manifest = readManifest(join(ownFolder, 'package.json'));
@@ -67,20 +68,13 @@ export function writeService(
   // npm follows the path from where the folder really is.
   const dependency = `file:${relative(realpathSync(folder), realpathSync(server)).replaceAll('\\', '/')}`;
   const file = extname(source) === '.json' ? 'openapi.json' : 'openapi.yaml';
-  const files = filesOf({
-    name,
-    file,
-    contract,
-    errorForm: errorForm === ownForm ? undefined : errorForm,
-    errorsMatch: errorForm !== undefined,
-    dependency,
-    manifest,
-  });
+  const files = filesOf({ name, file, contract, errors, hasStore, dependency, manifest });
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), text, { flag: 'wx' });
   }
   copyFileSync(source, join(folder, file));
+  if (!hasStore) return;
   const migrations = pathToFileURL(`${join(resolve(folder), 'migrations')}/`);
   completeMigrations({ name, collections: [], migrations }, false);
 }

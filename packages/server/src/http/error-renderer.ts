@@ -46,9 +46,12 @@ export function createErrorRenderer(
   // A finished service does not have this error, so its contract need not have a place for it.
   checkCodes([...sent, ['notImplemented', notImplementedEntry]]);
   const write = render === undefined ? writeError : (error: ApiError) => textOf(render(error));
-  const contents = operations.flatMap((operation) => operation.errors);
-  // The server's own form is the same for every status.
-  const declared = render === undefined ? contents.map((one) => ({ ...one, key: 'default' })) : contents;
+  const declared = operations.flatMap(({ errors }): DeclaredError[] => {
+    // The server's own form is the same for every status.
+    if (render === undefined) return errors.map((one) => ({ ...one, key: 'default', keys: ['default'] }));
+    const keys = errors.map(({ key }) => key);
+    return errors.map((one) => ({ ...one, keys }));
+  });
   const findFault = createCheck(compiler, declared);
   for (const [name, error] of sent) {
     const fault = findFault(error.statusCode, write(error));
@@ -92,20 +95,25 @@ function checkCodes(entries: readonly [string, ErrorEntry][]): void {
   }
 }
 
+/** What an operation declares of errors, beside all keys that it has: a status has the most specific one. */
+interface DeclaredError extends ErrorContents {
+  readonly keys: readonly string[];
+}
+
 /** Returns the function that describes what is wrong with an error that was written, or returns undefined. */
-function createCheck(compiler: Compiler, declared: readonly ErrorContents[]) {
+function createCheck(compiler: Compiler, declared: readonly DeclaredError[]) {
   const schemas = [...new Set(declared.flatMap(({ contents }) => contents.map(({ schema }) => schema)))];
   const validators = new Map(schemas.map((schema) => [schema, createValidator(compiler, schema, 'json')]));
   const distinct = new Map(
     declared.map((one) => {
       const parts = one.contents.map(({ name, schema }) => `${name} ${schemas.indexOf(schema)}`);
-      return [[one.key, ...parts].join(), one];
+      return [[one.key, one.keys.join(' '), ...parts].join(), one];
     }),
   );
   return (status: number, { mediaType, text }: WrittenError): string | undefined => {
-    const keys = keysOf(status);
-    for (const { key, contents } of distinct.values()) {
-      if (!keys.includes(key)) continue;
+    const ofStatus = keysOf(status);
+    for (const { key, keys, contents } of distinct.values()) {
+      if (key !== ofStatus.find((one) => keys.includes(one))) continue;
       const found = mostSpecific(contents, parseMediaType(mediaType));
       if (found === undefined)
         return `it is ${mediaType}, not ${contents.map(({ name }) => name).join(' or ')}`;

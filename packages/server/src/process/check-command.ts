@@ -33,7 +33,9 @@ export function addCheckCommand(program: Command, service: Service, environment:
       for (const fault of faults)
         for (const line of messageOf(fault).split('\n')) console.error(`${service.name}: ${line}`);
       if (faults.length === 0)
-        console.error(`${service.name} can start. Store: ${describeStore(config!.DATABASE_URL)}`);
+        console.error(
+          `${service.name} can start.${service.databaseUrl === undefined ? '' : ` Store: ${describeStore(config!.DATABASE_URL)}`}`,
+        );
       else process.exitCode = faults.some((fault) => statusOf(fault) === configStatus) ? configStatus : 1;
     });
 }

@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import ts from 'typescript';
 import { checkContract } from '../../dist/cli/check.js';
-import { findErrorForm } from '../../dist/cli/error-form.js';
+import { findErrorForms } from '../../dist/cli/error-form.js';
 import { commandLimits, runLimited } from '../../dist/cli/limited.js';
 import { filesOf, type Manifest } from '../../dist/cli/new-files.js';
 import { renderTypes } from '../../dist/cli/types.js';
@@ -196,8 +196,8 @@ const filesFor = (contract: Contract) =>
     name: 'taken',
     file: 'openapi.yaml',
     contract,
-    errorForm: findErrorForm(contract),
-    errorsMatch: true,
+    errors: findErrorForms(contract),
+    hasStore: true,
     dependency: 'file:server.tgz',
     manifest,
   });

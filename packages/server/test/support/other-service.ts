@@ -15,7 +15,7 @@ const root = fileURLToPath(new URL('../../../../', import.meta.url));
 export async function startOther(t: Test, options: ServerOptions & { script: string }) {
   const server = await startServer(t, { ...options, args: [...(options.args ?? []), '--dev'] });
   await repeatUntil(
-    () => /Access tokens[^]*\n\n/.test(server.stderr()),
+    () => /Documentation[^]*\n\n/.test(server.stderr()),
     () => once(server.child.stderr!, 'data'),
   );
   const [, token = ''] = /Access tokens +(\w+_[\w-]{43}) /.exec(server.stderr()) ?? [];

@@ -1,0 +1,4 @@
+// Starts the server.
+import { start } from "contract-server/start";
+
+await start(() => import("./service.js"));

@@ -1,0 +1,27 @@
+// Tests the service on an empty store, without a port. Every response must be one
+// that the contract has.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openTestService } from "contract-server/testing";
+import { service } from "./service.js";
+
+test("the service opens, and publishes its contract", async (t) => {
+  const opened = await openTestService(service);
+  t.after(() => opened.close());
+  const { status } = await opened.request("GET", "/openapi.json");
+  assert.equal(status, 200);
+});
+// ?operation
+
+test("an operation that is not written yet responds with 501", async (t) => {
+  const opened = await openTestService(service);
+  t.after(() => opened.close());
+  // $OPERATION$
+  // ?refused
+  const refused = await opened.request(method, url, { token: null });
+  assert.equal(refused.status, 401);
+  // /refused
+  const { status } = await opened.request(method, url);
+  assert.equal(status, 501);
+});
+// /operation
