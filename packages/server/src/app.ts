@@ -1,5 +1,7 @@
 // The composition root: builds the service from its parts, without listening or reading the environment.
 import { readFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import fastifyAuth from '@fastify/auth';
 import type { FastifyInstance, FastifyServerOptions } from 'fastify';
 import type { Contract } from './contract/contract.js';
@@ -196,6 +198,7 @@ async function addSteps(
   {
     service,
     storage,
+    worker = 1,
     contract,
     compiler,
     opened: { handlers, verifiers },
@@ -270,10 +273,15 @@ async function addSteps(
       budget: createMemoryBudget(limits.listBudget, limits.stallTimeout / 2),
       turns: createStreamTurns(),
     },
+    ignoresBodies: service.ignoreUndeclaredBodies === true,
     countCaller: rates.subject,
   });
   publishContract(app, contract);
   serveDocsPage(app, contract);
-  for (const { message, fix, ...place } of contract.warnings) app.log.warn(place, `${message}; ${fix}`);
+  if (contract.warnings.length > 0 && worker === 1) {
+    const warnings = contract.warnings.map(({ pointer }) => pointer);
+    const file = relative('', fileURLToPath(service.contract));
+    app.log.warn({ warnings }, `the contract has warnings: "contract-server check ${file}" lists them`);
+  }
   await app.ready();
 }

@@ -56,7 +56,8 @@ program
       return;
     }
     writeService(folder, file, checked, { hasStore, server });
-    console.log(`${folder} has a service with ${checked.contract.operations.length} operations. Next:
+    const { length } = checked.contract.operations;
+    console.log(`${folder} has a service with ${length} operation${length === 1 ? '' : 's'}. Next:
 
   cd ${folder}
   npm install

@@ -27,6 +27,11 @@ export interface Service extends StoreDefinition {
    * type of what it returns. By default, errors have an integer `error` and a text `message`.
    */
   readonly renderError?: (error: ErrorFacts) => RenderedError;
+  /**
+   * Whether a JSON body that the operation does not declare is ignored: some clients send `{}` with every POST. By default, the
+   * response is 400.
+   */
+  readonly ignoreUndeclaredBodies?: boolean;
   /** The scopes that its access tokens can have. */
   readonly scopes: readonly string[];
   /** What its access tokens begin with; other tokens are those of an identity provider. */

@@ -244,7 +244,7 @@ function readResponse(
   });
   const isEmpty = ['204', '205', '304'].includes(key);
   const at = node.at('content');
-  if (isEmpty && node.has('content'))
+  if (isEmpty && node.entries('content').length > 0)
     at.warn(
       `${key} has no content: it is not sent`,
       'Leave content out, or declare 200: clients then get that status',

@@ -41,6 +41,8 @@ export interface ReaderOptions {
   checksType: boolean;
   /** Maximum nesting of arrays and objects in a long JSON text. */
   maxDepth: number;
+  /** Whether a body that the operation does not declare is ignored. */
+  ignoresBody: boolean;
 }
 
 /** Creates the reader of an operation's requests. */
@@ -137,7 +139,7 @@ function partChecker(
 function bodyReader({ body }: Operation, options: ReaderOptions): (request: FastifyRequest) => unknown {
   if (body === undefined) {
     return (request) => {
-      if (request.body === undefined) return undefined;
+      if (request.body === undefined || options.ignoresBody) return undefined;
       throw new ApiError('invalidBody', { detail: 'the operation takes no body' });
     };
   }

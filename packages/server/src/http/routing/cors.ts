@@ -28,10 +28,11 @@ export async function allowOrigins(
   origins: readonly string[],
   count?: RateLimitHook,
 ): Promise<void> {
+  const exposedHeaders = responseHeaders.filter((name) => !safelisted.includes(name));
   const settings = {
     origin: [...origins],
     methods: [...methods],
-    exposedHeaders: responseHeaders.filter((name) => !safelisted.includes(name)),
+    ...(exposedHeaders.length > 0 && { exposedHeaders }),
     maxAge: preflightTime,
   };
   if (count !== undefined) {

@@ -32,6 +32,8 @@ export interface RoutesOptions {
   authentication: AuthenticationOptions;
   bodies: Omit<BodyBounds, 'maxDepth'>;
   lists: BodyLimits;
+  /** Whether bodies that operations do not declare are ignored. */
+  ignoresBodies: boolean;
   /** Limits the request rate of authenticated callers. */
   countCaller?: RateLimitHook | undefined;
 }
@@ -175,14 +177,18 @@ function readWith(parseBody: ReturnType<typeof createBodyParser>): preHandlerHoo
   };
 }
 
-function readerOptions({ security, method }: Operation, { contract, compiler }: RoutesOptions) {
+function readerOptions(
+  { security, method }: Operation,
+  { contract, compiler, ignoresBodies: ignoresBody }: RoutesOptions,
+) {
   const { securitySchemes, bodyTypes } = contract;
   const schemes = security.flat().map(({ scheme }) => securitySchemes[scheme]);
   const credentials = schemes.flatMap((scheme) =>
     scheme?.kind === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
   );
   const maxDepth = maxDepthOf(contract);
-  return { compiler, credentials, checksType: bodyTypes.length > 1 || method === 'DELETE', maxDepth };
+  const checksType = bodyTypes.length > 1 || method === 'DELETE';
+  return { compiler, credentials, checksType, maxDepth, ignoresBody };
 }
 
 function maxDepthOf({ bodyDepth }: Contract): number {
