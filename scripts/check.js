@@ -1,6 +1,7 @@
 // Checks everything that needs no other Node.js and no proof: generated files, types, lint, prose, and then the tests.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
 
 /**
@@ -8,7 +9,7 @@ import { promisify } from 'node:util';
  * @type {(readonly [name: string, command: string])[][]}
  */
 const lines = [
-  [['the rules of ESLint', 'npx --no -- eslint .']],
+  [['the rules of ESLint', 'npm --prefix scripts run --silent lint']],
   [
     ['the types that contracts generate', 'node scripts/generate/types.js --check'],
     ['the generated client', 'node scripts/generate/client.js --check'],
@@ -17,9 +18,10 @@ const lines = [
     ['the guide', 'node scripts/generate/guide.js --check'],
     ['the picture of imports', 'node scripts/generate/imports.js --check'],
     ['the types', 'npx --no -- tsc --noEmit'],
-    ['the form', 'npx --no -- prettier --check --log-level warn .'],
-    ['the contracts', 'npm run --silent lint:contract'],
-    ['the spelling', 'npm run --silent lint:prose'],
+    ['the form', 'npm --prefix scripts run --silent style'],
+    ['the contracts', 'npm --prefix scripts run --silent contracts'],
+    ['the spelling', 'npm --prefix scripts run --silent prose'],
+    ['the packages', 'node scripts/packages.js'],
   ],
 ];
 const run = promisify(execFile);
@@ -50,6 +52,10 @@ async function npm(...args) {
   return status === 0;
 }
 
+if (!existsSync(new URL('node_modules', import.meta.url))) {
+  console.error('The tools that check are not installed: run "npm ci --prefix scripts".');
+  process.exit(1);
+}
 // ESLint and tsc read the types of the tests' contracts.
 if (!(await npm('build:all')) || !(await npm('generate:tests'))) process.exit(1);
 await Promise.all(

@@ -124,7 +124,10 @@ async function buildAndRun(files, report, folder) {
   );
   const isWell = [report.summarize(), await types].every(Boolean);
   if (options.coverage)
-    await run('npx', ['c8', 'report', `--temp-directory=${results}/coverage`, '--reporter=text-summary']);
+    await run(process.execPath, [
+      ...['scripts/node_modules/c8/bin/c8.js', 'report'],
+      ...[`--temp-directory=${results}/coverage`, '--reporter=text-summary'],
+    ]);
   if (words.length === 0 && !options.quick) {
     console.log(`Left out: ${leftOut}; "npm test -- deploy" runs it.`);
   }

@@ -6,7 +6,6 @@ import { dirname, join, posix } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
-import { publint } from 'publint';
 import { minVersion, satisfies } from 'semver';
 import t from 'tap';
 import ts from 'typescript';
@@ -31,9 +30,8 @@ const store = readManifest('package.json');
 const server = readManifest('packages/server/package.json');
 const client = readManifest('packages/client/package.json');
 
-/** Runs a command of npm's, or of a development dependency's, in a folder. */
+/** Runs a command of npm's in a folder. */
 const npm = (cwd: string, ...argv: string[]) => run('npm', argv, { cwd });
-const tool = (name: string, ...argv: string[]) => run(join(root, 'node_modules/.bin', name), argv);
 const tarball = ({ name, version }: Manifest) => join(folder, `${name}-${version}.tgz`);
 
 /** A program that uses all of the client's types. */
@@ -74,11 +72,6 @@ t.test('the client', async (t) => {
     const common = ({ version, license, engines }: Manifest) => ({ version, license, engines });
     t.strictSame([common(client), common(server)], [common(store), common(store)]);
     t.strictSame(Object.keys(client.dependencies), ['openapi-fetch']);
-  });
-
-  t.test('passes publint and are-the-types-wrong', async (t) => {
-    await t.resolves(tool('publint', '--strict', packed));
-    await t.resolves(tool('attw', packed));
   });
 
   t.test('has types for every module resolution, and a README with examples that compile', async (t) => {
@@ -181,12 +174,6 @@ t.test('the Plant Store', async (t) => {
   // An empty cache: nothing comes from a registry.
   await npm(home, 'install', '--offline', '--cache', join(home, 'cache'), '--ignore-scripts', packed);
   const installed = join(home, 'node_modules/plant-store');
-
-  t.test('passes publint, but for the server, which is inside', async (t) => {
-    const { messages } = await publint({ pkgDir: installed, pack: false, strict: true });
-    t.match(messages, [{ code: 'LOCAL_DEPENDENCY', path: ['dependencies', 'contract-server'] }]);
-    t.equal(messages.length, 1);
-  });
 
   t.test('contains the files that its documents link to', async (t) => {
     const files = stdout.match(/(?<="path": ")(?!node_modules)[^"]+/g)!;

@@ -105,7 +105,9 @@ export async function makeScenarios(folder) {
  * @param {string} folder - A new folder for it.
  */
 function writeLaterRelease(folder) {
-  cpSync(fileURLToPath(/** @type {URL} */ (service.migrations)), join(folder, 'migrations'), { recursive: true });
+  cpSync(fileURLToPath(/** @type {URL} */ (service.migrations)), join(folder, 'migrations'), {
+    recursive: true,
+  });
   writeFileSync(
     join(folder, 'migrations/sqlite/0002_names.sql'),
     "-- oldest-application: 1.0.0\nCREATE INDEX names ON plants (plant ->> '$.name');\n",

@@ -2,6 +2,7 @@
 // systemd, and the SDK of OpenTelemetry.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { randomUUID } from 'node:crypto';
 import { cp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { Agent, createServer, get, type IncomingMessage } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
@@ -479,12 +480,11 @@ async function collectSpans(t: Test): Promise<{ endpoint: string; spans: Span[] 
   return { endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, spans };
 }
 
-/** A copy of deploy/tracing.mjs without the instrumentation of Fastify. Ends with the test. */
-async function traceHttpAlone(t: Test): Promise<string> {
+/** A copy of deploy/tracing.mjs, where its packages are found. Ends with the test. */
+async function copyTracing(t: Test, httpAlone = false): Promise<string> {
   const text = await projectFile('deploy/tracing.mjs');
-  // Beside the compiled test, where the packages are found.
-  const file = fileURLToPath(new URL('tracing-http-alone.mjs', import.meta.url));
-  await writeFile(file, text.replace(/^ *new FastifyOtelInstrumentation.*$/m, ''));
+  const file = fileURLToPath(new URL(`../../scripts/tracing-${randomUUID()}.mjs`, import.meta.url));
+  await writeFile(file, httpAlone ? text.replace(/^ *new FastifyOtelInstrumentation.*$/m, '') : text);
   t.teardown(() => rm(file));
   return file;
 }
@@ -505,9 +505,7 @@ for (const { name, engine, env, expected, httpAlone } of [
   const options = 'WORKERS' in env ? needsThreadsOn(engine) : engine.options;
   t.test(`deploy/tracing.mjs makes each create one trace, on ${name}`, options, async (t) => {
     const { endpoint, spans } = await collectSpans(t);
-    const tracing = httpAlone
-      ? await traceHttpAlone(t)
-      : fileURLToPath(new URL('../../deploy/tracing.mjs', import.meta.url));
+    const tracing = await copyTracing(t, httpAlone);
     const server = await startServer(t, {
       env: { ...env, DATABASE_URL: await engine.createUrl(t), OTEL_EXPORTER_OTLP_ENDPOINT: endpoint },
       nodeArgs: ['--import', tracing],

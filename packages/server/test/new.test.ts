@@ -250,7 +250,10 @@ ${errors}
       t.equal(wrong.status, 400);
       t.match(await wrong.json(), { errors: { height: [/must be an integer/], tide: [/unknown/] } });
       const missing = await call(['GET', '/none']);
-      t.strictSame([missing.status, await missing.json()], [404, { detail: 'There is nothing at this path.' }]);
+      t.strictSame(
+        [missing.status, await missing.json()],
+        [404, { detail: 'There is nothing at this path.' }],
+      );
     });
 
     const unknown = await contractOf(

@@ -107,10 +107,10 @@ function contentOf(service: NewService) {
 
 function packageJson(text: string, { errors, hasStore, dependency, manifest }: NewService): string {
   const { engines, peerDependencies, devDependencies } = manifest;
-  const content = JSON.parse(text) as { scripts: Record<string, string> };
+  const content = JSON.parse(text) as { scripts: { check: string; migrations?: string } };
   const { scripts } = content;
-  if (errors !== ownForms) scripts['check'] += ' --own-errors';
-  if (!hasStore) delete scripts['migrations'];
+  if (errors !== ownForms) scripts.check += ' --own-errors';
+  if (!hasStore) delete scripts.migrations;
   const dependencies = Object.entries({ ...peerDependencies, 'contract-server': dependency });
   const sorted = Object.fromEntries(dependencies.sort(([a], [b]) => (a < b ? -1 : 1)));
   return `${JSON.stringify({ ...content, engines, dependencies: sorted, devDependencies }, undefined, 2)}\n`;

@@ -1,4 +1,5 @@
 // Lint: TypeScript's strict rules, and the direction of imports that DESIGN.md describes.
+import { join } from 'node:path';
 import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
@@ -37,7 +38,9 @@ export default tseslint.config(
   {
     files: ['**/*.ts'],
     extends: [tseslint.configs.strictTypeChecked],
-    languageOptions: { parserOptions: { projectService: true } },
+    languageOptions: {
+      parserOptions: { projectService: true, tsconfigRootDir: join(import.meta.dirname, '..') },
+    },
     rules: {
       // A checked index that is known to be there is asserted; the alternative is dead code.
       '@typescript-eslint/no-non-null-assertion': 'off',
