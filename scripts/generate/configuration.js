@@ -16,15 +16,24 @@ const sections = {
   WRITE_QUEUE_ROWS: 'Storage limits',
 };
 
-const entries = Object.entries(variables).map(([name, { default: fixed, desc }]) => {
-  const value = name === 'DATABASE_URL' ? service.databaseUrl : fixed;
-  const heading = name in sections ? `\n## ${sections[name]}\n\n` : '';
-  const known = String(value ?? '');
-  return `${heading}- \`${name}\`${known && ` (default \`${known}\`)`}: ${desc}.`;
-});
-await writeGenerated(
-  'docs/configuration.md',
-  `<!-- Written by "npm run generate" from packages/server/src/config.ts and limits.ts; do not edit. -->
+for (const [file, url] of [
+  ['docs/configuration.md', service.databaseUrl],
+  ['packages/server/docs/configuration.md', undefined],
+])
+  await writeGenerated(String(file), page(url));
+
+/**
+ * The page of a service, or of any.
+ * @param {string | undefined} url - The default of DATABASE_URL.
+ */
+function page(url) {
+  const entries = Object.entries(variables).map(([name, { default: fixed, desc }]) => {
+    const value = name === 'DATABASE_URL' ? url : fixed;
+    const heading = name in sections ? `\n## ${sections[name]}\n\n` : '';
+    const known = String(value ?? '');
+    return `${heading}- \`${name}\`${known && ` (default \`${known}\`)`}: ${desc}.`;
+  });
+  return `<!-- Written by "npm run generate" from packages/server/src/config.ts and limits.ts; do not edit. -->
 
 # Configuration
 
@@ -36,5 +45,5 @@ To keep the settings in a file, write one \`NAME=value\` per line, without quote
 \`node --env-file=FILE dist/main.js\` or \`docker run --env-file FILE\`. A password in a URL belongs there: every user of the machine
 can read the arguments of a command, also that of \`--database\`.
 ${entries.join('\n')}
-`,
-);
+`;
+}

@@ -70,6 +70,8 @@ export interface AppOptions {
   limits?: Partial<Limits>;
   /** An identity provider whose tokens are accepted in addition to those in the storage. */
   identityProvider?: IdentityProvider | undefined;
+  /** Whether there are access tokens; by default, if the service has a store or there is an identity provider. */
+  takesTokens?: boolean;
   metrics?: Metrics | undefined;
   plugins?: PluginOptions;
   /** The certificate and key for HTTPS; plain HTTP by default. */
@@ -206,6 +208,7 @@ async function addSteps(
     verifyTimeout = defaultVerifyTimeout,
     limits,
     identityProvider,
+    takesTokens = service.databaseUrl !== undefined || identityProvider !== undefined,
     metrics,
     plugins: { securityHeaders = false, compression = false, corsOrigins = [], maxEventLoopDelay = 0 } = {},
     now = Date.now,
@@ -220,6 +223,7 @@ async function addSteps(
     given: verifiers,
     tokens: storage.tokens,
     tokenPrefix,
+    takesTokens,
     realm,
     verifyForeign,
     scopes,
@@ -281,7 +285,8 @@ async function addSteps(
   if (contract.warnings.length > 0 && worker === 1) {
     const warnings = contract.warnings.map(({ pointer }) => pointer);
     const file = relative('', fileURLToPath(service.contract));
-    app.log.warn({ warnings }, `the contract has warnings: "contract-server check ${file}" lists them`);
+    const check = `contract-server check ${file}${service.renderError ? ' --own-errors' : ''}`;
+    app.log.warn({ warnings }, `the contract has warnings: "npx --no ${check}" lists them`);
   }
   await app.ready();
 }

@@ -7,7 +7,7 @@ import { isMainThread } from 'node:worker_threads';
 import { checkContract, printFindings } from './cli/check.js';
 import { runLimited } from './cli/limited.js';
 import { completeMigrations } from './cli/migrations.js';
-import { checkForNew, writeService } from './cli/new.js';
+import { checkForNew, writeService, type ServableContract } from './cli/new.js';
 import { renderTypes } from './cli/types.js';
 import { ConfigError } from './config.js';
 import { withoutControls } from './contract/control-characters.js';
@@ -61,7 +61,8 @@ program
 
   cd ${folder}
   npm install
-  npm start`);
+  npm start
+${remaining(checked)}`);
   });
 
 program
@@ -130,6 +131,20 @@ program
       else console.log(`${file} is new: review it.`);
     }
   });
+
+/** What a new service lacks, besides its operations. */
+function remaining({ errors, contract: { warnings } }: ServableContract): string {
+  return [
+    ...(typeof errors === 'string'
+      ? ['Errors do not have the form that the contract declares: write it in src/errors.ts.']
+      : []),
+    ...(warnings.length > 0
+      ? [`The contract has warnings (${warnings.length}): "npm run check" lists them.`]
+      : []),
+  ]
+    .map((line) => `\n${line}`)
+    .join('');
+}
 
 try {
   await program.parseAsync();

@@ -114,7 +114,9 @@ export async function openTestService(
       if (cause instanceof UndeclaredResponseError) faults.set(failed, cause.message);
     };
     const findFault = (failed: object) => faults.get(failed);
-    const app = await buildApp({ service, storage, contract, observeError, now, monotonic });
+    // Those of an identity provider are not known here.
+    const takesTokens = true;
+    const app = await buildApp({ service, storage, contract, takesTokens, observeError, now, monotonic });
     closers.push(() => app.close());
     const check = responseCheck(contract, service);
     const subject = 'test';

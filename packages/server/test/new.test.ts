@@ -37,6 +37,10 @@ async function writeContract(t: Test, version: string, text: string): Promise<st
   return file;
 }
 
+/** A schema of an object with one property. */
+const closed = (name: string, type: string) =>
+  `{ type: object, required: [${name}], additionalProperties: false, properties: { ${name}: ${type} } }`;
+
 type Request = readonly [method: string, path: string, body?: object];
 
 /** Starts a service with one process and with two, and passes on how to send a request. */
@@ -215,96 +219,101 @@ paths:
   }
 });
 
-t.test(
-  'errors have forms by status; where none is found, the service says what it has to write',
-  async (t) => {
-    const content = (schema: string) =>
-      `{ description: Failed., content: { application/json: { schema: ${schema} } } }`;
-    const closed = (name: string, type: string) =>
-      `{ type: object, required: [${name}], additionalProperties: false, properties: { ${name}: ${type} } }`;
-    const lists = closed(
-      'errors',
-      '{ type: object, additionalProperties: { type: array, items: { type: string } } }',
-    );
-    const detail = closed('detail', '{ type: string }');
-    const contractOf = (errors: string) =>
-      writeContract(
-        t,
-        '3.0.3',
-        `security: []
-paths:
-  /tides:
-    get:
-      parameters: [{ name: height, in: query, required: true, schema: { type: integer } }]
-      responses:
-        '200': { description: All., content: { application/json: { schema: { type: object } } } }
-${errors}
-`,
-      );
-    const byStatus = await contractOf(`        '400': ${content(lists)}
-        '422': ${content(lists)}
-        default: ${content(detail)}`);
-    const folder = await make(t, 'by-status', byStatus);
-    await withServers(t, folder, async (t, call) => {
-      const wrong = await call(['GET', '/tides?height=high&tide=low']);
-      t.equal(wrong.status, 400);
-      t.match(await wrong.json(), { errors: { height: [/must be an integer/], tide: [/unknown/] } });
-      const missing = await call(['GET', '/none']);
-      t.strictSame(
-        [missing.status, await missing.json()],
-        [404, { detail: 'There is nothing at this path.' }],
-      );
-    });
-
-    const unknown = await contractOf(
-      `        default: ${content(closed('code', '{ type: string, enum: [tide_out] }'))}`,
-    );
-    const stub = await make(t, 'stub', unknown);
-    const text = await readFile(join(stub, 'src/errors.ts'), 'utf8');
-    t.match(
-      text,
-      /No form is known that all errors of the contract have:\n \* Error \w+ does not match the contract: /,
-    );
-    t.match(text, /RenderedError\) \| undefined =\s+undefined;/);
-  },
-);
-
-t.test('without a store, the service has no files, no tokens and no commands for them', async (t) => {
+t.test('errors have forms by status, and by field', async (t) => {
+  const content = (schema: string) =>
+    `{ description: Failed., content: { application/json: { schema: ${schema} } } }`;
+  const lists = closed(
+    'errors',
+    '{ type: object, additionalProperties: { type: array, items: { type: string } } }',
+  );
   const contract = await writeContract(
     t,
     '3.0.3',
-    `security: [{ bearerAuth: [] }]
+    `security: []
 paths:
-  /tides: { get: { operationId: listTides, responses: { '204': { description: None. } } } }
-components: { securitySchemes: { bearerAuth: { type: http, scheme: bearer } } }
+  /tides:
+    post:
+      parameters: [{ name: height, in: query, required: true, schema: { type: integer } }]
+      requestBody: { content: { application/json: { schema: { type: object, properties: { moon: ${closed('phase', '{ type: string }')} } } } } }
+      responses:
+        '200': { description: All., content: { application/json: { schema: { type: object } } } }
+        '400': ${content(lists)}
+        '422': ${content(lists)}
+        default: ${content(closed('detail', '{ type: string }'))}
 `,
   );
-  const folder = await make(t, 'stateless', contract, '--no-store');
-  t.strictSame((await readdir(folder)).sort(), [
-    '.gitignore',
-    'README.md',
-    'dist',
-    'node_modules',
-    'openapi.yaml',
-    'package.json',
-    'src',
-    'tsconfig.json',
-  ]);
+  const folder = await make(t, 'by-status', contract);
   await withServers(t, folder, async (t, call) => {
-    t.equal((await call(['GET', '/tides'], bearer('x'))).status, 401);
+    const wrong = await call(['POST', '/tides?height=high&tide=low']);
+    t.equal(wrong.status, 400);
+    t.match(await wrong.json(), { errors: { height: [/must be an integer/], tide: [/unknown/] } });
+    const nested = await call(['POST', '/tides?height=1', { moon: {} }]);
+    t.strictSame(await nested.json(), { errors: { 'moon.phase': ['is missing'] } });
+    const missing = await call(['GET', '/none']);
+    t.strictSame([missing.status, await missing.json()], [404, { detail: 'There is nothing at this path.' }]);
   });
-  const command = join(folder, 'dist/cli.js');
-  const { stdout } = await run(command, ['--help'], {});
-  t.match(stdout, /serve/);
-  t.notMatch(stdout, /token|DATABASE_URL|migrate|backup/);
-  t.match(await run(command, ['token', 'list'], {}), { code: 2, stderr: /unknown command 'token'/ });
-  // It may be a variable of the database that the service opens.
-  const env = { DATABASE_URL: 'mysql://db.example/tides' };
-  t.match(await run(command, ['check'], env), { code: 0, stderr: 'stateless can start.\n' });
-  const { server } = await startOther(t, { script: join(folder, 'dist/main.js'), env });
-  t.notMatch(server.stderr(), /Store|Access tokens/);
-  t.equal(await server.end(), 0);
 });
+
+t.test(
+  'a service that keeps everything itself, whose errors and verifiers are still to be written',
+  async (t) => {
+    const contract = await writeContract(
+      t,
+      '3.0.3',
+      `security: [{ bearerAuth: [] }]
+paths:
+  /tides:
+    get:
+      operationId: listTides
+      responses:
+        '204': { description: None. }
+        default: { description: Failed., content: { application/json: { schema: ${closed('code', '{ type: string, enum: [tide_out] }')} } } }
+components: { securitySchemes: { bearerAuth: { type: http, scheme: bearer } } }
+`,
+    );
+    const folder = await make(t, 'stateless', contract, '--no-store');
+    const errors = await readFile(join(folder, 'src/errors.ts'), 'utf8');
+    const missing =
+      /No form is known that all errors of the contract have:\n \* Error \w+ does not match the contract: /;
+    t.match(errors, missing);
+    t.match(errors, /RenderedError\) \| undefined =\s+undefined;/);
+    const { stdout: said } = await useNew(`${folder}-2`, contract, '--no-store');
+    t.match(said, 'Errors do not have the form that the contract declares: write it in src/errors.ts.');
+    t.strictSame((await readdir(folder)).sort(), [
+      '.gitignore',
+      'README.md',
+      'dist',
+      'node_modules',
+      'openapi.yaml',
+      'package.json',
+      'src',
+      'tsconfig.json',
+    ]);
+    await withServers(t, folder, async (t, call) => {
+      t.equal((await call(['GET', '/tides'], bearer('x'))).status, 401);
+    });
+    const command = join(folder, 'dist/cli.js');
+    const { stdout } = await run(command, ['--help'], {});
+    t.match(stdout, /serve/);
+    t.notMatch(stdout, /token|DATABASE_URL|migrate|backup/);
+    t.match(await run(command, ['token', 'list'], {}), { code: 2, stderr: /unknown command 'token'/ });
+    // It may be a variable of the database that the service opens.
+    const env = { DATABASE_URL: 'mysql://db.example/tides' };
+    t.match(await run(command, ['check'], env), { code: 0, stderr: 'stateless can start.\n' });
+    const script = join(folder, 'dist/main.js');
+    const { server } = await startOther(t, { script, env });
+    t.notMatch(server.stderr(), /Store|Access tokens/);
+    t.equal(await server.end(), 0);
+
+    const verifiers = join(folder, 'dist/verifiers.js');
+    const text = await readFile(verifiers, 'utf8');
+    await writeFile(verifiers, text.replace('() => undefined', '"built-in"'));
+    t.match(await run(script, [], {}), {
+      code: 1,
+      stderr: /the built-in verifier of bearerAuth has no access tokens/,
+    });
+  },
+);
 
 t.test('from a contract of OpenAPI 3.1 with derived names, a base path, and no form of errors', async (t) => {
   const contract = await writeContract(

@@ -147,7 +147,10 @@ function verifiersOf(service: NewService): string {
     builtIn !== undefined && bearers.length === 1 && securitySchemes[builtIn]!.kind === 'bearer';
   if (isImplied && used.length === 1) return '';
   return used
-    .map((name) => `  ${propertyName(name)}: ${name === builtIn ? '"built-in"' : '() => undefined'},\n`)
+    .map((name) => {
+      if (name !== builtIn) return `    ${propertyName(name)}: () => undefined,\n`;
+      return `    // It takes the access tokens of the service.\n    ${propertyName(name)}: "built-in",\n`;
+    })
     .join('');
 }
 

@@ -23,7 +23,7 @@ import { filesOf, type Manifest } from './new-files.js';
 const ownFolder = fileURLToPath(new URL('../../', import.meta.url));
 
 /** A contract without faults, and the forms of errors that match it, or what prevents that. */
-interface ServableContract {
+export interface ServableContract {
   readonly contract: Contract;
   readonly errors: ErrorForms | string;
 }

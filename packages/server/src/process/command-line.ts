@@ -37,7 +37,10 @@ export function addServerOptions(command: Command, { databaseUrl }: Service): Co
     .description('run the server')
     .option('--host <address>', `address to listen on (default: $HOST, or ${defaultAddress.host})`)
     .option('--port <number>', `port to listen on (default: $PORT, or ${defaultAddress.port})`)
-    .option('--dev', 'development mode: write a readable log to the terminal, and create a first token')
+    .option(
+      '--dev',
+      `development mode: write a readable log (with pino-pretty)${databaseUrl === undefined ? '' : ', and create a first token'}`,
+    )
     .addHelpText(
       'after',
       '\nEnvironment variables configure everything else; docs/configuration.md lists them.',

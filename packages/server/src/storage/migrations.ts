@@ -61,7 +61,7 @@ export function loadSchema(
   { name, command, collections, migrations: folders }: StoreDefinition,
   engine: 'sqlite' | 'postgres',
 ): StoreSchema {
-  const help = 'with "contract-server migrations"';
+  const help = 'with "npx --no contract-server migrations dist/service.js"';
   if (folders === undefined)
     throw new StorageError(
       'unavailable',

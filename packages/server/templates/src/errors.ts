@@ -19,11 +19,21 @@ export function renderError(error: ErrorFacts): RenderedError {
 // /forms
 // ?fields
 
-/** What is wrong with a request, by field; other errors are those of "request". */
-function byField({ faults, message }: ErrorFacts): Record<string, string[]> {
+/**
+ * What is wrong with a request, by field, as in "user.name". Of the service's own
+ * errors, it is their data: `new ApiError(taken, { data: { email: ["is taken"] } })`.
+ * Other errors are those of "request".
+ */
+function byField(error: ErrorFacts): Record<string, string[]> {
+  const { faults, message, data } = error;
+  if (data !== undefined) return data as Record<string, string[]>;
   const fields = new Map<string, string[]>();
   for (const { path, message } of faults) {
-    const field = path.slice(1) || "request";
+    const steps = path.slice(1).split("/");
+    const field =
+      steps
+        .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"))
+        .join(".") || "request";
     fields.set(field, [...(fields.get(field) ?? []), message]);
   }
   return fields.size > 0 ? Object.fromEntries(fields) : { request: [message] };

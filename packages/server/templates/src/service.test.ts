@@ -1,5 +1,11 @@
-// Tests the service on an empty store, without a port. Every response must be one
-// that the contract has.
+// Tests the service without a port. Every response must be one that the contract
+// has.
+// ?store
+// Each test has an empty store.
+// /store
+// ?noStore
+// What `open` opens is what it is told to: give tests a database of their own.
+// /noStore
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openTestService } from "contract-server/testing";

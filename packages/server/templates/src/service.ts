@@ -11,7 +11,7 @@ import type {
   securitySchemes,
 } from "./types.gen.js";
 // ?verifiers
-import { verifiers } from "./verifiers.js";
+import { createVerifiers } from "./verifiers.js";
 // /verifiers
 
 /** The compiler reports a scope that the contract adds or removes. */
@@ -27,7 +27,7 @@ export const service: Service = {
   open: (context): Opened<operations, operationSecurity, securitySchemes> => ({
     handlers: createHandlers(context),
     // ?verifiers
-    verifiers,
+    verifiers: createVerifiers(context),
     // /verifiers
   }),
   collections: [],

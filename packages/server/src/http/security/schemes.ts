@@ -18,6 +18,8 @@ export interface SchemesOptions extends Omit<
   tokenPrefix: string;
   /** The verifiers of the service. */
   given: AnyVerifiers;
+  /** Whether there are access tokens: of the service, or of an identity provider. */
+  takesTokens: boolean;
   /** All scopes that a caller can have. */
   scopes: readonly string[];
   /** How long a verifier of the service may take, in ms. */
@@ -43,9 +45,12 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
   const used = new Set(
     contract.operations.flatMap(({ security }) => security.flat().map(({ scheme }) => scheme)),
   );
-  const choices = choose(contract, options.given);
+  const choices = choose(contract, options);
   const [builtIn, tokenChoice] = [...choices].find(([, choice]) => isBuiltIn(choice)) ?? [];
-  const faults = [...findMisplaced(contract, options.given), ...findMissing(contract, used, choices)];
+  const faults = [
+    ...findMisplaced(contract, options),
+    ...findMissing(contract, used, choices, options.takesTokens),
+  ];
   if (faults.length > 0) return { isKnown: () => false, schemes: new Map(), faults };
 
   const knowing = [...used].map((name) => {
@@ -81,7 +86,7 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
 }
 
 /** The verifier of each scheme that has one. The built-in one serves the only bearer scheme, unless one is given. */
-function choose({ securitySchemes }: Parts, given: AnyVerifiers) {
+function choose({ securitySchemes }: Parts, { given, takesTokens }: SchemesOptions) {
   const choices = new Map(
     Object.entries(given).flatMap(([name, verify]) =>
       verify === undefined ? [] : [[name, verify] as const],
@@ -90,7 +95,7 @@ function choose({ securitySchemes }: Parts, given: AnyVerifiers) {
   const bearers = bearersOf(securitySchemes);
   const [only] = bearers;
   const isTaken = [...choices.values()].some(isBuiltIn);
-  if (only !== undefined && bearers.length === 1 && !isTaken && !choices.has(only))
+  if (takesTokens && only !== undefined && bearers.length === 1 && !isTaken && !choices.has(only))
     choices.set(only, 'built-in');
   return choices;
 }
@@ -115,6 +120,7 @@ function findMissing(
   { securitySchemes, findScheme }: Parts,
   used: ReadonlySet<string>,
   choices: Choices,
+  takesTokens: boolean,
 ): Finding[] {
   const bearers = bearersOf(securitySchemes);
   return [...used]
@@ -122,11 +128,11 @@ function findMissing(
     .map((name) => {
       const kind = securitySchemes[name]?.kind;
       const missing =
-        kind === 'bearer'
+        kind === 'bearer' && bearers.length > 1
           ? `the contract has several bearer schemes (${bearers.join(', ')}), and ${name} has no verifier`
           : `the security scheme ${name} has no verifier`;
       const builtIn =
-        kind === 'basic'
+        kind === 'basic' || !takesTokens
           ? ''
           : ", or with 'built-in' for the one scheme that takes the access tokens of the service";
       const fix = `Let the service's open return verifiers: { ${keyOf(name)}: … } with a function${builtIn}`;
@@ -135,7 +141,10 @@ function findMissing(
 }
 
 /** Finds the verifiers that cannot serve a scheme: the compiler may not have seen them. */
-function findMisplaced({ securitySchemes, findScheme }: Parts, given: AnyVerifiers): Finding[] {
+function findMisplaced(
+  { securitySchemes, findScheme }: Parts,
+  { given, takesTokens }: SchemesOptions,
+): Finding[] {
   const builtIn = Object.keys(given).filter((name) => isBuiltIn(given[name]));
   return Object.entries(given).flatMap(([name, verify]: [string, unknown]) => {
     if (verify === undefined) return [];
@@ -152,6 +161,12 @@ function findMisplaced({ securitySchemes, findScheme }: Parts, given: AnyVerifie
       return typeof verify === 'function'
         ? []
         : findScheme(name, `the verifier of ${name} is no function`, 'Write a function');
+    if (!takesTokens)
+      return findScheme(
+        name,
+        `the built-in verifier of ${name} has no access tokens: the service has no store (databaseUrl)`,
+        'Write a function, or set OIDC_ISSUER for those of an identity provider',
+      );
     if (scheme.kind === 'basic')
       return findScheme(
         name,
