@@ -1,6 +1,6 @@
 // Register, log in and log out, as docs/login.md shows it; and attacks on it.
 import { createHook } from 'node:async_hooks';
-import { createHash, createHmac } from 'node:crypto';
+import { createHash, createHmac, scryptSync } from 'node:crypto';
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -33,6 +33,13 @@ async function openLogin(t: Test) {
     (await one.request('DELETE', '/sessions/current', { token })).status;
   return { ...one, post, logOut };
 }
+
+t.test('the cost of a password that the page names is one that Node.js accepts', async (t) => {
+  const [, N, r, p, maxmem] = /N: 2 \*\* (\d+), r: (\d+), p: (\d+), maxmem: (\d+) \*/.exec(page)!.map(Number);
+  t.ok(N! >= 15 && p! >= 3, 'tests have a lower one');
+  const cost = { N: 2 ** N!, r: r!, p: p!, maxmem: maxmem! * 1024 * 1024 };
+  t.equal(scryptSync('correct horse', 'salt', 32, cost).length, 32);
+});
 
 t.test('a user registers, logs in and logs out', async (t) => {
   const { post, logOut, advance } = await openLogin(t);

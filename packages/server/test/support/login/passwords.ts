@@ -4,7 +4,7 @@ import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { ApiError } from '../../../dist/index.js';
 
 /** 32 MiB for each password. */
-const cost = { N: 2 ** 15, r: 8, p: 3, maxmem: 64 * 1024 * 1024 };
+const cost = { N: 2 ** 10, r: 8, p: 3, maxmem: 64 * 1024 * 1024 };
 /**
  * Where work waits until others are done: so many do it at a time, and so many more may wait. Networks take turns, and the
  * one that has most of those that wait makes room for others.
