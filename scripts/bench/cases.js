@@ -44,7 +44,7 @@ const comparisons = {
   /** Group commit, and one commit for each create. */
   'group-commit': {
     title: 'groups to one by one',
-    sides: { single: { env: { WRITE_BATCH_ROWS: '1' } }, groups: {} },
+    sides: { single: { env: { NODE_OPTIONS: writesOneByOne() } }, groups: {} },
     workloads: named('create'),
   },
 
@@ -307,18 +307,36 @@ function copying(COPIES, subjects) {
 
 /** @returns {Record<string, Difference>} */
 function nextTickSides() {
-  const load = (/** @type {string} */ code) => `--import=data:text/javascript,${encodeURIComponent(code)}`;
   const collects =
     load(`import v8 from 'node:v8'; import vm from 'node:vm'; v8.setFlagsFromString('--expose-gc');
     const gc = vm.runInNewContext('gc'); process.on('SIGUSR2', () => gc())`);
-  const hook = `export const load = (url, context, next) => url.endsWith('/fast-next-tick.js')
-    ? { format: 'module', source: '', shortCircuit: true } : next(url, context)`;
-  const leavesOut = load(`import { register } from 'node:module';
-    register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hook)}`)})`);
+  const leavesOut = loadWith(`export const load = (url, context, next) => url.endsWith('/fast-next-tick.js')
+    ? { format: 'module', source: '', shortCircuit: true } : next(url, context)`);
   return {
     without: { env: { NODE_OPTIONS: `${collects} ${leavesOut}` } },
     with: { env: { NODE_OPTIONS: collects } },
   };
+}
+
+/** An option of Node.js with which each write is a commit. */
+function writesOneByOne() {
+  return loadWith(`export const load = async (url, context, next) => {
+    const loaded = await next(url, context);
+    if (!url.endsWith('/dist/limits.js')) return loaded;
+    const source = String(loaded.source).replace(/(batchRows: \\{[^}]*?default: )[\\d_]+/, '$11');
+    return { ...loaded, source };
+  }`);
+}
+
+/** An option of Node.js that runs a module first. @param {string} code */
+function load(code) {
+  return `--import=data:text/javascript,${encodeURIComponent(code)}`;
+}
+
+/** An option of Node.js that loads the modules of the service through hooks. @param {string} hooks */
+function loadWith(hooks) {
+  const url = `data:text/javascript,${encodeURIComponent(hooks)}`;
+  return load(`import { register } from 'node:module'; register(${JSON.stringify(url)})`);
 }
 
 /** @param {import('./servers.js').Side} side */

@@ -274,11 +274,7 @@ t.test(
     const network = newNetwork();
     const place = { HOST: `${network}.16`, PORT: '3000', OPS_HOST: `${network}.16`, OPS_PORT: '9090' };
     // On the loopback interface, that is the balancer's address.
-    const limits = {
-      TRUST_PROXY: '127.0.0.1',
-      RATE_LIMIT_PER_ADDRESS: '2',
-      RATE_LIMIT_WINDOW_SECONDS: '3600',
-    };
+    const limits = { TRUST_PROXY: '127.0.0.1', RATE_LIMIT_PER_ADDRESS: '2' };
     const server = await startServer(t, { env: { ...place, ...limits } });
     const token = await server.createToken('alice');
     const { origin, up } = await startBalancer(t, network);

@@ -24,10 +24,11 @@ export const defaultAddress = { host: '127.0.0.1', port: 3000 };
 
 /** The variables of `limitTable`. */
 const limitVariables = Object.fromEntries(
-  limitRows.map(({ variable, min, max, factor, default: value, desc }) => [
-    variable,
-    integer(min, max)({ default: value === undefined ? undefined : value / factor, desc }),
-  ]),
+  limitRows.flatMap(({ variable, min, max, factor, default: value, desc }) =>
+    variable === undefined
+      ? []
+      : [[variable, integer(min, max)({ default: value === undefined ? undefined : value / factor, desc })]],
+  ),
 ) as { [Name in keyof LimitVariables]: ValidatorSpec<LimitVariables[Name]> };
 
 /** Every variable: its type, its default and its description, from which docs/configuration.md is generated. */
@@ -126,6 +127,8 @@ type Defaults = Pick<Service, 'databaseUrl'>;
 export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): Config {
   const env = withDefaults(environment, defaults);
   const others = groups.flatMap((group) => missingOf(group, env));
+  for (const [name, now] of Object.entries(removed))
+    if (env[name] !== undefined) others.push(`${name} is no longer a variable: remove it; ${now}`);
   if (env['NODE_ENV'] === 'production')
     others.push(
       ...misspelledVariables(environment).flatMap(({ name, meant, isCertain }) =>
@@ -146,6 +149,15 @@ export function readDatabaseUrl(environment: NodeJS.ProcessEnv, defaults: Defaul
   const { DATABASE_URL } = variablesOf(defaults);
   return cleanEnv(env, { DATABASE_URL }, { reporter: reporterOf(env) }).DATABASE_URL;
 }
+
+/** Variables that there were once, and what they set is now. */
+const removed: Readonly<Record<string, string>> = {
+  HEADER_LIMIT_BYTES: 'the limit of the header section is 16 KiB',
+  RATE_LIMIT_WINDOW_SECONDS: 'the rate limits are those of a minute',
+  WRITE_QUEUE_BYTES: 'the limit is 64 MiB; WRITE_QUEUE_ROWS limits the number of queued writes',
+  WRITE_BATCH_ROWS: 'a commit has at most 1,000 writes',
+  WRITE_BATCH_BYTES: 'a commit has at most 4 MiB of writes',
+};
 
 /** Names that other programs have for what a variable of the service is. */
 const otherNames: Readonly<Record<string, keyof typeof variables>> = {

@@ -1,4 +1,4 @@
-// Every limit that an operator can set, one row each, and those that are fixed. Times in ms, lengths in bytes.
+// Every limit, one row each: those that an operator can set, and those that are fixed. Times in ms, lengths in bytes.
 
 /** How the value of a variable is written: a whole number in this range, times `factor`. */
 const units = {
@@ -21,10 +21,10 @@ const units = {
  */
 export type Sharing = { readonly sum: number } | { readonly batch: number } | 'whole' | 'each';
 
-/** A limit that an operator can set. */
+/** A limit. */
 interface Limit {
-  /** The environment variable that sets it. */
-  readonly variable: string;
+  /** The environment variable that sets it; undefined if no operator has a reason to. */
+  readonly variable?: string;
   readonly unit: keyof typeof units;
   /** Undefined if it depends on the machine. */
   readonly default: number | undefined;
@@ -94,12 +94,11 @@ export const limitTable = {
     desc: 'Memory for all data of lists and streams that has been read but not yet sent. Subjects share it fairly; all requests without a token count as one subject',
   },
   headerLimit: {
-    variable: 'HEADER_LIMIT_BYTES',
     unit: 'bytes',
     default: 16 * 1024,
     threads: 'each',
     checkedIn: 'http/connection/host-and-expect.ts',
-    desc: "Maximum size of a request's header section, not counting white space around values. The number of fields is limited to 1,000",
+    desc: "Maximum size of a request's header section, not counting white space around values: that of Node.js. The number of fields is limited to 1,000",
   },
   requestTimeout: {
     variable: 'REQUEST_TIMEOUT_SECONDS',
@@ -147,7 +146,7 @@ export const limitTable = {
     default: 0,
     threads: 'each',
     checkedIn: 'http/admission/rate-limit.ts',
-    desc: 'Maximum requests per subject in each time window; further ones receive 429. 0 disables the limit',
+    desc: 'Maximum requests per subject in each minute; further ones receive 429. 0 disables the limit',
   },
   ratePerAddress: {
     variable: 'RATE_LIMIT_PER_ADDRESS',
@@ -155,10 +154,9 @@ export const limitTable = {
     default: 0,
     threads: 'each',
     checkedIn: 'http/admission/rate-limit.ts',
-    desc: 'Maximum requests per IP address (IPv6: per /64, and 16 times as many per /48) in each time window, even without a token; further ones receive 429. 0 disables the limit',
+    desc: 'Maximum requests per IP address (IPv6: per /64, and 16 times as many per /48) in each minute, even without a token; further ones receive 429. 0 disables the limit',
   },
   rateWindow: {
-    variable: 'RATE_LIMIT_WINDOW_SECONDS',
     unit: 'seconds',
     default: 60_000,
     threads: 'each',
@@ -174,23 +172,20 @@ export const limitTable = {
     desc: 'Maximum number of queued writes; further ones receive 503',
   },
   queueBytes: {
-    variable: 'WRITE_QUEUE_BYTES',
     unit: 'bytes',
     default: 64 * 1024 * 1024,
     threads: { sum: 1_024 },
     checkedIn: 'storage/group-commit.ts',
-    desc: 'Maximum total size of queued writes; further ones receive 503',
+    desc: 'Maximum total size of queued writes, which bodies have already counted; further ones receive 503',
   },
   batchRows: {
-    variable: 'WRITE_BATCH_ROWS',
     unit: 'number',
     default: 1_000,
     threads: { batch: 1 },
     checkedIn: 'storage/group-commit.ts',
-    desc: 'Maximum number of writes in one commit',
+    desc: 'Maximum number of writes in one commit: more would make no write cheaper',
   },
   batchBytes: {
-    variable: 'WRITE_BATCH_BYTES',
     unit: 'bytes',
     default: 4 * 1024 * 1024,
     threads: { batch: 1_024 },
@@ -231,22 +226,27 @@ type ValueOf<Name extends LimitName> = Table[Name]['default'] extends number ? n
 export type Limits = { -readonly [Name in LimitName]: ValueOf<Name> };
 
 /** The types of the variables that set the limits. */
-export type LimitVariables = { readonly [Name in LimitName as Table[Name]['variable']]: ValueOf<Name> };
+export type LimitVariables = {
+  readonly [Name in LimitName as Table[Name] extends { variable: infer Variable extends string }
+    ? Variable
+    : never]: ValueOf<Name>;
+};
 
 /** The limits by their names, with the range of their variables. */
 export const limitRows = (Object.entries(limitTable) as [LimitName, Limit][]).map(([name, limit]) => ({
   name,
   ...limit,
   ...units[limit.unit],
-  variable: limit.variable as keyof LimitVariables,
+  variable: limit.variable as keyof LimitVariables | undefined,
 }));
 
 /** The values by default. */
 export const defaultLimits = limitsOf((row) => row.default);
 
-/** The limits that variables set. */
+/** The limits, of which variables set some. */
 export function configuredLimits(variables: LimitVariables): Limits {
-  return limitsOf(({ variable, factor }) => {
+  return limitsOf(({ variable, factor, default: fixed }) => {
+    if (variable === undefined) return fixed;
     const value = variables[variable];
     return value === undefined ? undefined : value * factor;
   });

@@ -2,14 +2,14 @@
 import type { Config } from '../config.js';
 import { limitRows, type Limits } from '../limits.js';
 
-const divided = limitRows.flatMap(({ name, variable, threads }) =>
-  typeof threads === 'object' ? [{ name, variable, threads }] : [],
+const divided = limitRows.flatMap(({ name, threads }) =>
+  typeof threads === 'object' ? [{ name, threads }] : [],
 );
 
 /** How many threads can serve: WORKERS, unless a shared limit is too small to give each its part. */
 export function countThreads(config: Config): number {
-  const most = divided.flatMap(({ variable, threads }) =>
-    'sum' in threads ? Math.floor(Number(config[variable]) / threads.sum) : [],
+  const most = divided.flatMap(({ name, threads }) =>
+    'sum' in threads ? Math.floor(Number(config.limits[name]) / threads.sum) : [],
   );
   return Math.min(config.WORKERS, ...most);
 }

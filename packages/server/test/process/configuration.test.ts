@@ -322,6 +322,12 @@ t.test('every variable is checked and documented', async (t) => {
     message: /^(?=[^]*PORT must be .*, not "x"$)(?=[^]*LOG_LEVEL must be .*, not "y"$)/m,
   });
   t.equal(readConfig({ PORT: '', TLS_CERT_FILE: '' }).PORT, 3000, 'an empty value counts as none');
+  t.throws(() => readConfig({ WRITE_BATCH_ROWS: '5', RATE_LIMIT_WINDOW_SECONDS: '1' }), {
+    message: [
+      'RATE_LIMIT_WINDOW_SECONDS is no longer a variable: remove it; the rate limits are those of a minute',
+      'WRITE_BATCH_ROWS is no longer a variable: remove it; a commit has at most 1,000 writes',
+    ].join('\n'),
+  });
   const environment = { DATABSE_URL: 'x', HOME: 'x', PORT: '1', HOSTNAME: 'x', PGHOST: 'x', PGPORT: '1' };
   t.strictSame(misspelledVariables(environment), [
     { name: 'DATABSE_URL', meant: 'DATABASE_URL', isCertain: true },
@@ -377,7 +383,6 @@ t.test(
       SECURITY_HEADERS: 'true',
       RATE_LIMIT_PER_SUBJECT: '50',
       RATE_LIMIT_PER_ADDRESS: '1',
-      RATE_LIMIT_WINDOW_SECONDS: '3600',
       MAX_CONNECTIONS: '2',
     };
     const server = await startServer(t, { env });

@@ -128,7 +128,7 @@ t.test('a revoked token stops working in every thread', needsThreads(), async (t
 });
 
 t.test('the write queue is bounded over all threads together', needsThreads(), async (t) => {
-  const server = await startThreads(t, { WRITE_QUEUE_ROWS: '2', WRITE_BATCH_ROWS: '1' });
+  const server = await startThreads(t, { WRITE_QUEUE_ROWS: '2' });
   const token = await server.createToken('alice');
   const clients = Array.from({ length: 64 }, () => new Client(t, server, token));
   let id = 0;

@@ -991,7 +991,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       const written = [...service.collections, { name: 'beds', id: 'int64', column: 'bed' } as const];
       const later = { ...service, collections: written };
       const message =
-        /^no migration of plant-store creates beds: write it with "contract-server migrations"$/;
+        /^no migration of plant-store creates beds: write it with "npx --no contract-server migrations dist\/service\.js"$/;
       await t.rejects(openStorage(later, url), { message });
       await t.rejects(migrateStorage(later, url), { message });
     },

@@ -35,7 +35,7 @@ t.test('a collection without a migration names the command that writes it', asyn
   const beds = { name: 'beds', id: 'int64', column: 'bed' } as const;
   const later = { ...service, collections: [...service.collections, beds] };
   await t.rejects(openStorageOf(later, `file:${await newFile(t)}`), {
-    message: /no migration of plant-store creates beds: write it with "contract-server migrations"$/,
+    message: /no migration of plant-store creates beds: write it with "npx --no contract-server migrations dist\/service\.js"$/,
   });
 });
 
@@ -316,12 +316,12 @@ t.test('missing migrations are applied once, in order', async (t) => {
   const { migrations } = schema;
   t.throws(
     () => loadSchema({ ...service, migrations: new URL('none/', service.migrations) }, 'sqlite'),
-    /^there are no migrations in .*none\/sqlite\/: write them with "contract-server migrations"/,
+    /^there are no migrations in .*none\/sqlite\/: write them with "npx --no contract-server migrations dist\/service\.js"/,
   );
   const later = { ...service, collections: [plants, { ...plants, name: 'beds' }] };
   t.throws(
     () => loadSchema(later, 'sqlite'),
-    /^no migration of plant-store creates beds: write it with "contract-server migrations"$/,
+    /^no migration of plant-store creates beds: write it with "npx --no contract-server migrations dist\/service\.js"$/,
   );
   t.strictSame(
     migrations.map(({ version, name }) => `${version} ${name}`),
