@@ -17,10 +17,9 @@ const mayNotImport = (module, others, message) => ({
   },
 });
 /** Only these read the configuration, and put the rest together. */
-const processFiles =
-  'app\\.js|start\\.js|index\\.js|cli\\.js|cli/|testing\\.js|testing/|config\\.js|variable-types\\.js|process/';
-/** The storage, but for its interface, and for what an access token is. */
-const engines = 'storage/(?!(interface|access-token)\\.js)';
+const processFiles = 'start\\.js|index\\.js|cli/|testing\\.js|testing/|process/';
+/** The storage, but for its interface, and for what an access token is and how long it is kept. */
+const engines = 'storage/(?!core/(interface|access-token|token-row)\\.js)';
 
 export default tseslint.config(
   {
@@ -57,7 +56,7 @@ export default tseslint.config(
   {
     // The others open files before SQLite does, when the last connection has been closed, or in commands.
     files: ['packages/server/src/storage/{open.ts,sqlite/**}'],
-    ignores: ['packages/server/src/storage/sqlite/{backup,database,lock,write-ahead-log}.ts'],
+    ignores: ['packages/server/src/storage/sqlite/{backup,database,file/lock,file/write-ahead-log}.ts'],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',
@@ -110,30 +109,29 @@ export default tseslint.config(
       ],
     },
   },
-  mayNotImport('errors.ts', '.', 'The errors import no project code.'),
-  mayNotImport('node/**', '.', 'What concerns Node.js alone imports no project code.'),
   mayNotImport(
-    '{limits,once-per-iteration,subject-queue,time-limit}.ts',
-    '.',
-    'What all parts may import imports no project code.',
+    'base/**',
+    `${processFiles}|contract/|http/|observability/|service/|storage/`,
+    'What all rooms may import knows none of them.',
   ),
   mayNotImport(
     'contract/**',
-    `${processFiles}|http/|storage/|observability/`,
-    'The contract knows the errors alone.',
+    `${processFiles}|http/|storage/|observability/|service/`,
+    'The contract knows the base alone.',
   ),
   mayNotImport(
-    'documents.ts',
+    'service/**',
     `${processFiles}|http/|${engines}|observability/`,
-    'Documents know the interface of the storage, the errors and the contract alone.',
+    'What a service is and gets knows the interface of the storage, the contract and the base alone.',
   ),
   mayNotImport(
     'storage/**',
-    `${processFiles}|errors\\.js|http/|observability/|contract/`,
+    `${processFiles}|errors\\.js|http/|observability/|contract/|service/`,
     'The storage knows nothing of what is built on it.',
   ),
-  mayNotImport('storage/interface.ts', '.', 'The interface of the storage imports no project code.'),
+  mayNotImport('storage/core/interface.ts', '.', 'The interface of the storage imports no project code.'),
   ...[
+    ['headers', 'routing/|connection/|admission/|security/|request/|response/|pages/'],
     ['connection', 'routing/|admission/|security/|request/|response/|pages/'],
     ['admission', 'routing/|security/|request/|response/|pages/'],
     ['security', 'routing/|connection/|admission/|request/|response/|pages/'],
@@ -158,7 +156,7 @@ export default tseslint.config(
     rules: { '@typescript-eslint/no-restricted-imports': ['error', { patterns: ['node:*'] }] },
   },
   mayNotImport(
-    'app.ts',
+    'process/app.ts',
     `${engines}|config\\.js|start\\.js|index\\.js`,
     'The app is given its service and its storage.',
   ),

@@ -322,7 +322,7 @@ function nextTickSides() {
 function writesOneByOne() {
   return loadWith(`export const load = async (url, context, next) => {
     const loaded = await next(url, context);
-    if (!url.endsWith('/dist/limits.js')) return loaded;
+    if (!url.endsWith('/base/limits.js')) return loaded;
     const source = String(loaded.source).replace(/(batchRows: \\{[^}]*?default: )[\\d_]+/, '$11');
     return { ...loaded, source };
   }`);

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { service as plantStore } from '../../dist/service.js';
 import { kernelDistributes } from '../../packages/server/dist/process/system-limits.js';
-import { createToken, hashSecret } from '../../packages/server/dist/storage/access-token.js';
+import { createToken, hashSecret } from '../../packages/server/dist/storage/core/access-token.js';
 import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { run, startServer } from '../../packages/server/test/support/server-process.js';
 import { seed as commonSeed } from './workloads.js';

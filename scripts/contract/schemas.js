@@ -7,13 +7,13 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { loadContract } from '../../packages/server/dist/contract/contract.js';
-import { ContractError } from '../../packages/server/dist/contract/contract-text.js';
-import { parseExactJson } from '../../packages/server/dist/contract/exact-json.js';
+import { ContractError } from '../../packages/server/dist/contract/document/contract-text.js';
+import { parseExactJson } from '../../packages/server/dist/contract/document/exact-json.js';
 import {
   Compiler,
   createResponseValidator,
   createValidator,
-} from '../../packages/server/dist/http/request/validation.js';
+} from '../../packages/server/dist/http/request/validation/validation.js';
 import { createSerializer } from '../../packages/server/dist/http/response/serializer.js';
 import { deviations } from './schema-deviations.js';
 

@@ -98,7 +98,7 @@ export const shapes: Readonly<Record<string, Shape>> = ${JSON.stringify(shapes)}
 export const errorCodes = ${JSON.stringify(codes)} as const;
 `,
 );
-const jsonText = 'packages/server/src/contract/json-text.ts';
+const jsonText = 'packages/server/src/contract/document/json-text.ts';
 await writeGenerated(
   `${folder}json-text.gen.ts`,
   `// Copied from ${jsonText} by "npm run generate"; do not edit.\n${read(jsonText)}`,

@@ -1,9 +1,9 @@
-// Writes docs/configuration.md, the reference of all environment variables, from the built packages/server/src/config.ts and limits.ts.
-import { variables } from '../../packages/server/dist/config.js';
+// Writes docs/configuration.md, the reference of all environment variables, from the built packages/server/src/process/config.ts and base/limits.ts.
+import { variables } from '../../packages/server/dist/process/config.js';
 import { service } from '../../dist/service.js';
 import { writeGenerated } from '../lib/generated.js';
 
-/** The heading before a variable, in the order of packages/server/src/config.ts. @type {Record<string, string>} */
+/** The heading before a variable, in the order of packages/server/src/process/config.ts. @type {Record<string, string>} */
 const sections = {
   HOST: 'Listeners and processes',
   DATABASE_URL: 'Storage',
@@ -33,7 +33,7 @@ function page(url) {
     const known = String(value ?? '');
     return `${heading}- \`${name}\`${known && ` (default \`${known}\`)`}: ${desc}.`;
   });
-  return `<!-- Written by "npm run generate" from packages/server/src/config.ts and limits.ts; do not edit. -->
+  return `<!-- Written by "npm run generate" from packages/server/src/process/config.ts and base/limits.ts; do not edit. -->
 
 # Configuration
 

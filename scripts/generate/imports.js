@@ -1,13 +1,13 @@
-// Checks that no source file imports itself through others, imports of types included, and draws into DESIGN.md which part
-// of the server imports which; with --check, only verifies that the drawing is current.
+// Checks that no source file, and no room of the server, imports itself through others, imports of types included, and
+// draws into DESIGN.md which room of the server imports which; with --check, only verifies that the drawing is current.
 import { readFileSync } from 'node:fs';
 import { cruise } from 'dependency-cruiser';
 import { writeGenerated } from '../lib/generated.js';
 
 const design = new URL('../../DESIGN.md', import.meta.url);
 const source = 'packages/server/src/';
-/** Values and types that many parts import. */
-const common = ['limits', 'once-per-iteration', 'subject-queue', 'time-limit', 'variable-types', 'version'];
+/** What all rooms may import. */
+const common = 'base';
 
 const { output } = await cruise(['src', 'packages/server/src', 'packages/client/src'], {
   tsPreCompilationDeps: true,
@@ -21,20 +21,20 @@ for (const { from, cycle } of output.summary.violations) {
   process.exitCode = 1;
 }
 
-/** The part of the server that has a file: a folder, those of http/ and of the engines apart, or a file of its own. */
-const partOf = (/** @type {string} */ file) =>
+/** The room of the server that has a file: a folder, those of http/ and of the storage apart, or one of the doors. */
+const roomOf = (/** @type {string} */ file) =>
   /^((http|storage)\/[^/.]+(?=\/)|[^/.]+)/.exec(file.slice(source.length))?.[0] ?? '';
-/** What each part imports. @type {Map<string, Set<string>>} */
+/** What each room imports. @type {Map<string, Set<string>>} */
 const imports = new Map();
 for (const { source: file, dependencies } of output.modules.filter((one) => one.source.startsWith(source))) {
-  const part = partOf(file);
-  if (common.includes(part)) continue;
-  const parts = dependencies.map(({ resolved }) => partOf(resolved));
-  const known = imports.get(part) ?? new Set();
-  imports.set(part, new Set([...known, ...parts.filter((one) => one !== part && !common.includes(one))]));
+  const room = roomOf(file);
+  if (room === common) continue;
+  const rooms = dependencies.map(({ resolved }) => roomOf(resolved));
+  const known = imports.get(room) ?? new Set();
+  imports.set(room, new Set([...known, ...rooms.filter((one) => one !== room && one !== common)]));
 }
 
-/** Whether one part imports another, through others. @param {string} from @param {string} to @param {string[]} [seen] */
+/** Whether one room imports another, through others. @param {string} from @param {string} to @param {string[]} [seen] */
 function reaches(from, to, seen = []) {
   return [...(imports.get(from) ?? [])].some(
     /** @returns {boolean} */
@@ -42,13 +42,20 @@ function reaches(from, to, seen = []) {
   );
 }
 
+for (const [room, all] of imports)
+  for (const next of all)
+    if (reaches(next, room)) {
+      console.error(`${room}/ imports ${next}/, which imports it`);
+      process.exitCode = 1;
+    }
+
 // An arrow that others imply is left out.
 const arrows = [...imports].flatMap(([from, all]) =>
   [...all]
     .filter((to) => ![...all].some((other) => other !== to && !reaches(to, other) && reaches(other, to)))
     .map((to) => `  ${from} --> ${to}`),
 );
-const title = '  accTitle: Which part of the server imports which';
+const title = '  accTitle: Which room of the server imports which';
 const drawing = ['```mermaid', 'flowchart TD', title, ...arrows.sort(), '```'].join('\n');
 const text = readFileSync(design, 'utf8').replace(/```mermaid\nflowchart TD\n[^]*?```/, drawing);
 await writeGenerated('DESIGN.md', text);

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { service as libraryService } from '../../examples/library/dist/service.js';
 import { service as plantStore } from '../../dist/service.js';
 import { migrateStorage } from '../../packages/server/dist/storage/open.js';
-import { lockStore } from '../../packages/server/dist/storage/sqlite/lock.js';
+import { lockStore } from '../../packages/server/dist/storage/sqlite/file/lock.js';
 import { checkStore } from '../../packages/server/dist/storage/sqlite/store-check.js';
 import { startServer } from '../../packages/server/test/support/server-process.js';
 import { copyingLibrary } from '../lib/copying-library.js';

@@ -26,7 +26,7 @@ const controls = [
     name: 'a change is stored whatever the document has become',
     edits: [
       {
-        file: 'storage/collections.js',
+        file: 'storage/core/collections.js',
         text: "when: 'equals', expected, text }",
         by: "when: 'present', text }",
       },

@@ -13,7 +13,7 @@ import {
 } from '../../packages/server/test/support/service.js';
 import { contract } from '../../packages/server/test/support/contract-check.js';
 import { partOf } from '../../packages/server/test/support/edited.js';
-import { StorageError } from '../../packages/server/dist/storage/interface.js';
+import { StorageError } from '../../packages/server/dist/storage/core/interface.js';
 
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;

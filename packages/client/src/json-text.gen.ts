@@ -1,4 +1,4 @@
-// Copied from packages/server/src/contract/json-text.ts by "npm run generate"; do not edit.
+// Copied from packages/server/src/contract/document/json-text.ts by "npm run generate"; do not edit.
 // JSON texts: bodies that are JSON already, and JSON with integers of any size.
 
 /**

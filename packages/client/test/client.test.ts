@@ -25,7 +25,7 @@ import { startCuttingProxy, type Fate } from '../../server/test/support/cutting-
 import { injectFaults, startListening } from '../../server/test/support/service.js';
 import { skipFor } from '../../server/test/support/skip.js';
 import { repeatUntil } from '../../server/test/support/wait.js';
-import { StorageError } from '../../server/dist/storage/interface.js';
+import { StorageError } from '../../server/dist/storage/core/interface.js';
 import { allErrors } from '../../../dist/plants/errors.js';
 
 const maxId = 9223372036854775807n;

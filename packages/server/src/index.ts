@@ -2,17 +2,17 @@
 // tests (testing.ts). docs/reference.md has all of it.
 
 // The definition of a service, and what it opens.
-export type { AnyOpened, ExampleRequest, Opened, Service, ServiceContext } from './definition.js';
+export type { AnyOpened, ExampleRequest, Opened, Service, ServiceContext } from './service/definition.js';
 
 // Who owns documents of all callers.
-export { shared } from './shared-subject.js';
+export { shared } from './service/shared-subject.js';
 
 // Access tokens that handlers issue and revoke.
-export type { CallerTokens, IssuedToken, IssueOptions, ListedToken } from './caller-tokens.js';
+export type { CallerTokens, IssuedToken, IssueOptions, ListedToken } from './service/caller-tokens.js';
 
 // Handlers: their types, and what they return besides plain values.
 export type { Caller, ErrorOf, Handlers, JsonArray, JsonPage } from './contract/handlers.js';
-export { JsonText } from './contract/json-text.js';
+export { JsonText } from './contract/document/json-text.js';
 export { TypedBody, UploadedFile, type RawBody } from './contract/raw-body.js';
 
 // Errors that handlers throw, those that every server has, and how a service renders them.
@@ -26,7 +26,7 @@ export {
   type RequestFault,
   type ErrorKind,
   type RenderedError,
-} from './errors.js';
+} from './base/errors.js';
 
 // Verifiers of the contract's security schemes.
 export type { BasicCredential, SchemeKind, Verified, Verifiers, Verify } from './contract/verifiers.js';
@@ -39,7 +39,7 @@ export {
   type DocumentsInTransaction,
   type ListRange,
   type Stored,
-} from './documents.js';
+} from './service/documents.js';
 export {
   StorageError,
   type Change,
@@ -54,11 +54,11 @@ export {
   type PageRange,
   type StorageFailure,
   type Transaction,
-} from './storage/interface.js';
-export { prefixRange } from './storage/ids.js';
-export { networkOf } from './client-address.js';
-export { idempotencyErrors, IdempotencyKeys, type IdempotencyOptions } from './idempotency.js';
+} from './storage/core/interface.js';
+export { prefixRange } from './storage/core/ids.js';
+export { networkOf } from './http/headers/client-address.js';
+export { idempotencyErrors, IdempotencyKeys, type IdempotencyOptions } from './service/idempotency.js';
 
 // JSON with integers of 64 bits.
-export { parseExactJson } from './contract/exact-json.js';
-export { exactJson } from './contract/json-text.js';
+export { parseExactJson } from './contract/document/exact-json.js';
+export { exactJson } from './contract/document/json-text.js';

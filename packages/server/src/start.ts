@@ -1,6 +1,6 @@
 // What the entry points of a service call. It loads almost nothing before signals are received.
 import { isMainThread } from 'node:worker_threads';
-import type { Service } from './definition.js';
+import type { Service } from './service/definition.js';
 import { receiveSignals } from './process/signals.js';
 
 /** Imports the module of a service, which loads what the service needs. */
@@ -21,7 +21,7 @@ export async function start(load: LoadService): Promise<void> {
   const options =
     args.length === 0 || !isMainThread
       ? {}
-      : (await import('./process/command-line.js')).readCommandLine(service, args);
+      : (await import('./process/commands/command-line.js')).readCommandLine(service, args);
   await startProcess(service, process.env, options);
 }
 
@@ -33,6 +33,9 @@ export async function start(load: LoadService): Promise<void> {
  * await runCommand(() => import('./service.js'));
  */
 export async function runCommand(load: LoadService): Promise<void> {
-  const [{ runServiceCommand }, { service }] = await Promise.all([import('./process/commands.js'), load()]);
+  const [{ runServiceCommand }, { service }] = await Promise.all([
+    import('./process/commands/commands.js'),
+    load(),
+  ]);
   await runServiceCommand(service, process.env, process.argv);
 }

@@ -2,12 +2,12 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildApp } from './app.js';
+import { buildApp } from './process/app.js';
 import { loadChecked } from './http/checked-contract.js';
-import { parseExactJson } from './contract/exact-json.js';
-import type { Service } from './definition.js';
-import { UndeclaredResponseError, type ObserveError } from './errors.js';
-import { issueToken } from './storage/access-token.js';
+import { parseExactJson } from './contract/document/exact-json.js';
+import type { Service } from './service/definition.js';
+import { UndeclaredResponseError, type ObserveError } from './base/errors.js';
+import { issueToken } from './storage/core/access-token.js';
 import { migrateStorage, openStorage } from './storage/open.js';
 import { noStore } from './storage/no-store.js';
 import { chooseCredentials, type Credentials } from './testing/credentials.js';

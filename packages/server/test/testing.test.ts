@@ -12,7 +12,7 @@ import { ApiError, notImplemented, TypedBody, type ErrorEntry } from '../dist/in
 import { openTestService } from '../dist/testing.js';
 import { loadContract } from '../dist/contract/contract.js';
 import { responseCheck } from '../dist/testing/response-check.js';
-import type { ServiceContext } from '../dist/definition.js';
+import type { ServiceContext } from '../dist/service/definition.js';
 import { service } from '../../../dist/service.js';
 
 const folders = async () => (await readdir(tmpdir())).filter((name) => /^lonely-plants-/.test(name));

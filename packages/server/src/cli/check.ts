@@ -1,14 +1,14 @@
 // Finds everything that the server would say about a contract.
 import { readFileSync } from 'node:fs';
-import { ConfigError } from '../config.js';
-import { idOf } from '../contract/alternatives.js';
+import { ConfigError } from '../process/config.js';
+import { idOf } from '../contract/schema/alternatives.js';
 import type { Contract } from '../contract/contract.js';
-import { ContractError, formatFinding, inOrder } from '../contract/contract-text.js';
-import type { Finding } from '../contract/finding.js';
+import { ContractError, formatFinding, inOrder } from '../contract/document/contract-text.js';
+import type { Finding } from '../contract/document/finding.js';
 import type { Operation } from '../contract/operations.js';
 import { loadChecked } from '../http/checked-contract.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
-import { Compiler, findWrongDefaults, findWrongExamples } from '../http/request/validation.js';
+import { Compiler, findWrongDefaults, findWrongExamples } from '../http/request/validation/validation.js';
 
 /** What is wrong with a contract, and the contract if it could be read. */
 export interface Checked {

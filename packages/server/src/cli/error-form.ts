@@ -1,13 +1,13 @@
 // Finds out how the errors of the server can have the forms that a contract declares, and writes that as code.
 import type { Contract } from '../contract/contract.js';
-import { withoutControls } from '../contract/control-characters.js';
+import { withoutControls } from '../contract/document/control-characters.js';
 import type { Operation } from '../contract/operations.js';
 import { keysOf, type Content } from '../contract/responses.js';
-import type { Shape } from '../contract/shape.js';
-import type { ErrorFacts, RenderedError } from '../errors.js';
+import type { Shape } from '../contract/schema/shape.js';
+import type { ErrorFacts, RenderedError } from '../base/errors.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
-import { Compiler } from '../http/request/validation.js';
-import { messageOf } from '../storage/interface.js';
+import { Compiler } from '../http/request/validation/validation.js';
+import { messageOf } from '../storage/core/interface.js';
 
 /** A form of errors: an expression, or the forms of the members of an object. */
 export type Form = Expression | { readonly [name: string]: Form } | readonly [Form];

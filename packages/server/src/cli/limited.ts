@@ -2,7 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { ConfigError } from '../config.js';
+import { ConfigError } from '../process/config.js';
 
 /** What a command may use for a contract of a size, and in proportion for a greater one. */
 export interface CommandLimits {

@@ -3,9 +3,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { StoreDefinition } from '../storage/interface.js';
-import { creationOf, loadMigrations } from '../storage/migrations.js';
-import { version } from '../version.js';
+import type { StoreDefinition } from '../storage/core/interface.js';
+import { creationOf, loadMigrations } from '../storage/core/migrations.js';
+import { version } from '../base/version.js';
 import { commentOfTokens, faultOf, renderers } from './schema.js';
 
 /** The migrations that were written, or are missing, and what prevents others. */

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Contract } from '../contract/contract.js';
-import { withoutControls } from '../contract/control-characters.js';
+import { withoutControls } from '../contract/document/control-characters.js';
 import type { Operation } from '../contract/operations.js';
 import { ownForms, propertyName, quoted, renderText, type ErrorForms } from './error-form.js';
 import { schemesOf, scopesOf } from './types.js';

@@ -13,7 +13,7 @@ import {
 import { builtinModules } from 'node:module';
 import { basename, dirname, extname, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { ConfigError } from '../config.js';
+import { ConfigError } from '../process/config.js';
 import type { Contract } from '../contract/contract.js';
 import { checkContract, type Checked } from './check.js';
 import { findErrorForms, type ErrorForms } from './error-form.js';

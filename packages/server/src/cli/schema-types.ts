@@ -1,8 +1,8 @@
 // The TypeScript types of values, from the normal form of their schemas: what the server checks, no more and no less.
 import type { Contract } from '../contract/contract.js';
-import { isAnything, isNothing, resolve, type Schema, type Use } from '../contract/schema.js';
-import { allSchemas } from '../contract/schema-walk.js';
-import { type Shape, typeNames, type TypeName, typeOf } from '../contract/shape.js';
+import { isAnything, isNothing, resolve, type Schema, type Use } from '../contract/schema/schema.js';
+import { allSchemas } from '../contract/schema/schema-walk.js';
+import { type Shape, typeNames, type TypeName, typeOf } from '../contract/schema/shape.js';
 
 /** How a value is used, and whether its bytes are files, as in multipart/form-data; otherwise they are texts. */
 export interface Place {

@@ -1,8 +1,8 @@
 // Renders what a migration creates for a collection, from its definition, and for the tokens of every service.
 import { DatabaseSync } from '@photostructure/sqlite';
-import { messageOf, type CollectionDefinition } from '../storage/interface.js';
+import { messageOf, type CollectionDefinition } from '../storage/core/interface.js';
 import { longBytes, longIndexOf } from '../storage/sqlite/page-reader.js';
-import { tokenIndexes } from '../storage/token-row.js';
+import { tokenIndexes } from '../storage/core/token-row.js';
 
 /** The schema of a service for an engine. */
 interface Renderer {

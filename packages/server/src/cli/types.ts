@@ -1,7 +1,7 @@
 // Generates the TypeScript types of a contract, from which the compiler checks the handlers of a service.
 import type { BodyContent } from '../contract/body.js';
 import type { Contract } from '../contract/contract.js';
-import { withoutControls } from '../contract/control-characters.js';
+import { withoutControls } from '../contract/document/control-characters.js';
 import type { Operation } from '../contract/operations.js';
 import type { Parameter, ParameterPlace } from '../contract/parameters.js';
 import { comment, indented, keyOf, SchemaTypes, type Place } from './schema-types.js';

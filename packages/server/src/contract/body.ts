@@ -1,10 +1,10 @@
 // Reads request bodies: JSON, forms, texts and bytes.
-import type { ContractNode } from './contract-node.js';
+import type { ContractNode } from './document/contract-node.js';
 import { isJson, isRange, parseMediaType, type MediaType } from './media-type.js';
 import { checkProperties, checkReadable, readForm, type TextForm } from './parameters.js';
 import { readContent, type Content } from './responses.js';
-import type { Schemas } from './schema-normalizer.js';
-import { propertyOf, type Shape } from './shape.js';
+import type { Schemas } from './schema/schema-normalizer.js';
+import { propertyOf, type Shape } from './schema/shape.js';
 
 /** What a body is: `form` is application/x-www-form-urlencoded, and `multipart` is multipart/form-data. */
 export type BodyFormat = 'json' | 'form' | 'multipart' | 'text' | 'bytes';

@@ -2,15 +2,15 @@
 import { isUtf8 } from 'node:buffer';
 import { readSchemes, type SecurityScheme } from './security.js';
 import { methods, readOperations, type Operation } from './operations.js';
-import { ContractNode } from './contract-node.js';
+import { ContractNode } from './document/contract-node.js';
 import type { BodyFormat } from './body.js';
 import { jsonTypes, type MediaType } from './media-type.js';
-import { Schemas } from './schema-normalizer.js';
-import type { Sample, Schema, Use } from './schema.js';
-import { depthOf } from './shape.js';
-import { checkStructure } from './structure.js';
-import { ContractText } from './contract-text.js';
-import type { Finding } from './finding.js';
+import { Schemas } from './schema/schema-normalizer.js';
+import type { Sample, Schema, Use } from './schema/schema.js';
+import { depthOf } from './schema/shape.js';
+import { checkStructure } from './document/structure.js';
+import { ContractText } from './document/contract-text.js';
+import type { Finding } from './document/finding.js';
 
 /** The parts of an OpenAPI document that the project reads itself. */
 export interface OpenApiDocument {

@@ -1,5 +1,5 @@
 // Derives the handlers' types from a contract's generated types, so that a wrong handler does not compile.
-import type { JsonText } from './json-text.js';
+import type { JsonText } from './document/json-text.js';
 import type { RawBody, TypedBody } from './raw-body.js';
 
 /** The caller of a request, as a handler sees it. */

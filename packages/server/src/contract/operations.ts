@@ -1,13 +1,13 @@
 // Reads the operations of a contract into the normal form.
-import type { ApiError } from '../errors.js';
+import type { ApiError } from '../base/errors.js';
 import { readRequirements, type Requirement, type SecurityScheme } from './security.js';
 import { readBasePaths } from './servers.js';
 import { readParameters, readRoute, type Parameter, type Route } from './parameters.js';
-import { scopeExtension, type ContractNode } from './contract-node.js';
+import { scopeExtension, type ContractNode } from './document/contract-node.js';
 import { readBody, type Body } from './body.js';
 import { declares, readResponses, statusOf, type ErrorContents, type Result } from './responses.js';
-import type { Schemas } from './schema-normalizer.js';
-import type { Finding } from './finding.js';
+import type { Schemas } from './schema/schema-normalizer.js';
+import type { Finding } from './document/finding.js';
 
 /** An operation in the normal form. */
 export interface Operation {

@@ -1,10 +1,10 @@
 // Reads the parameters of an operation, and the template of its path.
-import { keywordsInSchema } from './schema-keywords.js';
-import { nearest, type ContractNode } from './contract-node.js';
-import { anySchema, type Schema } from './schema.js';
+import { keywordsInSchema } from './schema/schema-keywords.js';
+import { nearest, type ContractNode } from './document/contract-node.js';
+import { anySchema, type Schema } from './schema/schema.js';
 import { readContent } from './responses.js';
-import type { Schemas } from './schema-normalizer.js';
-import { anything, typeNames, type Shape, type TypeName } from './shape.js';
+import type { Schemas } from './schema/schema-normalizer.js';
+import { anything, typeNames, type Shape, type TypeName } from './schema/shape.js';
 
 /** The part of a request that has a parameter. */
 export type ParameterPlace = 'path' | 'query' | 'header' | 'cookie';

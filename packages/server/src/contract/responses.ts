@@ -1,6 +1,6 @@
 // Reads the responses of an operation: what its handler may return, and what the server returns by itself.
-import type { ApiError } from '../errors.js';
-import type { ContractNode } from './contract-node.js';
+import type { ApiError } from '../base/errors.js';
+import type { ContractNode } from './document/contract-node.js';
 import {
   canonicalType,
   isJson,
@@ -9,10 +9,10 @@ import {
   parseMediaType,
   type MediaType,
 } from './media-type.js';
-import { anySchema, type Schema, type Use } from './schema.js';
-import { keywordsInSchema } from './schema-keywords.js';
-import type { Schemas } from './schema-normalizer.js';
-import { propertyOf } from './shape.js';
+import { anySchema, type Schema, type Use } from './schema/schema.js';
+import { keywordsInSchema } from './schema/schema-keywords.js';
+import type { Schemas } from './schema/schema-normalizer.js';
+import { propertyOf } from './schema/shape.js';
 
 /** What a body may be. */
 export interface Content {

@@ -1,5 +1,5 @@
 // Reads from a contract who may call its operations: security schemes and requirements.
-import { nearest, scopeExtension, type ContractNode } from './contract-node.js';
+import { nearest, scopeExtension, type ContractNode } from './document/contract-node.js';
 
 /** A security scheme. */
 export type SecurityScheme =

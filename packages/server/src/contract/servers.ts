@@ -1,5 +1,5 @@
 // Reads from a contract where its operations are: the base paths of its servers.
-import type { ContractNode } from './contract-node.js';
+import type { ContractNode } from './document/contract-node.js';
 import { isPathText } from './parameters.js';
 
 /** How many URLs the variables of a server may stand for. */

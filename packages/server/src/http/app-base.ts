@@ -5,7 +5,7 @@ import Fastify, {
   type FastifyRequest,
   type FastifyServerOptions,
 } from 'fastify';
-import { writeError } from '../errors.js';
+import { writeError } from '../base/errors.js';
 import { respondToClientError } from './connection/client-errors.js';
 import { checkHeaders } from './connection/host-and-expect.js';
 import { startInOrder } from './connection/pipelining.js';

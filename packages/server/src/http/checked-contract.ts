@@ -1,6 +1,6 @@
 // Loads a contract, and reports wrong defaults together with its other faults.
 import { loadContract, type Contract } from '../contract/contract.js';
-import { Compiler, findWrongDefaults } from './request/validation.js';
+import { Compiler, findWrongDefaults } from './request/validation/validation.js';
 
 /**
  * Loads a contract, as `loadContract` does.

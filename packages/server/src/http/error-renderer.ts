@@ -14,8 +14,8 @@ import {
   type ErrorRenderer,
   type RenderedError,
   type WrittenError,
-} from '../errors.js';
-import { createValidator, type Compiler } from './request/validation.js';
+} from '../base/errors.js';
+import { createValidator, type Compiler } from './request/validation/validation.js';
 
 /** What a service says about its errors. */
 export interface OwnErrors {

@@ -2,9 +2,9 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import { addPlainSteps, createHttpApp } from '../http/app-base.js';
-import { adminLimits } from '../limits.js';
-import { messageOf } from '../storage/interface.js';
-import { within } from '../time-limit.js';
+import { adminLimits } from '../base/limits.js';
+import { messageOf } from '../storage/core/interface.js';
+import { within } from '../base/time-limit.js';
 
 /** What the admin listener reports. */
 export interface AdminOptions {

@@ -1,7 +1,7 @@
 // Keeps an outage from filling the log: logs a lasting failure occasionally, and counts the requests in between.
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
-import { StorageError } from '../storage/interface.js';
-import type { ApiError } from '../errors.js';
+import { StorageError } from '../storage/core/interface.js';
+import type { ApiError } from '../base/errors.js';
 
 /** The interval at which a lasting failure is logged with its cause, in ms. */
 const showInterval = 60_000;

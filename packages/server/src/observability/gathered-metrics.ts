@@ -1,6 +1,6 @@
 // Combines the metrics of the threads of a process. Counters never decrease, even when a thread does not respond.
 import { AggregatorRegistry, Gauge, type Registry } from 'prom-client';
-import { within } from '../time-limit.js';
+import { within } from '../base/time-limit.js';
 
 /** The metrics of a thread, as Registry.getMetricsAsJSON returns them. */
 export type Measured = readonly object[];

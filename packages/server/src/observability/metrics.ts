@@ -3,11 +3,11 @@ import { X509Certificate } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Caller } from '../contract/handlers.js';
-import type { Service } from '../definition.js';
-import { ApiError, catalogue } from '../errors.js';
+import type { Service } from '../service/definition.js';
+import { ApiError, catalogue } from '../base/errors.js';
 import { rejectionReasons, type RejectionReason } from '../http/connection/rejections.js';
 import type { Verifier } from '../http/security/verifier.js';
-import { version } from '../version.js';
+import { version } from '../base/version.js';
 import { isSent } from './request-log.js';
 
 /** The metrics of one process, and the functions that record them. */

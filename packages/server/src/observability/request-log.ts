@@ -1,10 +1,10 @@
 // Logs one line per request, without secrets: no credentials, no query strings, no bodies.
 import { LogController, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { ServerResponse } from 'node:http';
-import { addressOf } from '../client-address.js';
-import { ApiError } from '../errors.js';
+import { addressOf } from '../http/headers/client-address.js';
+import { ApiError } from '../base/errors.js';
 import { InvalidCredential } from '../http/security/verifier.js';
-import { StorageError } from '../storage/interface.js';
+import { StorageError } from '../storage/core/interface.js';
 import { FailureLog } from './failure-log.js';
 
 /** The format of W3C Trace Context, section 3.2. */

@@ -1,7 +1,7 @@
 // Traces the time that a write waits for its shared commit, for which no instrumentation library exists.
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
-import type { Change } from '../storage/interface.js';
-import { version } from '../version.js';
+import type { Change } from '../storage/core/interface.js';
+import { version } from '../base/version.js';
 
 /** What a write is called that stores a text, by its condition. */
 const kinds: Readonly<Record<Change['when'], string>> = {

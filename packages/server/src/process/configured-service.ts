@@ -4,13 +4,13 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { createSecureContext } from 'node:tls';
 import type { FastifyBaseLogger, FastifyInstance, FastifyServerOptions } from 'fastify';
-import { ConfigError, misspelledVariables, type Config } from '../config.js';
-import type { Service } from '../definition.js';
+import { ConfigError, misspelledVariables, type Config } from './config.js';
+import type { Service } from '../service/definition.js';
 import type { Tls } from '../http/connection/server.js';
 import { closeWithin } from '../http/connection/shutdown.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
-import { messageOf } from '../storage/interface.js';
+import { messageOf } from '../storage/core/interface.js';
 import { openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
 import { deferEnd, interrupted } from './signals.js';
 import { connectionRoom, kernelDistributes, needsKernel, warnOfMemory } from './system-limits.js';
@@ -127,7 +127,7 @@ export async function buildService(
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
     openConfiguredStorage(service, config, metrics, options.readable === true, { ...options, serves: true }),
-    import('../app.js'),
+    import('./app.js'),
   ]);
   try {
     const logger = await logOptions(config, () => app.log, options);

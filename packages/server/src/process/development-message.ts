@@ -1,12 +1,12 @@
 // The message that a developer sees when the server starts in development mode.
 import { networkInterfaces } from 'node:os';
-import type { Config } from '../config.js';
-import type { ExampleRequest, Service } from '../definition.js';
+import type { Config } from './config.js';
+import type { ExampleRequest, Service } from '../service/definition.js';
 import { placed } from '../http/security/credentials.js';
 import type { TokenPlace } from '../http/security/verifier.js';
-import { nodeCommand } from '../node-command.js';
-import type { Storage } from '../storage/interface.js';
-import { issueToken } from '../storage/access-token.js';
+import { nodeCommand } from '../base/node-command.js';
+import type { Storage } from '../storage/core/interface.js';
+import { issueToken } from '../storage/core/access-token.js';
 import { describeStore } from '../storage/open.js';
 
 const loopback = ['127.0.0.1', '::1', 'localhost'];

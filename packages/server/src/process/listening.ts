@@ -4,11 +4,11 @@ import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { AddressError, type Config } from '../config.js';
-import type { Service } from '../definition.js';
+import { AddressError, type Config } from './config.js';
+import type { Service } from '../service/definition.js';
 import type { AdminOptions } from '../observability/admin-listener.js';
 import { describeStore, type OpenStorage } from '../storage/open.js';
-import { version } from '../version.js';
+import { version } from '../base/version.js';
 
 /** What can listen on an address: an app of Fastify, or what looks whether the address is free. */
 interface Listener<T> {

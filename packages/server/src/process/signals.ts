@@ -3,9 +3,9 @@
 import { isatty } from 'node:tty';
 import { parentPort } from 'node:worker_threads';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
-import type { Service } from '../definition.js';
-import type { Storage } from '../storage/interface.js';
-import { endMessage, threadData } from './thread-data.js';
+import type { Service } from '../service/definition.js';
+import type { Storage } from '../storage/core/interface.js';
+import { endMessage, threadData } from './threads/thread-data.js';
 
 /** At first there is nothing to finish. Without a handler, a process with PID 1 would ignore these signals. */
 let handle: (reason: string) => void = () => process.exit(0);

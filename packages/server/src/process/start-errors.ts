@@ -1,10 +1,10 @@
 // Describes to the operator why a process cannot start.
 import { inspect } from 'node:util';
-import { AddressError, ConfigError, configStatus } from '../config.js';
-import { ContractError } from '../contract/contract-text.js';
-import type { Service } from '../definition.js';
-import { OpenError } from '../opened-service.js';
-import { StorageError } from '../storage/interface.js';
+import { AddressError, ConfigError, configStatus } from './config.js';
+import { ContractError } from '../contract/document/contract-text.js';
+import type { Service } from '../service/definition.js';
+import { OpenError } from '../service/opened-service.js';
+import { StorageError } from '../storage/core/interface.js';
 
 /** Why a thread could not start; the message is for the operator. */
 export class ThreadStartError extends Error {

@@ -1,11 +1,11 @@
 // Starts the whole service in this thread, or in several, or what this thread is of it.
-import '../node/fast-next-tick.js';
-import { readConfig, type Config } from '../config.js';
-import type { Service } from '../definition.js';
+import '../base/node/fast-next-tick.js';
+import { readConfig, type Config } from './config.js';
+import type { Service } from '../service/definition.js';
 import { shutDown } from '../http/connection/shutdown.js';
-import type { ServerOptions } from './command-line.js';
+import type { ServerOptions } from './commands/command-line.js';
 import { endOnSignal, interrupted } from './signals.js';
-import { threadData } from './thread-data.js';
+import { threadData } from './threads/thread-data.js';
 import { describeFault, statusOf } from './start-errors.js';
 import { listen, openAdminListener, reportReady } from './listening.js';
 import {
@@ -41,7 +41,7 @@ async function startAs(
   { host, port, database, dev = false }: ServerOptions,
 ): Promise<void> {
   if (threadData !== undefined) {
-    await (await import('./serving-thread.js')).serveInThread(service, threadData);
+    await (await import('./threads/serving-thread.js')).serveInThread(service, threadData);
     return;
   }
   Object.assign(
@@ -55,7 +55,7 @@ async function startAs(
   // of Node.js waits for a reader that stalls.
   process.stderr.on('error', () => undefined);
   if (config.WORKERS === 1) await serveAlone(service, config, dev);
-  else await (await import('./serve-in-threads.js')).serveInThreads(service, config, dev);
+  else await (await import('./threads/serve-in-threads.js')).serveInThreads(service, config, dev);
 }
 
 async function serveAlone(service: Service, config: Config, dev: boolean): Promise<void> {

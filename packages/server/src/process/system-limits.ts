@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import type { FastifyBaseLogger } from 'fastify';
-import { isOlder } from '../version.js';
-import { adminLimits } from '../limits.js';
+import { isOlder } from '../base/version.js';
+import { adminLimits } from '../base/limits.js';
 
 const mebibyte = 2 ** 20;
 /** What each thread that serves needs under load, in MiB (docs/containers.md). */

@@ -1,5 +1,5 @@
 // Stands for the store of a service that has none: all that it keeps is in a database of its own.
-import type { Storage, StoreDefinition } from './interface.js';
+import type { Storage, StoreDefinition } from './core/interface.js';
 
 /** The URL of no store. */
 export const noStore = 'none:';

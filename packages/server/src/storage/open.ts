@@ -1,14 +1,12 @@
 // Selects the engine for a URL, and opens or migrates the storage.
-import { existsSync, readdirSync, statSync } from 'node:fs';
-import { basename, dirname, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { type Storage, StorageError, type StoreDefinition, toStorageError } from './interface.js';
-import type { WriteLimits } from './group-commit.js';
-import { loadSchema, type Migrated } from './migrations.js';
-import type { PostgresOptions } from './postgres/statement-runner.js';
+import { resolve } from 'node:path';
+import type { Storage, StoreDefinition } from './core/interface.js';
+import type { WriteLimits } from './core/group-commit.js';
+import { loadSchema, type Migrated } from './core/migrations.js';
+import type { PostgresOptions } from './postgres/connection/statement-runner.js';
 import type { SqliteShare } from './sqlite/storage.js';
 import { noStore, openNoStore } from './no-store.js';
-import { checkStore } from './sqlite/store-check.js';
+import { existingFileOf, fileOf, isPostgres } from './sqlite/location.js';
 
 // Each engine is imported only when it is used, to start faster.
 const sqlite = () => import('./sqlite/storage.js');
@@ -104,60 +102,4 @@ export function describeStore(url: string): string {
   if (!URL.canParse(url)) return 'PostgreSQL';
   const { protocol, username, host, pathname } = new URL(url);
   return `${protocol}//${username === '' ? '' : `${username}@`}${host}${pathname}`;
-}
-
-/** Whether a URL refers to PostgreSQL. */
-export function isPostgres(url: string): boolean {
-  return /^postgres(ql)?:/.test(url);
-}
-
-/**
- * The path of the SQLite file.
- * @throws StorageError when the URL does not refer to a file.
- */
-export function fileOf(url: string): string {
-  const [scheme = 'file:'] = /^[a-z][a-z0-9+.-]+:/i.exec(url) ?? [];
-  if (scheme === 'file:') return pathOf(url);
-  throw new StorageError('unavailable', `no storage engine for a URL that starts with ${scheme}`);
-}
-
-/**
- * The path of a file that a person names: by the path itself, in which no character has another meaning, by `file:` and
- * the path, or by a file URL (RFC 8089).
- * @throws TypeError for a file URL that names no file of this machine.
- */
-export function pathOf(name: string): string {
-  if (name.startsWith('file://')) return fileURLToPath(name);
-  return name.startsWith('file:') ? name.slice('file:'.length) : name;
-}
-
-/**
- * The path of the SQLite file, which must exist.
- * @throws StorageError when the file does not exist or only the rest of its store is there, or the URL does not refer
- *   to a file.
- */
-export function existingFileOf(url: string): string {
-  const file = fileOf(url);
-  try {
-    checkStore(file);
-  } catch (error) {
-    throw toStorageError(`SQLite, ${file}`, error);
-  }
-  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return file;
-  throw new StorageError('unavailable', `no store at ${resolve(file)}${neighborsOf(file)}: ${howToCreate}`);
-}
-
-/** What to do where there is no store. */
-export const howToCreate = 'name another one with DATABASE_URL or --database, or create this one with "init"';
-
-/** Says which files are where a store should be, since its name may be misspelled. */
-function neighborsOf(file: string): string {
-  const folder = dirname(resolve(file));
-  if (!existsSync(folder)) return ', whose folder does not exist';
-  const names = readdirSync(folder).filter(
-    (name) => !/-(?:wal|shm|lock|journal)$/.test(name) && name !== basename(file),
-  );
-  return names.length === 0
-    ? ''
-    : `, whose folder has ${names.slice(0, 5).join(', ')}${names.length > 5 ? ', …' : ''}`;
 }

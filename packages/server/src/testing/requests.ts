@@ -1,7 +1,7 @@
 // Injects the requests of tests into an app, and checks the responses.
 import { strict as assert } from 'node:assert';
 import type { FastifyInstance, InjectOptions } from 'fastify';
-import { exactJson } from '../contract/json-text.js';
+import { exactJson } from '../contract/document/json-text.js';
 import type { HttpResponse, ResponseCheck } from './response-check.js';
 
 /** What a request of a test may have beyond its method and URL. */

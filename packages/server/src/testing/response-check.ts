@@ -1,12 +1,12 @@
 // The check that every response of a test passes: it must be within the contract.
 import { strict as assert } from 'node:assert';
 import type { Contract } from '../contract/contract.js';
-import { parseExactJson } from '../contract/exact-json.js';
+import { parseExactJson } from '../contract/document/exact-json.js';
 import { isJson, mostSpecific, parseMediaType } from '../contract/media-type.js';
 import { keysOf, type ResponseHeader } from '../contract/responses.js';
-import type { Schema } from '../contract/schema.js';
-import { anything, propertyOf, type Shape } from '../contract/shape.js';
-import type { Service } from '../definition.js';
+import type { Schema } from '../contract/schema/schema.js';
+import { anything, propertyOf, type Shape } from '../contract/schema/shape.js';
+import type { Service } from '../service/definition.js';
 import {
   ApiError,
   catalogue,
@@ -14,10 +14,14 @@ import {
   withStatus,
   type ErrorEntry,
   type ErrorKind,
-} from '../errors.js';
+} from '../base/errors.js';
 import { operationsAt, pathOf } from './operations-at.js';
 import { readerOf } from '../http/request/texts.js';
-import { Compiler, createResponseValidator, type ResponseValidator } from '../http/request/validation.js';
+import {
+  Compiler,
+  createResponseValidator,
+  type ResponseValidator,
+} from '../http/request/validation/validation.js';
 
 /** A response as a client sees it. */
 export interface HttpResponse {

@@ -7,7 +7,7 @@ import {
   parseDecimal,
   parseExactJson,
   toDouble,
-} from '../../dist/contract/exact-json.js';
+} from '../../dist/contract/document/exact-json.js';
 
 /** The meaning of a number literal, computed only with BigInt: an integer, or a fraction. */
 function oracle(literal: string): bigint | 'fraction' {

@@ -3,13 +3,13 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import { buildApp } from '../../dist/app.js';
+import { buildApp } from '../../dist/process/app.js';
 import { contract } from '../support/contract-check.js';
 import { checkContract } from '../../dist/cli/check.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import { loadChecked } from '../../dist/http/checked-contract.js';
-import { ContractError } from '../../dist/contract/contract-text.js';
-import type { Finding } from '../../dist/contract/finding.js';
+import { ContractError } from '../../dist/contract/document/contract-text.js';
+import type { Finding } from '../../dist/contract/document/finding.js';
 import { partOf, type Edits } from '../support/edited.js';
 import { engines, sharedStorage, temporaryFolder } from '../support/engines.js';
 import { captureLog } from '../support/service.js';

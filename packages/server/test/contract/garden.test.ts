@@ -1,11 +1,11 @@
 // Larger contracts: what docs/contract.md lists as supported works, with JSON.
 import t from 'tap';
-import { buildApp } from '../../dist/app.js';
+import { buildApp } from '../../dist/process/app.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import { renderTypes } from '../../dist/cli/types.js';
 import type { Handlers, JsonArray, OperationResult } from '../../dist/contract/handlers.js';
 import { TypedBody } from '../../dist/contract/raw-body.js';
-import { ApiError } from '../../dist/errors.js';
+import { ApiError } from '../../dist/base/errors.js';
 import { plantErrors } from '../../../../dist/plants/errors.js';
 import { service } from '../../../../dist/service.js';
 import type { operations, operationSecurity } from '../support/garden/types.gen.js';

@@ -14,8 +14,8 @@ import { commandLimits, runLimited } from '../../dist/cli/limited.js';
 import { filesOf, type Manifest } from '../../dist/cli/new-files.js';
 import { renderTypes } from '../../dist/cli/types.js';
 import { loadContract, type Contract } from '../../dist/contract/contract.js';
-import { ContractError, formatFinding } from '../../dist/contract/contract-text.js';
-import type { Finding } from '../../dist/contract/finding.js';
+import { ContractError, formatFinding } from '../../dist/contract/document/contract-text.js';
+import type { Finding } from '../../dist/contract/document/finding.js';
 import { loadChecked } from '../../dist/http/checked-contract.js';
 import { edited } from '../support/edited.js';
 import { temporaryFolder } from '../support/engines.js';
@@ -462,7 +462,7 @@ t.test('a check takes time in proportion to the contract', async (t) => {
 t.test('a command ends within its limits, and says which one the contract exceeds', async (t) => {
   const file = join(await temporaryFolder(t), 'contract.json');
   await writeFile(file, JSON.stringify(gardenDocument));
-  const script = new URL('../../dist/cli.js', import.meta.url);
+  const script = new URL('../../dist/cli/command.js', import.meta.url);
   const check = (limits: Partial<typeof commandLimits>) =>
     runLimited(script, file, { ...commandLimits, ...limits }, ['check', file]);
   const remedy = 'leave out parts of it to find which one does';

@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { loadContract } from '../../dist/contract/contract.js';
-import { patternOf, type LinearPattern } from '../../dist/contract/pattern.js';
-import { Compiler, createValidator } from '../../dist/http/request/validation.js';
+import { patternOf, type LinearPattern } from '../../dist/contract/schema/pattern.js';
+import { Compiler, createValidator } from '../../dist/http/request/validation/validation.js';
 import { engines } from '../support/engines.js';
 import { error, loadEdited, orchard, orchardDocument } from '../support/garden/garden.js';
 import { startService } from '../support/service.js';

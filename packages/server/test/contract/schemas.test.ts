@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
 import { loadContract } from '../../dist/contract/contract.js';
-import { ContractError } from '../../dist/contract/contract-text.js';
-import { exactJson } from '../../dist/contract/json-text.js';
-import { createConverter } from '../../dist/http/request/conversion.js';
-import { Compiler, createValidator } from '../../dist/http/request/validation.js';
+import { ContractError } from '../../dist/contract/document/contract-text.js';
+import { exactJson } from '../../dist/contract/document/json-text.js';
+import { createConverter } from '../../dist/http/request/validation/conversion.js';
+import { Compiler, createValidator } from '../../dist/http/request/validation/validation.js';
 import { evaluate } from '../support/json-schema.js';
 
 const refTo = (name: string) => ({ $ref: `#/components/schemas/${name}` });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
-import { parseExactJson } from '../../dist/contract/exact-json.js';
+import { parseExactJson } from '../../dist/contract/document/exact-json.js';
 import { completeMigrations } from '../../dist/cli/migrations.js';
 import type { JsonArray, ServiceContext } from '../../dist/index.js';
 import type {
@@ -13,8 +13,8 @@ import type {
   Id,
   IdKind,
   Storage,
-} from '../../dist/storage/interface.js';
-import { hasEffect } from '../../dist/storage/writes.js';
+} from '../../dist/storage/core/interface.js';
+import { hasEffect } from '../../dist/storage/core/writes.js';
 import { enginesToTest, temporaryFolder } from '../support/engines.js';
 import * as recipes from './recipes.js';
 

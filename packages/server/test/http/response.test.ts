@@ -9,7 +9,7 @@ import { listRequest } from '../support/raw-connection.js';
 import { injectFaults, startListening, startService } from '../support/service.js';
 import { until } from '../support/wait.js';
 import { loadContract } from '../../dist/contract/contract.js';
-import type { Page } from '../../dist/storage/interface.js';
+import type { Page } from '../../dist/storage/core/interface.js';
 
 const engine = engines[0]!;
 /** Endless lists whose pages have the given size and cannot be compressed. */

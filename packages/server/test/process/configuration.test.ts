@@ -10,9 +10,9 @@ import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import * as config from '../../dist/config.js';
-import { limitRows } from '../../dist/limits.js';
-import { limitsOfThread } from '../../dist/process/shared-limits.js';
+import * as config from '../../dist/process/config.js';
+import { limitRows } from '../../dist/base/limits.js';
+import { limitsOfThread } from '../../dist/process/threads/shared-limits.js';
 import { automaticThreads, kernelDistributes } from '../../dist/process/system-limits.js';
 import { service } from '../../../../dist/service.js';
 import { temporaryFolder } from '../support/engines.js';
@@ -361,7 +361,7 @@ t.test('every variable is checked and documented', async (t) => {
   t.strictSame(
     listed,
     expected,
-    'docs/configuration.md is that of packages/server/src/config.ts; if not, run "npm run generate"',
+    'docs/configuration.md is that of packages/server/src/process/config.ts; if not, run "npm run generate"',
   );
 });
 

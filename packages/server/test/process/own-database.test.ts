@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
 import t from 'tap';
 import { completeMigrations } from '../../dist/cli/migrations.js';
-import type { Service } from '../../dist/definition.js';
+import type { Service } from '../../dist/service/definition.js';
 import { checkStorage, migrateStorage } from '../../dist/storage/open.js';
 import { openTestService } from '../../dist/testing.js';
 import { emptyDatabase, noPostgres, temporaryFolder } from '../support/engines.js';

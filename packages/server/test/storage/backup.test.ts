@@ -18,7 +18,7 @@ import {
   type ServerProcess,
 } from '../support/processes.js';
 import { repeatUntil } from '../support/wait.js';
-import { readConfig } from '../../dist/config.js';
+import { readConfig } from '../../dist/process/config.js';
 import { service } from '../../../../dist/service.js';
 import { migrateStorage } from '../../dist/storage/open.js';
 import { backUp } from '../../dist/storage/sqlite/backup.js';

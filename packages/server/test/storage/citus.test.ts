@@ -13,7 +13,7 @@ import type {
   Id,
   Outcome,
   Storage as AnyStorage,
-} from '../../dist/storage/interface.js';
+} from '../../dist/storage/core/interface.js';
 import { migrateStorage, openStorage } from '../../dist/storage/open.js';
 import { checkChanges } from '../support/document-model.js';
 import { garden } from '../support/garden/store.js';

@@ -1,11 +1,15 @@
 // Requests that are repeated with a key, on every engine: also through two processes, and after the key has expired.
 import t, { type Test } from 'tap';
-import { parseExactJson } from '../../dist/contract/exact-json.js';
-import { JsonText } from '../../dist/contract/json-text.js';
-import { Documents } from '../../dist/documents.js';
-import { ApiError, catalogue } from '../../dist/errors.js';
-import { idempotencyErrors, IdempotencyKeys, type IdempotencyOptions } from '../../dist/idempotency.js';
-import type { CollectionDefinition, Storage } from '../../dist/storage/interface.js';
+import { parseExactJson } from '../../dist/contract/document/exact-json.js';
+import { JsonText } from '../../dist/contract/document/json-text.js';
+import { Documents } from '../../dist/service/documents.js';
+import { ApiError, catalogue } from '../../dist/base/errors.js';
+import {
+  idempotencyErrors,
+  IdempotencyKeys,
+  type IdempotencyOptions,
+} from '../../dist/service/idempotency.js';
+import type { CollectionDefinition, Storage } from '../../dist/storage/core/interface.js';
 import { enginesToTest } from '../support/engines.js';
 import { garden } from '../support/garden/store.js';
 

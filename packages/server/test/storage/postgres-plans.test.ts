@@ -2,7 +2,7 @@
 import t from 'tap';
 import { plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
-import type { Change, CollectionDefinition, Id, StoreDefinition } from '../../dist/storage/interface.js';
+import type { Change, CollectionDefinition, Id, StoreDefinition } from '../../dist/storage/core/interface.js';
 import { migrateStorage, openStorage } from '../../dist/storage/open.js';
 import { noPostgres } from '../support/engines.js';
 import { garden } from '../support/garden/store.js';

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import t, { type Test } from 'tap';
-import type { CollectionDefinition, Storage } from '../../dist/storage/interface.js';
+import type { CollectionDefinition, Storage } from '../../dist/storage/core/interface.js';
 import { migrateStorage, openStorage } from '../../dist/storage/open.js';
 import { emptyDatabase, noPostgres } from '../support/engines.js';
 import { garden } from '../support/garden/store.js';

@@ -17,13 +17,13 @@ import { skipFor } from '../support/skip.js';
 import { startSwallowingRelay } from '../support/swallowing-relay.js';
 import { startTranslatingProxy } from '../support/translating-proxy.js';
 import { repeatUntil, until, withResolvers } from '../support/wait.js';
-import type { Collection } from '../../dist/storage/interface.js';
+import type { Collection } from '../../dist/storage/core/interface.js';
 import { plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
 import { completeMigrations } from '../../dist/cli/migrations.js';
-import type { Migration } from '../../dist/storage/migrations.js';
+import type { Migration } from '../../dist/storage/core/migrations.js';
 import { migrateStorage, openStorage } from '../../dist/storage/open.js';
-import type { PostgresOptions } from '../../dist/storage/postgres/statement-runner.js';
+import type { PostgresOptions } from '../../dist/storage/postgres/connection/statement-runner.js';
 import {
   failure,
   loadMigrations,

@@ -4,8 +4,8 @@ import t from 'tap';
 import { isInRange } from '../support/document-model.js';
 import { enginesToTest } from '../support/engines.js';
 import { garden } from '../support/garden/store.js';
-import { Documents, listAll, type ListRange } from '../../dist/documents.js';
-import { idRules, prefixRange } from '../../dist/storage/ids.js';
+import { Documents, listAll, type ListRange } from '../../dist/service/documents.js';
+import { idRules, prefixRange } from '../../dist/storage/core/ids.js';
 import {
   type Collection,
   type CollectionDefinition,
@@ -15,7 +15,7 @@ import {
   isTextId,
   type Page,
   type PageRange,
-} from '../../dist/storage/interface.js';
+} from '../../dist/storage/core/interface.js';
 
 const { min: minId, max: maxId } = idRange;
 const bedDefinition = garden.collections[0] as CollectionDefinition<'int64'>;

@@ -13,16 +13,16 @@ import { captureLog, startService } from '../support/service.js';
 import { lacks, skipFor } from '../support/skip.js';
 import { failure, issueToken, openExistingStorage, openStorage } from '../support/store.js';
 import { plants } from '../../../../dist/plants/repository.js';
-import { StorageError } from '../../dist/storage/interface.js';
+import { StorageError } from '../../dist/storage/core/interface.js';
 import { service } from '../../../../dist/service.js';
 import { openStorage as openStorageOf } from '../../dist/storage/open.js';
-import { loadSchema, pendingMigrations } from '../../dist/storage/migrations.js';
+import { loadSchema, pendingMigrations } from '../../dist/storage/core/migrations.js';
 import { createMetrics } from '../../dist/observability/metrics.js';
-import { identifyFiles } from '../../dist/storage/sqlite/files.js';
+import { identifyFiles } from '../../dist/storage/sqlite/file/files.js';
 import { openSqlite } from '../../dist/storage/sqlite/storage.js';
-import { SpaceReserve, spaceMeter } from '../../dist/storage/sqlite/free-space.js';
+import { SpaceReserve, spaceMeter } from '../../dist/storage/sqlite/file/free-space.js';
 import { BatchCommitter, type Reply, type WriterData } from '../../dist/storage/sqlite/writer-thread.js';
-import type { Write } from '../../dist/storage/writes.js';
+import type { Write } from '../../dist/storage/core/writes.js';
 
 const newFile = async (t: Test) => join(await temporaryFolder(t), 'plants.db');
 
@@ -35,7 +35,8 @@ t.test('a collection without a migration names the command that writes it', asyn
   const beds = { name: 'beds', id: 'int64', column: 'bed' } as const;
   const later = { ...service, collections: [...service.collections, beds] };
   await t.rejects(openStorageOf(later, `file:${await newFile(t)}`), {
-    message: /no migration of plant-store creates beds: write it with "npx --no contract-server migrations dist\/service\.js"$/,
+    message:
+      /no migration of plant-store creates beds: write it with "npx --no contract-server migrations dist\/service\.js"$/,
   });
 });
 

@@ -15,8 +15,8 @@ import {
   readPages,
   sharedStorage,
 } from '../support/engines.js';
-import { Documents } from '../../dist/documents.js';
-import { exactJson } from '../../dist/contract/json-text.js';
+import { Documents } from '../../dist/service/documents.js';
+import { exactJson } from '../../dist/contract/document/json-text.js';
 import {
   type Change,
   type Collection,
@@ -24,18 +24,17 @@ import {
   StorageError,
   type Storage as AnyStorage,
   type Token,
-} from '../../dist/storage/interface.js';
-import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../../dist/storage/group-commit.js';
+} from '../../dist/storage/core/interface.js';
+import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../../dist/storage/core/group-commit.js';
 import {
-  fileOf,
-  isPostgres,
   migrateStorage,
   openExistingStorage as openExistingOther,
   openStorage as openOther,
 } from '../../dist/storage/open.js';
+import { fileOf, isPostgres } from '../../dist/storage/sqlite/location.js';
 import { backUp } from '../../dist/storage/sqlite/backup.js';
 import { runSql } from '../../dist/storage/sqlite/sql-command.js';
-import type { Committer } from '../../dist/storage/writes.js';
+import type { Committer } from '../../dist/storage/core/writes.js';
 import {
   PlantRepository as Repository,
   plants as plantDefinition,

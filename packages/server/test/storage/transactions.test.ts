@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { Register } from '../../../../scripts/lib/linearizability.js';
-import { Documents } from '../../dist/documents.js';
+import { Documents } from '../../dist/service/documents.js';
 import {
   type Change,
   type Collection,
@@ -11,8 +11,8 @@ import {
   type Id,
   type Storage,
   type Transaction,
-} from '../../dist/storage/interface.js';
-import type { TransactionLimits } from '../../dist/storage/transactions.js';
+} from '../../dist/storage/core/interface.js';
+import type { TransactionLimits } from '../../dist/storage/core/transactions.js';
 import { openStorage } from '../../dist/storage/open.js';
 import { changesTo, expectedOutcome } from '../support/document-model.js';
 import { type Engine, engines, enginesToTest } from '../support/engines.js';

@@ -1,6 +1,13 @@
 // Random changes of documents, and reads, which any collection on any engine must carry out as a map would.
 import fc from 'fast-check';
-import type { Change, Collection, Id, IdRange, Outcome, PageRange } from '../../dist/storage/interface.js';
+import type {
+  Change,
+  Collection,
+  Id,
+  IdRange,
+  Outcome,
+  PageRange,
+} from '../../dist/storage/core/interface.js';
 
 // The last is long enough that its page is read differently.
 const text = fc.constantFrom('{"name":"a"}', '{"name":"é\\\\"}', `{"name":"${'x'.repeat(600)}"}`);

@@ -20,8 +20,8 @@ import type {
   StoreDefinition,
   Token,
   TokenRepository,
-} from '../../dist/storage/interface.js';
-import type { WriteLimits } from '../../dist/storage/group-commit.js';
+} from '../../dist/storage/core/interface.js';
+import type { WriteLimits } from '../../dist/storage/core/group-commit.js';
 import {
   migrateStorage,
   openExistingStorage as openAnyExisting,

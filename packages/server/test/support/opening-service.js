@@ -33,12 +33,12 @@ const never = () => new Promise(() => undefined);
 
 const [{ startProcess }, { runServiceCommand }, { service: plantStore }, { plants }] = await Promise.all([
   import('../../dist/process/start.js'),
-  import('../../dist/process/commands.js'),
+  import('../../dist/process/commands/commands.js'),
   import('../../../../dist/service.js'),
   import('../../../../dist/plants/repository.js'),
 ]);
 
-/** @type {import('../../dist/definition.js').Service} */
+/** @type {import('../../dist/service/definition.js').Service} */
 const service = {
   ...plantStore,
   program: new URL(import.meta.url),

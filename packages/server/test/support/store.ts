@@ -8,12 +8,12 @@ import {
   StorageError,
   type Storage as AnyStorage,
   type StoreDefinition,
-} from '../../dist/storage/interface.js';
-import * as accessToken from '../../dist/storage/access-token.js';
+} from '../../dist/storage/core/interface.js';
+import * as accessToken from '../../dist/storage/core/access-token.js';
 import { PlantRepository as Repository, plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
-import { loadSchema, type Migration } from '../../dist/storage/migrations.js';
-import type { WriteLimits } from '../../dist/storage/group-commit.js';
+import { loadSchema, type Migration } from '../../dist/storage/core/migrations.js';
+import type { WriteLimits } from '../../dist/storage/core/group-commit.js';
 import * as open from '../../dist/storage/open.js';
 
 // Imported where it is used, since few tests need it.

@@ -1,6 +1,6 @@
 // Who a request counts for where callers share something: its caller, or the network that it comes from.
 import type { FastifyRequest } from 'fastify';
-import { addressOf, networkOf } from '../../client-address.js';
+import { addressOf, networkOf } from '../headers/client-address.js';
 
 /** No subject begins with it. */
 const mark = '\0';

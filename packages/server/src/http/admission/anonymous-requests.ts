@@ -1,6 +1,6 @@
 // Limits what callers without credentials do at the same time, and tells operators if they seem to be one.
 import type { FastifyInstance } from 'fastify';
-import { ApiError } from '../../errors.js';
+import { ApiError } from '../../base/errors.js';
 import { accountOf } from './account.js';
 
 /** How many requests without accepted credentials one network may have in progress. */

@@ -1,7 +1,7 @@
 // Refuses requests while the event loop lags.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { ApiError } from '../../errors.js';
+import { ApiError } from '../../base/errors.js';
 
 /** The interval between two samples of the event loop's delay, in ms. */
 const resolution = 10;

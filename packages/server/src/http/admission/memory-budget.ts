@@ -1,6 +1,6 @@
 // Limits the memory that all requests hold together, and shares it fairly between callers. A budget and its reservations
 // change each other in every step, so they are in one file.
-import { ApiError } from '../../errors.js';
+import { ApiError } from '../../base/errors.js';
 import { isAnonymous } from './account.js';
 
 /** What requests see of a budget, and of what one of them holds of it. The classes see more of each other. */

@@ -2,9 +2,9 @@
 import { isIPv6 } from 'node:net';
 import type { FastifyInstance, FastifyRequest, FastifyReply, onRequestHookHandler } from 'fastify';
 import type { FastifyRateLimitStore, FastifyRateLimitStoreCtor } from '@fastify/rate-limit';
-import { addressOf, networkOf } from '../../client-address.js';
-import { ApiError } from '../../errors.js';
-import type { Limits } from '../../limits.js';
+import { addressOf, networkOf } from '../headers/client-address.js';
+import { ApiError } from '../../base/errors.js';
+import type { Limits } from '../../base/limits.js';
 import { WindowCounts } from './rate-limit-counts.js';
 
 /**

@@ -1,9 +1,9 @@
 // Schedules requests in each iteration of the event loop: known callers first, then at most as many others.
 import { AsyncResource } from 'node:async_hooks';
 import type { FastifyRequest, onRequestHookHandler } from 'fastify';
-import { addressOf, networkOf } from '../../client-address.js';
-import { oncePerIteration } from '../../once-per-iteration.js';
-import { SubjectQueue } from '../../subject-queue.js';
+import { addressOf, networkOf } from '../headers/client-address.js';
+import { oncePerIteration } from '../../base/once-per-iteration.js';
+import { SubjectQueue } from '../../base/subject-queue.js';
 
 /** How many requests of unknown callers start per iteration while none of known callers is expected. */
 const maxUnknown = 64;

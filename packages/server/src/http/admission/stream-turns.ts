@@ -1,5 +1,5 @@
 // Lets costly steps of responses take turns, so that many of them do not delay all other requests.
-import { SubjectQueue } from '../../subject-queue.js';
+import { SubjectQueue } from '../../base/subject-queue.js';
 import { isAnonymous } from './account.js';
 
 /** How many steps run at the same time. While one waits for the database, others compute. */

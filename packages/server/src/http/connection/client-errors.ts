@@ -1,7 +1,7 @@
 // Responds to errors on a connection that no request handles: malformed HTTP and timeouts.
 import type { Socket } from 'node:net';
-import { ApiError, type ErrorKind } from '../../errors.js';
-import { http } from '../../node/http.js';
+import { ApiError, type ErrorKind } from '../../base/errors.js';
+import { http } from '../../base/node/http.js';
 import { connectionOf } from './connection.js';
 import type { Rejecting, RejectionReason } from './rejections.js';
 import { newRequestId } from './request-id.js';

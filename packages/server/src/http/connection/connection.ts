@@ -2,7 +2,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { closeNotStarted, ignoreEnd } from '../../node/http.js';
+import { closeNotStarted, ignoreEnd } from '../../base/node/http.js';
 
 /** How many requests may wait on one connection before the server stops reading from it. */
 const pipelineDepth = 16;

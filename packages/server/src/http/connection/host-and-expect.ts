@@ -1,7 +1,7 @@
 // Checks what the HTTP parser does not: version, header size, Host, framing and Expect.
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
-import { ApiError } from '../../errors.js';
+import { ApiError } from '../../base/errors.js';
 import { closesBehindUpgrade } from './upgrade.js';
 
 /** Maximum number of header fields in a request. */

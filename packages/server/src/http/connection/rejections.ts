@@ -1,5 +1,5 @@
 // What clients send or open that no request handles: the log and the metrics of requests do not show it.
-import type { ErrorRenderer } from '../../errors.js';
+import type { ErrorRenderer } from '../../base/errors.js';
 
 /** Why something was rejected, for the log and the metrics. */
 export const rejectionReasons = [

@@ -2,8 +2,8 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { DropArgument, Socket } from 'node:net';
-import type { Limits } from '../../limits.js';
-import { allowHalfOpen, closeBy, http, readThroughStream } from '../../node/http.js';
+import type { Limits } from '../../base/limits.js';
+import { allowHalfOpen, closeBy, http, readThroughStream } from '../../base/node/http.js';
 import { respondToClientError } from './client-errors.js';
 import { connectionOf } from './connection.js';
 import type { Rejecting } from './rejections.js';

@@ -1,7 +1,7 @@
 // Counts the connections of all threads that serve together, and limits their sum.
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { limitConnections } from '../../node/http.js';
+import { limitConnections } from '../../base/node/http.js';
 
 /** Memory of all threads for the number of their open connections. */
 export function createConnectionCount(): SharedArrayBuffer {

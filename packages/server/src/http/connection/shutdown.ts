@@ -2,9 +2,9 @@
 import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
-import type { Limits } from '../../limits.js';
-import { stopListening } from '../../node/http.js';
-import { within } from '../../time-limit.js';
+import type { Limits } from '../../base/limits.js';
+import { stopListening } from '../../base/node/http.js';
+import { within } from '../../base/time-limit.js';
 import { connectionOf } from './connection.js';
 
 /** How long a request may take to reach the server, in ms: new connections without a request stay open this long. */

@@ -1,8 +1,8 @@
 // Refuses CONNECT and ignores Upgrade; for both, Node detaches the socket from its HTTP server.
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { ApiError } from '../../errors.js';
-import { attachAgain } from '../../node/http.js';
+import { ApiError } from '../../base/errors.js';
+import { attachAgain } from '../../base/node/http.js';
 import { endWithError } from './client-errors.js';
 import { connectionOf } from './connection.js';
 import type { Rejecting } from './rejections.js';

@@ -2,12 +2,12 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest } from 'fastify';
-import { ApiError, missingBody, type ErrorKind } from '../../errors.js';
+import { ApiError, missingBody, type ErrorKind } from '../../base/errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
 import { accountOf } from '../admission/account.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 import type { BodyFormat } from '../../contract/body.js';
-import { faultPlace, parseExactJson } from '../../contract/exact-json.js';
+import { faultPlace, parseExactJson } from '../../contract/document/exact-json.js';
 import { findExcess, nothingRead, unboundedLength } from './json-bounds.js';
 
 /** Maximum number of bytes that Node reads from a connection at a time. */

@@ -1,6 +1,6 @@
 // Limits nesting, the number of values and the length of keys before JSON is parsed, since they can multiply the memory
 // and the time that it takes.
-import { endOfString } from '../../contract/exact-json.js';
+import { endOfString } from '../../contract/document/exact-json.js';
 
 /** Texts up to this length together, in bytes, are cheap to parse whatever they contain. */
 export const unboundedLength = 10_000;

@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { once } from 'node:events';
 import { Dicer } from '@fastify/busboy';
 import { parseMediaType } from '../../contract/media-type.js';
-import { ApiError } from '../../errors.js';
+import { ApiError } from '../../base/errors.js';
 
 /** A part of a form. */
 export interface Part {

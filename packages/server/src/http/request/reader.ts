@@ -3,20 +3,20 @@ import type { FastifyRequest } from 'fastify';
 import { mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import type { Operation } from '../../contract/operations.js';
 import type { ParameterPlace } from '../../contract/parameters.js';
-import { nothing, type Schema } from '../../contract/schema.js';
-import { anything } from '../../contract/shape.js';
-import { addressOf } from '../../client-address.js';
-import { ApiError, missingBody, type ErrorKind, type RequestFault } from '../../errors.js';
-import { cookiesOf } from '../cookies.js';
+import { nothing, type Schema } from '../../contract/schema/schema.js';
+import { anything } from '../../contract/schema/shape.js';
+import { addressOf } from '../headers/client-address.js';
+import { ApiError, missingBody, type ErrorKind, type RequestFault } from '../../base/errors.js';
+import { cookiesOf } from '../headers/cookies.js';
 import { acceptedTypes, type BodyContent } from '../../contract/body.js';
 import { parseJson } from './body.js';
-import { createConverter } from './conversion.js';
-import type { ValueSource } from './fault-messages.js';
+import { createConverter } from './validation/conversion.js';
+import type { ValueSource } from './validation/fault-messages.js';
 import { createSplitter } from './delimited.js';
 import { createFormReader } from './forms.js';
 import { nothingRead } from './json-bounds.js';
 import { createTextReader, readerOf, type Values } from './texts.js';
-import { createValidator, type Compiler } from './validation.js';
+import { createValidator, type Compiler } from './validation/validation.js';
 
 /** What a handler receives. */
 export interface Input {

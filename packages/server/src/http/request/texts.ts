@@ -1,8 +1,8 @@
 // Reads parameters and fields of forms, which are texts, as the types that their schemas name.
-import { parseDecimal, setOwn } from '../../contract/exact-json.js';
+import { parseDecimal, setOwn } from '../../contract/document/exact-json.js';
 import type { TextForm } from '../../contract/parameters.js';
-import { anything, propertyOf, typeOf, type Shape } from '../../contract/shape.js';
-import { decimalNumber } from './fault-messages.js';
+import { anything, propertyOf, typeOf, type Shape } from '../../contract/schema/shape.js';
+import { decimalNumber } from './validation/fault-messages.js';
 
 /** Texts by their names, an array where a name is repeated; and the values that they are read as. */
 export type Values = Record<string, unknown>;

@@ -1,6 +1,6 @@
 // Turns everything that is thrown into an error response of the contract.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
-import { StorageError, type StorageFailure } from '../../storage/interface.js';
+import { StorageError, type StorageFailure } from '../../storage/core/interface.js';
 import {
   ApiError,
   withStatus,
@@ -8,7 +8,7 @@ import {
   type ErrorEntry,
   type ErrorKind,
   type ObserveError,
-} from '../../errors.js';
+} from '../../base/errors.js';
 
 /** Fastify's own refusals, by error code. */
 const fastifyErrors: Readonly<Record<string, ErrorKind>> = {

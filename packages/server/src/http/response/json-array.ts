@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import type { JsonArray } from '../../contract/handlers.js';
-import { ApiError } from '../../errors.js';
+import { ApiError } from '../../base/errors.js';
 import { accountOf } from '../admission/account.js';
 import type { Reservation } from '../admission/memory-budget.js';
 import { isKnown } from './if-none-match.js';

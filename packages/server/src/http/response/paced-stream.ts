@@ -1,7 +1,7 @@
 // Streams a body chunk by chunk as its client accepts it, within the memory budget.
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
-import { ApiError } from '../../errors.js';
+import { ApiError } from '../../base/errors.js';
 import { accountOf } from '../admission/account.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 

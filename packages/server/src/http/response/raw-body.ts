@@ -1,7 +1,7 @@
 // Sends bodies of media types other than JSON: text and bytes whole, streams as their clients read them.
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
-import { UndeclaredResponseError } from '../../errors.js';
+import { UndeclaredResponseError } from '../../base/errors.js';
 import { pacedStream, reserveFor, type ChunkSource, type StreamBounds } from './paced-stream.js';
 import { accountOf } from '../admission/account.js';
 import type { StreamTurns } from '../admission/stream-turns.js';

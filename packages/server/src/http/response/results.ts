@@ -1,13 +1,13 @@
 // Sends what a handler returns, as one of the responses that its operation declares.
 import type { FastifyReply } from 'fastify';
 import type { JsonArray } from '../../contract/handlers.js';
-import { exactJson, JsonText } from '../../contract/json-text.js';
+import { exactJson, JsonText } from '../../contract/document/json-text.js';
 import type { Operation } from '../../contract/operations.js';
 import { TypedBody } from '../../contract/raw-body.js';
 import { isJson, isRange, mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import { keysOf, type Content, type ResponseHeader, type Result } from '../../contract/responses.js';
-import type { Shape } from '../../contract/shape.js';
-import { UndeclaredResponseError } from '../../errors.js';
+import type { Shape } from '../../contract/schema/shape.js';
+import { UndeclaredResponseError } from '../../base/errors.js';
 import { arrayFrame, sendJsonArray, type Frame } from './json-array.js';
 import { sendRawBody, type RawBodyOptions } from './raw-body.js';
 import { createSerializer, type Serializer, type ValidatorOf } from './serializer.js';

@@ -1,9 +1,9 @@
 // Turns what a handler returns into JSON, if that is what the contract says.
-import { setOwn } from '../../contract/exact-json.js';
-import { exactJson } from '../../contract/json-text.js';
-import type { Schema } from '../../contract/schema.js';
-import { UndeclaredResponseError } from '../../errors.js';
-import { absent, anything, propertyOf, type Shape } from '../../contract/shape.js';
+import { setOwn } from '../../contract/document/exact-json.js';
+import { exactJson } from '../../contract/document/json-text.js';
+import type { Schema } from '../../contract/schema/schema.js';
+import { UndeclaredResponseError } from '../../base/errors.js';
+import { absent, anything, propertyOf, type Shape } from '../../contract/schema/shape.js';
 
 /** Compiles the function that describes what is wrong with a value, or returns undefined if it is valid. */
 export type ValidatorOf = (schema: Schema) => (value: unknown) => string | undefined;

@@ -1,6 +1,6 @@
 // Refuses unknown paths, unsupported methods and malformed targets before the body is read.
 import type { FastifyInstance, FastifyRequest, RawRequestDefaultExpression } from 'fastify';
-import { ApiError } from '../../errors.js';
+import { ApiError } from '../../base/errors.js';
 
 /** An absolute URL without user information (RFC 9110 section 4.2.4). */
 const absoluteUrl = /^https?:\/\/[^/?@]+(?:[/?].*)?$/i;

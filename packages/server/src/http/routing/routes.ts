@@ -6,14 +6,18 @@ import type { Contract } from '../../contract/contract.js';
 import type { AnyHandlers } from '../../contract/handlers.js';
 import { mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import type { Operation } from '../../contract/operations.js';
-import type { Schema } from '../../contract/schema.js';
-import { ContractError } from '../../contract/contract-text.js';
+import type { Schema } from '../../contract/schema/schema.js';
+import { ContractError } from '../../contract/document/contract-text.js';
 import { literalRoute } from '../../contract/parameters.js';
 import { keysOf } from '../../contract/responses.js';
-import { ApiError, notImplementedEntry, UndeclaredResponseError, withHeader } from '../../errors.js';
+import { ApiError, notImplementedEntry, UndeclaredResponseError, withHeader } from '../../base/errors.js';
 import { admitBody, createBodyParser, releaseBody, type BodyBounds } from '../request/body.js';
 import { createRequestReader } from '../request/reader.js';
-import { createResponseValidator, findWrongDefaults, type Compiler } from '../request/validation.js';
+import {
+  createResponseValidator,
+  findWrongDefaults,
+  type Compiler,
+} from '../request/validation/validation.js';
 import { createSender, type BodyLimits } from '../response/results.js';
 import {
   authenticate,

@@ -3,8 +3,8 @@ import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fast
 import type { Caller } from '../../contract/handlers.js';
 import type { SchemeUse } from '../../contract/security.js';
 import type { Operation } from '../../contract/operations.js';
-import type { Finding } from '../../contract/finding.js';
-import { ApiError, catalogue, withHeader } from '../../errors.js';
+import type { Finding } from '../../contract/document/finding.js';
+import { ApiError, catalogue, withHeader } from '../../base/errors.js';
 import type { VerifiedScheme, VerifiedSchemes } from './verifier.js';
 
 /** How callers authenticate. */

@@ -1,7 +1,7 @@
 // Verifies credentials through a cache, so that known callers wait for nothing, and invented credentials delay no one.
 import type { SecurityScheme } from '../../contract/security.js';
-import { addressOf, networkOf } from '../../client-address.js';
-import { ApiError, type ApiErrorOptions } from '../../errors.js';
+import { addressOf, networkOf } from '../headers/client-address.js';
+import { ApiError, type ApiErrorOptions } from '../../base/errors.js';
 import { challengeOf, credentialReader, refusalsOf, takesBearer } from './credentials.js';
 import { GrantCache } from './grant-cache.js';
 import { TokenLookup, type TokenSources } from './token-lookup.js';

@@ -2,9 +2,9 @@
 import type { FastifyRequest } from 'fastify';
 import type { SecurityScheme } from '../../contract/security.js';
 import type { BasicCredential } from '../../contract/verifiers.js';
-import { catalogue } from '../../errors.js';
+import { catalogue } from '../../base/errors.js';
 import type { CredentialPlace, Refusals } from './verifier.js';
-import { cookiesOf } from '../cookies.js';
+import { cookiesOf } from '../headers/cookies.js';
 
 /** Returns the credential of a request as a text; null if it is malformed, and undefined if there is none. */
 type ReadCredential = (request: FastifyRequest) => string | null | undefined;

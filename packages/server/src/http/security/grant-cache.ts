@@ -1,6 +1,6 @@
 // Remembers what tokens grant, which of them do not exist, and which were valid when they were last looked up.
 import { LRUCache } from 'lru-cache';
-import { hashSecret } from '../../storage/access-token.js';
+import { hashSecret } from '../../storage/core/access-token.js';
 import type { Grant } from './verifier.js';
 
 /** How long a verified token is cached, in ms. A lookup that began before a revocation may take longer. */

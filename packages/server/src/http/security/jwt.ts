@@ -9,7 +9,7 @@ import {
   type JWTVerifyOptions,
   type JWTVerifyResult,
 } from 'jose';
-import { ApiError } from '../../errors.js';
+import { ApiError } from '../../base/errors.js';
 import type { Find } from './token-lookup.js';
 import type { Found, InvalidReason } from './verifier.js';
 

@@ -1,9 +1,9 @@
 // Decides who verifies each security scheme of the contract: the built-in verifier, or one of the service.
-import type { Finding } from '../../contract/finding.js';
+import type { Finding } from '../../contract/document/finding.js';
 import type { Contract } from '../../contract/contract.js';
 import type { SecurityScheme } from '../../contract/security.js';
 import type { AnyVerifiers, BuiltIn } from '../../contract/verifiers.js';
-import { secretTest } from '../../storage/access-token.js';
+import { secretTest } from '../../storage/core/access-token.js';
 import { createCachedVerifier, type CachedVerifierOptions } from './cached-verifier.js';
 import { challengeOf, decodeBasic, placeOf, refusalsOf, takesBearer } from './credentials.js';
 import { askVerifier } from './service-verifier.js';

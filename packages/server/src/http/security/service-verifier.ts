@@ -2,9 +2,9 @@
 import { inspect } from 'node:util';
 import type { SecurityScheme } from '../../contract/security.js';
 import type { Verify } from '../../contract/verifiers.js';
-import { ApiError } from '../../errors.js';
-import { within } from '../../time-limit.js';
-import { StorageError } from '../../storage/interface.js';
+import { ApiError } from '../../base/errors.js';
+import { within } from '../../base/time-limit.js';
+import { StorageError } from '../../storage/core/interface.js';
 import { decodeBasic } from './credentials.js';
 import type { Find } from './token-lookup.js';
 import type { Found } from './verifier.js';

@@ -1,9 +1,9 @@
 // Looks up tokens in the repository, and others at the identity provider or a verifier of the service, so that invented
 // ones delay no known caller.
-import { ApiError } from '../../errors.js';
-import { hashSecret } from '../../storage/access-token.js';
-import type { Token, TokenRepository } from '../../storage/interface.js';
-import { SubjectQueue } from '../../subject-queue.js';
+import { ApiError } from '../../base/errors.js';
+import { hashSecret } from '../../storage/core/access-token.js';
+import type { Token, TokenRepository } from '../../storage/core/interface.js';
+import { SubjectQueue } from '../../base/subject-queue.js';
 import type { GrantCache } from './grant-cache.js';
 import type { Found, Grant, InvalidReason } from './verifier.js';
 

@@ -1,7 +1,7 @@
 // Defines how a security scheme of the contract is verified.
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../contract/handlers.js';
-import type { ApiError, ErrorEntry, ErrorKind } from '../../errors.js';
+import type { ApiError, ErrorEntry, ErrorKind } from '../../base/errors.js';
 
 /** What a credential grants, and until when. Times are in milliseconds since the epoch. */
 export interface Grant extends Caller {

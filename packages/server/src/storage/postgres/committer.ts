@@ -1,12 +1,12 @@
 // Commits batches of writes to PostgreSQL.
-import { type Id, type Outcome, StorageError } from '../interface.js';
-import type { WriteObserver } from '../group-commit.js';
-import { tokenDocuments } from '../token-writes.js';
-import type { Committer, WriteResult, Write } from '../writes.js';
-import { bisect, isolateFailures, type Split } from './failures.js';
+import { type Id, type Outcome, StorageError } from '../core/interface.js';
+import type { WriteObserver } from '../core/group-commit.js';
+import { tokenDocuments } from '../core/token-writes.js';
+import type { Committer, WriteResult, Write } from '../core/writes.js';
+import { bisect, isolateFailures, type Split } from './connection/failures.js';
 import type { Tables } from './documents.js';
-import type { StatementRunner } from './statement-runner.js';
-import type { Row } from './query.js';
+import type { StatementRunner } from './connection/statement-runner.js';
+import type { Row } from './connection/query.js';
 import { issueTokens } from './tokens.js';
 
 /** Creates the committer of one process, which uses the connection for writes. */

@@ -1,12 +1,12 @@
 // The documents of a collection on PostgreSQL: what an engine can do, and how one server does it.
-import type { CollectionDefinition, StorageError } from '../interface.js';
-import type { CollectionReader } from '../collections.js';
-import type { TransactionCommitter } from '../transactions.js';
-import { expectedBy, type Write } from '../writes.js';
-import { bisect } from './failures.js';
+import type { CollectionDefinition, StorageError } from '../core/interface.js';
+import type { CollectionReader } from '../core/collections.js';
+import type { TransactionCommitter } from '../core/transactions.js';
+import { expectedBy, type Write } from '../core/writes.js';
+import { bisect } from './connection/failures.js';
 import { createPageReaders } from './page-reader.js';
-import type { StatementRunner } from './statement-runner.js';
-import type { Row } from './query.js';
+import type { StatementRunner } from './connection/statement-runner.js';
+import type { Row } from './connection/query.js';
 import { columnsOf, documentTexts, reported, type DocumentTexts } from './statements.js';
 import { postgresTransactions } from './transactions.js';
 

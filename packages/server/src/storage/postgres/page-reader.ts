@@ -1,12 +1,12 @@
 // Combines the pages that are requested at the same time, so that one statement reads several.
 import { AsyncResource } from 'node:async_hooks';
-import { type CollectionDefinition, type Id, type Page, StorageError } from '../interface.js';
-import type { BoundedPage, Bounds } from '../collections.js';
-import { idRules } from '../ids.js';
-import { bytesTogether, countTime, pageBytes, pageRows, shortBytes } from '../page-size.js';
-import { SubjectQueue } from '../../subject-queue.js';
-import { isolateFailures } from './failures.js';
-import type { StatementRunner } from './statement-runner.js';
+import { type CollectionDefinition, type Id, type Page, StorageError } from '../core/interface.js';
+import type { BoundedPage, Bounds } from '../core/collections.js';
+import { idRules } from '../core/ids.js';
+import { bytesTogether, countTime, pageBytes, pageRows, shortBytes } from '../core/page-size.js';
+import { SubjectQueue } from '../../base/subject-queue.js';
+import { isolateFailures } from './connection/failures.js';
+import type { StatementRunner } from './connection/statement-runner.js';
 import type { DocumentTexts } from './statements.js';
 
 /** The maximum number of pages that wait in a reader. */

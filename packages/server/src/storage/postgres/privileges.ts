@@ -1,8 +1,8 @@
 // The privileges that the service's role needs: what "migrate" prints, and which one is missing at a start.
 import { escapeIdentifier } from 'pg';
-import { StorageError, type StoreDefinition } from '../interface.js';
-import { grantsHelp } from './failures.js';
-import type { StatementRunner } from './statement-runner.js';
+import { StorageError, type StoreDefinition } from '../core/interface.js';
+import { grantsHelp } from './connection/failures.js';
+import type { StatementRunner } from './connection/statement-runner.js';
 
 /** The privileges on the table of a collection that every service needs. docs/postgres.md grants the same ones. */
 const ofCollections = ['SELECT', 'INSERT', 'DELETE'] as const;

@@ -1,8 +1,8 @@
 // What of the schema may be missing although all migrations were applied, as after a restore of a part of a backup.
 // cspell:ignore attname attnum attrelid indisprimary indisunique indisvalid indkey indnatts indrelid
-import { StorageError, type StoreDefinition } from '../interface.js';
-import { tokenIndexes } from '../token-row.js';
-import type { Query } from './query.js';
+import { StorageError, type StoreDefinition } from '../core/interface.js';
+import { tokenIndexes } from '../core/token-row.js';
+import type { Query } from './connection/query.js';
 
 /** Reads what is missing of tables ($1) and indexes ($2). A table that is missing has no key either. */
 const readMissing = `

@@ -1,5 +1,5 @@
 // The settings that a server must have, so that it represents every text and keeps every acknowledged write.
-import type { Query } from './query.js';
+import type { Query } from './connection/query.js';
 
 /**
  * Checks that the server is writable and has the required settings.

@@ -1,8 +1,8 @@
 // The statements of PostgreSQL on documents and tokens, as constant texts; with a condition they suit Citus, too.
-import { type CollectionDefinition, type IdKind, idRange, textIdBytes } from '../interface.js';
-import { bytesTogether, enoughBytes, pageBytes, pageRows, shortBytes } from '../page-size.js';
-import { listedTogether, tokenColumns } from '../token-row.js';
-import { outcomeInSql, outcomeOfCreationInSql, type Write } from '../writes.js';
+import { type CollectionDefinition, type IdKind, idRange, textIdBytes } from '../core/interface.js';
+import { bytesTogether, enoughBytes, pageBytes, pageRows, shortBytes } from '../core/page-size.js';
+import { listedTogether, tokenColumns } from '../core/token-row.js';
+import { outcomeInSql, outcomeOfCreationInSql, type Write } from '../core/writes.js';
 
 /**
  * An SQL condition that is true, or raises an error if the statement starts too late; `StatementRunner.write` adds the

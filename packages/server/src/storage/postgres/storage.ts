@@ -7,9 +7,9 @@ import {
   StorageError,
   type StoreDefinition,
   toStorageError,
-} from '../interface.js';
-import { type CollectionReader, openCollections } from '../collections.js';
-import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../group-commit.js';
+} from '../core/interface.js';
+import { type CollectionReader, openCollections } from '../core/collections.js';
+import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../core/group-commit.js';
 import {
   applyMigrations,
   loadSchema,
@@ -19,12 +19,12 @@ import {
   type AppliedMigration,
   type Migrated,
   type StoreSchema,
-} from '../migrations.js';
-import { citusNodes, citusTables } from './citus.js';
-import { distribute, hasCitus, isDistributed } from './citus-tables.js';
+} from '../core/migrations.js';
+import { citusNodes, citusTables } from './citus/citus.js';
+import { distribute, hasCitus, isDistributed } from './citus/citus-tables.js';
 import { type Documents, serverTables } from './documents.js';
-import { isMissingColumn, isMissingTable, isUnreachable } from './failures.js';
-import { StatementRunner, type PostgresOptions } from './statement-runner.js';
+import { isMissingColumn, isMissingTable, isUnreachable } from './connection/failures.js';
+import { StatementRunner, type PostgresOptions } from './connection/statement-runner.js';
 import { checkPrivileges, grantsOf } from './privileges.js';
 import { checkSchema } from './schema-check.js';
 import { checkEncoding } from './server-check.js';

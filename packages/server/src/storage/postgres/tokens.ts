@@ -1,14 +1,14 @@
 // The access tokens of the PostgreSQL engine.
 import { AsyncResource } from 'node:async_hooks';
-import { oncePerIteration } from '../../once-per-iteration.js';
-import type { GroupCommit } from '../group-commit.js';
-import { isTextEnd, isTextId, StorageError, type Token, type TokenRepository } from '../interface.js';
-import { keptFor, listInPages, prunedTogether, toToken, toTokenRow } from '../token-row.js';
-import { type IssuedRow, issuing } from '../token-writes.js';
-import type { Write } from '../writes.js';
-import { isolateFailures } from './failures.js';
-import type { StatementRunner } from './statement-runner.js';
-import type { Row } from './query.js';
+import { oncePerIteration } from '../../base/once-per-iteration.js';
+import type { GroupCommit } from '../core/group-commit.js';
+import { isTextEnd, isTextId, StorageError, type Token, type TokenRepository } from '../core/interface.js';
+import { keptFor, listInPages, prunedTogether, toToken, toTokenRow } from '../core/token-row.js';
+import { type IssuedRow, issuing } from '../core/token-writes.js';
+import type { Write } from '../core/writes.js';
+import { isolateFailures } from './connection/failures.js';
+import type { StatementRunner } from './connection/statement-runner.js';
+import type { Row } from './connection/query.js';
 import { tokenTexts } from './statements.js';
 
 /** A call of `find` that waits for the others of the same iteration of the event loop. */

@@ -1,12 +1,12 @@
 // Commits transactions to PostgreSQL: those of one subject one after the other, several in one transaction of the database.
 import { createHash } from 'node:crypto';
-import { within } from '../../time-limit.js';
-import type { CollectionDefinition, Id } from '../interface.js';
-import { StorageError } from '../interface.js';
-import { isCheck, type Step, type TransactionCommitter } from '../transactions.js';
-import { isolateFailures } from './failures.js';
-import type { Query } from './query.js';
-import type { StatementRunner } from './statement-runner.js';
+import { within } from '../../base/time-limit.js';
+import type { CollectionDefinition, Id } from '../core/interface.js';
+import { StorageError } from '../core/interface.js';
+import { isCheck, type Step, type TransactionCommitter } from '../core/transactions.js';
+import { isolateFailures } from './connection/failures.js';
+import type { Query } from './connection/query.js';
+import type { StatementRunner } from './connection/statement-runner.js';
 import { columnsOf, reported, type DocumentTexts } from './statements.js';
 
 /** The most steps that are committed together, unless one transaction has more. */

@@ -2,10 +2,10 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { closeSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { messageOf, StorageError, type StoreDefinition } from '../interface.js';
-import { existingFileOf, isPostgres } from '../open.js';
+import { messageOf, StorageError, type StoreDefinition } from '../core/interface.js';
+import { existingFileOf, isPostgres } from './location.js';
 import { checkForCommand, checkOwner, syncFolder, syncPath, syncRecovered } from './database.js';
-import { checkFiles } from './files.js';
+import { checkFiles } from './file/files.js';
 import { openWhole } from './store-check.js';
 
 /**

@@ -1,9 +1,9 @@
 // Sends batches of writes and transactions to the writer thread, from every thread that serves.
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
-import { type Outcome, StorageError } from '../interface.js';
-import type { WriteObserver } from '../group-commit.js';
-import type { Step, TransactionCommitter } from '../transactions.js';
-import type { Committer, WriteResult, Write } from '../writes.js';
+import { type Outcome, StorageError } from '../core/interface.js';
+import type { WriteObserver } from '../core/group-commit.js';
+import type { Step, TransactionCommitter } from '../core/transactions.js';
+import type { Committer, WriteResult, Write } from '../core/writes.js';
 import type { Failure, Reply, Result, WriterData, WriterRequest } from './writer-thread.js';
 
 const noSpace =

@@ -3,11 +3,11 @@ import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { randomInt } from 'node:crypto';
 import { dirname } from 'node:path';
-import { isOlder } from '../../version.js';
-import { checkService } from '../migrations.js';
-import { checkFiles, logOf, pathsOf, realPathOf, type StoreFile } from './files.js';
-import { lastRunOf, type StoreLock } from './lock.js';
-import { indexOf } from './write-ahead-log.js';
+import { isOlder } from '../../base/version.js';
+import { checkService } from '../core/migrations.js';
+import { checkFiles, logOf, pathsOf, realPathOf, type StoreFile } from './file/files.js';
+import { lastRunOf, type StoreLock } from './file/lock.js';
+import { indexOf } from './file/write-ahead-log.js';
 import { checkPair, checkPath, checkStore, openWhole } from './store-check.js';
 
 /** The first SQLite without the WAL-reset bug, which could corrupt a database with several writing connections. */

@@ -1,5 +1,5 @@
 // What an error of SQLite means, and what to do about it.
-import { messageOf, StorageError } from '../interface.js';
+import { messageOf, StorageError } from '../core/interface.js';
 
 const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;

@@ -2,13 +2,13 @@
 // together.
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
-import { type CollectionDefinition, type Id, type Page, StorageError } from '../interface.js';
-import type { Bounds, CollectionReader } from '../collections.js';
-import { idRules } from '../ids.js';
-import { bytesTogether, countTime, enoughBytes, pageBytes, pageRows } from '../page-size.js';
-import { afterAccepting } from '../../node/accepting.js';
-import { oncePerIteration } from '../../once-per-iteration.js';
-import { SubjectQueue } from '../../subject-queue.js';
+import { type CollectionDefinition, type Id, type Page, StorageError } from '../core/interface.js';
+import type { Bounds, CollectionReader } from '../core/collections.js';
+import { idRules } from '../core/ids.js';
+import { bytesTogether, countTime, enoughBytes, pageBytes, pageRows } from '../core/page-size.js';
+import { afterAccepting } from '../../base/node/accepting.js';
+import { oncePerIteration } from '../../base/once-per-iteration.js';
+import { SubjectQueue } from '../../base/subject-queue.js';
 import { toSqliteError } from './failures.js';
 
 /** The part of `pageBytes` that long documents may use together. Short ones may use the rest. */

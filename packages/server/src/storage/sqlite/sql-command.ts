@@ -1,10 +1,10 @@
 // Runs an operator's statement on a SQLite store beside its server. Other programs may have a SQLite that is too old for
 // that, or for the schema.
-import { StorageError, type StoreDefinition } from '../interface.js';
-import { existingFileOf, isPostgres } from '../open.js';
+import { StorageError, type StoreDefinition } from '../core/interface.js';
+import { existingFileOf, isPostgres } from './location.js';
 import { checkForCommand, checkOwner, closeWithCheckpoint, openDatabase } from './database.js';
 import { withStorageErrors } from './failures.js';
-import { checkFiles, identifyFiles } from './files.js';
+import { checkFiles, identifyFiles } from './file/files.js';
 
 /** The pragmas that only tell of the schema and the content, whatever their value is. */
 const readingPragmas =

@@ -1,9 +1,9 @@
 // The SQLite engine. Each thread that serves reads by itself; one thread of the process group-commits all writes.
 import type { MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { type CollectionDefinition, type Storage, type StoreDefinition } from '../interface.js';
-import { openCollections } from '../collections.js';
-import { defaultWriteLimits, GroupCommit, type WriteLimits, type Space } from '../group-commit.js';
+import { type CollectionDefinition, type Storage, type StoreDefinition } from '../core/interface.js';
+import { openCollections } from '../core/collections.js';
+import { defaultWriteLimits, GroupCommit, type WriteLimits, type Space } from '../core/group-commit.js';
 import {
   applyMigrations,
   loadSchema,
@@ -11,14 +11,14 @@ import {
   type AppliedMigration,
   type Migration,
   type StoreSchema,
-} from '../migrations.js';
-import type { TransactionCommitter } from '../transactions.js';
-import type { Committer } from '../writes.js';
+} from '../core/migrations.js';
+import type { TransactionCommitter } from '../core/transactions.js';
+import type { Committer } from '../core/writes.js';
 import { beginRun, checkForCommand, closeWithCheckpoint, openDatabase, openFolder } from './database.js';
 import { toSqliteError, withStorageErrors } from './failures.js';
-import { checkFiles, identifyFiles, type StoreFile } from './files.js';
-import { spaceMeter } from './free-space.js';
-import { lockStore, type StoreLock } from './lock.js';
+import { checkFiles, identifyFiles, type StoreFile } from './file/files.js';
+import { spaceMeter } from './file/free-space.js';
+import { lockStore, type StoreLock } from './file/lock.js';
 import { SqlitePageReader } from './page-reader.js';
 import { openSqliteTokens } from './tokens.js';
 import { applicationId, checkPair, checkPath, openWhole } from './store-check.js';

@@ -1,10 +1,10 @@
 // Checks, before anything is created, that a store is whole, or that there is none, and that it still is once it is open.
 import { existsSync, rmSync } from 'node:fs';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { madeBeforeReleases } from '../migrations.js';
-import { birthOf, existing, identityOf, logOf, placeOf, realPathOf, sizeOf } from './files.js';
-import { lastRunOf } from './lock.js';
-import { indexOf, indexShowsWrites, isBlank, mayHaveHadLog } from './write-ahead-log.js';
+import { madeBeforeReleases } from '../core/migrations.js';
+import { birthOf, existing, identityOf, logOf, placeOf, realPathOf, sizeOf } from './file/files.js';
+import { lastRunOf } from './file/lock.js';
+import { indexOf, indexShowsWrites, isBlank, mayHaveHadLog } from './file/write-ahead-log.js';
 
 /**
  * Checks that the log beside a database is its own: SQLite would write any other one into it.

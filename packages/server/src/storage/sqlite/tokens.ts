@@ -1,7 +1,7 @@
 // The access tokens of the SQLite engine.
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
-import type { GroupCommit } from '../group-commit.js';
-import { isTextEnd, isTextId, type Outcome, StorageError, type TokenRepository } from '../interface.js';
+import type { GroupCommit } from '../core/group-commit.js';
+import { isTextEnd, isTextId, type Outcome, StorageError, type TokenRepository } from '../core/interface.js';
 import {
   keptFor,
   listedTogether,
@@ -10,12 +10,12 @@ import {
   tokenColumns,
   toToken,
   toTokenRow,
-} from '../token-row.js';
-import { type IssuedRow, issuing, revoking } from '../token-writes.js';
-import type { Write } from '../writes.js';
+} from '../core/token-row.js';
+import { type IssuedRow, issuing, revoking } from '../core/token-writes.js';
+import type { Write } from '../core/writes.js';
 import { inTransaction } from './database.js';
 import { withStorageErrors } from './failures.js';
-import { checkFiles, type StoreFile } from './files.js';
+import { checkFiles, type StoreFile } from './file/files.js';
 
 const insertText = `INSERT INTO tokens (${tokenColumns}, hash, prune_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
 /** Tokens of operators have no `prune_at`, and get none. */

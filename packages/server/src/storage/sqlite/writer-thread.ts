@@ -2,15 +2,15 @@
 // threads that serve, syncs them, and runs all checkpoints.
 import { isMainThread, parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { oncePerIteration } from '../../once-per-iteration.js';
-import type { CollectionDefinition, Id, Outcome, StorageFailure } from '../interface.js';
-import { isCheck, type Step } from '../transactions.js';
-import { outcomeOf, type Write } from '../writes.js';
+import { oncePerIteration } from '../../base/once-per-iteration.js';
+import type { CollectionDefinition, Id, Outcome, StorageFailure } from '../core/interface.js';
+import { isCheck, type Step } from '../core/transactions.js';
+import { outcomeOf, type Write } from '../core/writes.js';
 import { closeWithCheckpoint, inTransaction } from './database.js';
 import { isFull, toSqliteError } from './failures.js';
-import { SpaceReserve, spaceMeter } from './free-space.js';
-import { checkFiles, existing, type StoreFile } from './files.js';
-import { tokenDocuments } from '../token-writes.js';
+import { SpaceReserve, spaceMeter } from './file/free-space.js';
+import { checkFiles, existing, type StoreFile } from './file/files.js';
+import { tokenDocuments } from '../core/token-writes.js';
 import { prepareTokenWrites } from './tokens.js';
 
 /** The worker data of the thread. */

@@ -22,10 +22,10 @@ import {
 } from '../../support/service.js';
 import { repeatUntil, until } from '../../support/wait.js';
 import { loadContract } from '../../../dist/contract/contract.js';
-import { networkOf } from '../../../dist/client-address.js';
-import { createConverter } from '../../../dist/http/request/conversion.js';
+import { networkOf } from '../../../dist/http/headers/client-address.js';
+import { createConverter } from '../../../dist/http/request/validation/conversion.js';
 import { findExcess } from '../../../dist/http/request/json-bounds.js';
-import { Compiler, createValidator } from '../../../dist/http/request/validation.js';
+import { Compiler, createValidator } from '../../../dist/http/request/validation/validation.js';
 import { createStreamTurns } from '../../../dist/http/admission/stream-turns.js';
 import { maxKeys, WindowCounts } from '../../../dist/http/admission/rate-limit-counts.js';
 

@@ -9,7 +9,7 @@ import t from 'tap';
 import { createHead, listRequest } from '../../support/raw-connection.js';
 import { captureLog, injectFaults, startListening } from '../../support/service.js';
 import { repeatUntil } from '../../support/wait.js';
-import type { ApiError } from '../../../dist/errors.js';
+import type { ApiError } from '../../../dist/base/errors.js';
 import {
   createMemoryBudget,
   type MemoryBudget,

@@ -4,7 +4,7 @@ import { connect, type AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { engines } from '../../support/engines.js';
 import { startService, type ServiceOptions } from '../../support/service.js';
-import type { PluginOptions } from '../../../dist/app.js';
+import type { PluginOptions } from '../../../dist/process/app.js';
 import { loadContract } from '../../../dist/contract/contract.js';
 
 const schemes = {

@@ -1,9 +1,9 @@
 // Access tokens that handlers issue, list and revoke, through the service.
 import t, { type Test } from 'tap';
-import type { ServiceContext } from '../../../dist/definition.js';
-import { readConfig } from '../../../dist/config.js';
+import type { ServiceContext } from '../../../dist/service/definition.js';
+import { readConfig } from '../../../dist/process/config.js';
 import { askVerifier } from '../../../dist/http/security/service-verifier.js';
-import { shared } from '../../../dist/shared-subject.js';
+import { shared } from '../../../dist/service/shared-subject.js';
 import { openTestService } from '../../../dist/testing.js';
 import { service } from '../../../../../dist/service.js';
 

@@ -19,7 +19,7 @@ import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { engines } from '../../support/engines.js';
 import { captureLog, startService, type ServiceOptions } from '../../support/service.js';
-import { ConfigError, readConfig } from '../../../dist/config.js';
+import { ConfigError, readConfig } from '../../../dist/process/config.js';
 import { createJwtVerifier, type IdentityProvider } from '../../../dist/http/security/jwt.js';
 import type { InvalidReason } from '../../../dist/http/security/verifier.js';
 import { service as definition } from '../../../../../dist/service.js';

@@ -7,9 +7,9 @@ import { captureLog, startService, type ServiceOptions } from '../../support/ser
 import { withResolvers } from '../../support/wait.js';
 import { loadContract } from '../../../dist/contract/contract.js';
 import type { AnyVerifiers, Verified, Verifiers } from '../../../dist/contract/verifiers.js';
-import type { Opened } from '../../../dist/definition.js';
-import { ApiError } from '../../../dist/errors.js';
-import { StorageError } from '../../../dist/storage/interface.js';
+import type { Opened } from '../../../dist/service/definition.js';
+import { ApiError } from '../../../dist/base/errors.js';
+import { StorageError } from '../../../dist/storage/core/interface.js';
 import { service as definition } from '../../../../../dist/service.js';
 import type { operations, operationSecurity, securitySchemes } from '../../support/garden/types.gen.js';
 

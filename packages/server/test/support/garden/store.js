@@ -9,7 +9,7 @@ import { completeMigrations } from '../../../dist/cli/migrations.js';
 const folder = mkdtempSync(join(tmpdir(), 'garden-'));
 t.teardown(() => rmSync(folder, { recursive: true }));
 
-/** @type {import('../../../dist/storage/interface.js').StoreDefinition} */
+/** @type {import('../../../dist/storage/core/interface.js').StoreDefinition} */
 export const garden = {
   name: 'garden',
   collections: [

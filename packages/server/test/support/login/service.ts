@@ -1,5 +1,5 @@
 // The service of docs/login.md, whose contract and migrations are in a folder that a test writes.
-import type { Service } from '../../../dist/definition.js';
+import type { Service } from '../../../dist/service/definition.js';
 import { loginCollections, loginErrors, loginOperations } from './login.js';
 
 export function serviceIn(folder: URL): Service {

@@ -1,0 +1,127 @@
+// The normal form of a schema.
+import type { Finding } from '../document/finding.js';
+import { anything, type NumberForm, type Shape, type TypeName } from './shape.js';
+
+/** Where a schema is used; URLs and headers contain only text. The server has errors of its own, so theirs describes. */
+export type Use = 'text' | 'request' | 'response' | 'error';
+
+/** Whether values from clients are checked against a schema of this use. */
+export function isOfRequests(use: Use): boolean {
+  return use === 'text' || use === 'request';
+}
+
+/** Keywords whose value is a schema, a list of schemas, or schemas by name. */
+export const schemaKeywords = {
+  one: [
+    ...(['items', 'contains', 'unevaluatedItems', 'propertyNames', 'unevaluatedProperties'] as const),
+    ...(['additionalProperties', 'not', 'if', 'then', 'else'] as const),
+  ],
+  list: ['prefixItems', 'allOf', 'anyOf', 'oneOf'],
+  named: ['properties', 'patternProperties', 'dependentSchemas'],
+} as const;
+
+/** Keywords whose value is a count. */
+export const countKeywords = [
+  ...(['minLength', 'maxLength', 'minItems', 'maxItems', 'minContains', 'maxContains'] as const),
+  ...(['minProperties', 'maxProperties'] as const),
+];
+
+/** Keywords that limit numbers. */
+export const numericKeywords = [
+  ...(['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'] as const),
+];
+
+type Keywords<Names extends readonly string[], Value> = { readonly [_ in Names[number]]?: Value };
+
+/** A schema in the normal form: keywords of JSON Schema 2020-12, each checked, and the shape that follows from them. */
+export interface Schema
+  extends
+    Keywords<typeof schemaKeywords.one, Schema>,
+    Keywords<typeof schemaKeywords.list, readonly Schema[]>,
+    Keywords<typeof schemaKeywords.named, Readonly<Record<string, Schema>>>,
+    Keywords<typeof countKeywords, number>,
+    Keywords<typeof numericKeywords, number> {
+  readonly type?: readonly TypeName[];
+  readonly number?: NumberForm;
+  /** In a request, the value of an absent property or parameter. */
+  readonly default?: unknown;
+  /** Of texts only; the format of a number is in `number`, and the range of int32 in `minimum` and `maximum`. */
+  readonly format?: string;
+  readonly enum?: readonly unknown[];
+  readonly pattern?: string;
+  /** In a request, whether the value is bytes, where it is not JSON. */
+  readonly binary?: true;
+  readonly uniqueItems?: true;
+  readonly required?: readonly string[];
+  readonly dependentRequired?: Readonly<Record<string, readonly string[]>>;
+  /** Stands for the schema that it returns, which contains this one. */
+  readonly recursive?: () => Schema;
+  /** Whether a request (`readOnly`) or a response (`writeOnly`) must not contain the value. */
+  readonly refused?: true;
+  readonly shape: Shape;
+}
+
+/** A value in the contract that its schema must allow: a default, or an example. */
+export interface Sample {
+  readonly schema: Schema;
+  readonly value: unknown;
+  /** Describes what is wrong with it, and where it is in the contract. */
+  readonly find: (message: string, fix: string) => Finding;
+}
+
+/** A schema that is being read. */
+export type Draft = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
+
+/** The schema that accepts every value, and the one that accepts none. */
+export const anySchema: Schema = { shape: anything };
+export const nothing: Schema = { not: anySchema, shape: anything };
+
+/** Whether a schema accepts every value, as `true` does. */
+export function isAnything(schema: Schema): boolean {
+  return Object.keys(schema).length === 1;
+}
+
+/** Whether a schema accepts no value, as `false` does. */
+export function isNothing({ not }: Schema): boolean {
+  return not !== undefined && isAnything(not);
+}
+
+/** Returns the schema that another one stands for. */
+export function resolve(schema: Schema): Schema {
+  return schema.recursive?.() ?? schema;
+}
+
+/** The keywords whose schemas apply to the value itself. */
+export const combiningKeywords = [
+  ...(['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', 'dependentSchemas'] as const),
+];
+
+type SchemaKeyword = (typeof schemaKeywords)[keyof typeof schemaKeywords][number];
+const allSchemaKeywords: readonly SchemaKeyword[] = Object.values(schemaKeywords).flat();
+const isNamed = (keyword: SchemaKeyword) => schemaKeywords.named.some((one) => one === keyword);
+
+/** Returns the keywords of those given that a schema has, with the result of a function in place of each schema. */
+export function mapSchemas(
+  schema: Schema,
+  keywords: readonly SchemaKeyword[],
+  map: (part: Schema, name: string) => unknown,
+): Record<string, unknown> {
+  const written: Record<string, unknown> = {};
+  for (const keyword of keywords) {
+    const given: unknown = schema[keyword];
+    if (given === undefined) continue;
+    if (Array.isArray(given)) written[keyword] = given.map((part: Schema) => map(part, keyword));
+    else if (isNamed(keyword)) {
+      const parts = Object.entries(given as Record<string, Schema>);
+      written[keyword] = Object.fromEntries(parts.map(([name, part]) => [name, map(part, name)]));
+    } else written[keyword] = map(given as Schema, keyword);
+  }
+  return written;
+}
+
+/** The schemas inside a schema: those of all keywords, or of the given ones. */
+export function partsOf(schema: Schema, keywords = allSchemaKeywords): Schema[] {
+  const parts: Schema[] = [];
+  mapSchemas(schema, keywords, (part) => parts.push(part));
+  return parts;
+}

@@ -1,0 +1,170 @@
+// Checks numbers exactly: the keyword `numeric` of Ajv, which accepts a bigint as an integer, and no rounded number.
+import type { ErrorObject, FuncKeywordDefinition } from 'ajv';
+import { integerRanges, isInexact, parseDecimal, toDouble } from '../../../contract/document/exact-json.js';
+import type { numericKeywords, Schema } from '../../../contract/schema/schema.js';
+import { typeOf, type TypeName } from '../../../contract/schema/shape.js';
+import { decimalNumber, notNumber, type ValueSource } from './fault-messages.js';
+
+type NumericSchema = Pick<Schema, 'type' | 'enum' | (typeof numericKeywords)[number]> & {
+  readonly isInt64: boolean;
+};
+
+/** The value of the keyword `numeric`. */
+export interface NumericRule {
+  /** A schema without the schemas inside it, which Ajv would walk through. */
+  readonly schema: NumericSchema;
+  readonly source: ValueSource;
+}
+
+/** The function that checks values for a keyword of Ajv. */
+export type CompiledKeyword = ReturnType<NonNullable<FuncKeywordDefinition['compile']>>;
+type Fault = Partial<ErrorObject>;
+
+/**
+ * Compiles `numeric`. It does not say what is wrong: for keywords that do, Ajv takes a time that grows with the square of
+ * the number of errors.
+ */
+export function numericKeyword(rule: NumericRule): CompiledKeyword {
+  const faultsOf = createCheck(rule);
+  return (data: unknown) => faultsOf(data) === undefined;
+}
+
+/** What is wrong with a value for which `numeric` has failed, from an error of Ajv in its verbose mode. */
+export function numericFaults({ schema, data }: ErrorObject): Fault[] {
+  return createCheck(schema as NumericRule)(data) ?? [];
+}
+
+/** Creates the function that checks the type of a value, and if it is a number, its limits. */
+function createCheck({ schema, source }: NumericRule): (data: unknown) => Fault[] | undefined {
+  const { type, enum: values } = schema;
+  const others: readonly TypeName[] | undefined = type?.filter(
+    (name) => name !== 'integer' && name !== 'number',
+  );
+  const isInteger = type !== undefined && !type.includes('number');
+  const { check, rule, keywordOf } = isInteger ? integerCheck(schema) : numberCheck(schema);
+  const hint = isInteger ? ', in canonical decimal digits' : type === undefined ? '' : ', in decimal digits';
+  const accepts = (digits: string) => {
+    const value = isInteger ? parseDecimal(digits) : decimalNumber.test(digits) ? Number(digits) : undefined;
+    return value !== undefined && check(value) === undefined;
+  };
+  return (data) => {
+    const isNumber = typeof data === 'number' || typeof data === 'bigint' || isInexact(data);
+    if (!isNumber && others === undefined) return undefined;
+    if (!isNumber && others?.includes(typeOf(data)) && (values?.includes(data) ?? true)) return undefined;
+    const faults = isNumber ? check(data) : wrongType;
+    if (faults !== wrongType) return faults;
+    const keyword = isNumber ? keywordOf(data) : 'type';
+    return [{ keyword, message: `${rule}${notNumber(data, source, hint, accepts)}` }];
+  };
+}
+
+/** Stands for a value that is not of the type, or outside its range. */
+const wrongType: Fault[] = [];
+
+type Numeric = number | bigint | symbol;
+
+/** Checks integers; bigint and number compare exactly. */
+function integerCheck(schema: NumericSchema) {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
+  const range = integerRanges[schema.isInt64 ? 'int64' : 'double'];
+  const least = [
+    minimum && Math.ceil(minimum),
+    exclusiveMinimum !== undefined ? Math.floor(exclusiveMinimum) + 1 : undefined,
+  ];
+  const most = [
+    maximum && Math.floor(maximum),
+    exclusiveMaximum !== undefined ? Math.ceil(exclusiveMaximum) - 1 : undefined,
+  ];
+  const min = least.reduce<bigint>((a, b) => (b !== undefined && b > a ? BigInt(b) : a), range.min);
+  const max = most.reduce<bigint>((a, b) => (b !== undefined && b < a ? BigInt(b) : a), range.max);
+  // Safe integers compare exactly with the rounded bounds, and faster.
+  const [low, high] = [Number(min), Number(max)];
+  const limits = limitCheck(multipleOf, schema.enum);
+  const check = (data: Numeric): Fault[] | undefined => {
+    const fits = Number.isSafeInteger(data)
+      ? (data as number) >= low && (data as number) <= high
+      : typeof data === 'bigint' && data >= min && data <= max;
+    if (!fits) return wrongType;
+    const faults = limits?.(data as number | bigint) ?? [];
+    return faults.length > 0 ? faults : undefined;
+  };
+  const keywordOf = (data: Numeric) => {
+    if (typeof data === 'symbol' || (typeof data === 'number' && !Number.isInteger(data))) return 'type';
+    return data < min ? 'minimum' : 'maximum';
+  };
+  return { check, rule: `must be an integer from ${min} to ${max}`, keywordOf };
+}
+
+/** Checks numbers; a fraction counts as the nearest double. */
+function numberCheck(schema: NumericSchema) {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
+  const limits = limitCheck(multipleOf, schema.type === undefined ? undefined : schema.enum);
+  const check = (data: Numeric): Fault[] | undefined => {
+    const value = isInexact(data) ? toDouble(data) : data;
+    if (value === undefined || (typeof value === 'number' && !Number.isFinite(value))) return wrongType;
+    const faults: Fault[] = [];
+    const demand = (keyword: string, holds: boolean, sign: string, bound: number | undefined) => {
+      if (!holds) faults.push({ keyword, message: `must be ${sign} ${bound!}` });
+    };
+    demand('minimum', minimum === undefined || value >= minimum, '>=', minimum);
+    demand('maximum', maximum === undefined || value <= maximum, '<=', maximum);
+    demand(
+      'exclusiveMinimum',
+      exclusiveMinimum === undefined || value > exclusiveMinimum,
+      '>',
+      exclusiveMinimum,
+    );
+    demand(
+      'exclusiveMaximum',
+      exclusiveMaximum === undefined || value < exclusiveMaximum,
+      '<',
+      exclusiveMaximum,
+    );
+    faults.push(...(limits?.(value) ?? []));
+    return faults.length > 0 ? faults : undefined;
+  };
+  return { check, rule: 'must be a number', keywordOf: () => 'type' };
+}
+
+/** The powers of ten that can matter: with at most 21 digits, no number has more factors of two or five. */
+const powers = Array.from({ length: 100 }, (_, i) => 10n ** BigInt(i));
+
+type Test = (value: number | bigint) => boolean;
+
+/** Creates the test for multiples of a number. Both count as the decimal numbers that JSON has, and are not rounded. */
+function multiplesOf(divisor: number): Test {
+  const isSafe = Number.isSafeInteger(divisor);
+  const of = decimalOf(divisor);
+  return (value) => {
+    if (isSafe && Number.isSafeInteger(value)) return (value as number) % divisor === 0;
+    const { digits, scale } = decimalOf(value);
+    const shift = scale - of.scale;
+    const zeros = powers[Math.min(Math.abs(shift), powers.length - 1)]!;
+    return shift < 0 ? digits % (of.digits * zeros) === 0n : (digits * zeros) % of.digits === 0n;
+  };
+}
+
+/** The shortest decimal number that stands for a double, or all digits of a bigint: its value is digits times 10^scale. */
+function decimalOf(value: number | bigint): { digits: bigint; scale: number } {
+  const [mantissa = '', exponent = '0'] = String(value).split('e');
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  return { digits: BigInt(whole + fraction), scale: Number(exponent) - fraction.length };
+}
+
+/** Creates the function that checks the limits that integers and other numbers share; undefined if there are none. */
+function limitCheck(
+  multipleOf: number | undefined,
+  values: readonly unknown[] | undefined,
+): ((value: number | bigint) => Fault[]) | undefined {
+  if (multipleOf === undefined && values === undefined) return undefined;
+  const isMultiple = multipleOf === undefined ? undefined : multiplesOf(multipleOf);
+  return (value) => {
+    const faults: Fault[] = [];
+    if (isMultiple?.(value) === false)
+      faults.push({ keyword: 'multipleOf', message: `must be multiple of ${multipleOf!}` });
+    // A bigint equals the same number.
+    if (values?.some((one) => typeof one === 'number' && one == value) === false)
+      faults.push({ keyword: 'enum', params: { allowedValues: values } });
+    return faults;
+  };
+}

@@ -1,0 +1,292 @@
+// The composition root: builds the service from its parts, without listening or reading the environment.
+import { readFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import fastifyAuth from '@fastify/auth';
+import type { FastifyInstance, FastifyServerOptions } from 'fastify';
+import type { Contract } from '../contract/contract.js';
+import { loadChecked } from '../http/checked-contract.js';
+import { createCallerTokens } from '../service/caller-tokens.js';
+import { trustIn } from '../http/headers/client-address.js';
+import type { Service } from '../service/definition.js';
+import type { ObserveError } from '../base/errors.js';
+import { defaultLimits, type Limits } from '../base/limits.js';
+import { openService, type OpenedService } from '../service/opened-service.js';
+import type { Storage } from '../storage/core/interface.js';
+import { limitAnonymous, warnOfUnknownProxy } from '../http/admission/anonymous-requests.js';
+import { shedLoad } from '../http/admission/load-shedding.js';
+import { createMemoryBudget } from '../http/admission/memory-budget.js';
+import { countRefused, createRateLimits } from '../http/admission/rate-limit.js';
+import { startInOrder } from '../http/connection/pipelining.js';
+import { createScheduler } from '../http/admission/scheduler.js';
+import { createStreamTurns } from '../http/admission/stream-turns.js';
+import { checkHeaders } from '../http/connection/host-and-expect.js';
+import type { Tls } from '../http/connection/server.js';
+import { shareConnections } from '../http/connection/shared-connections.js';
+import { prepareShutdown } from '../http/connection/shutdown.js';
+import { originHeaders } from '../http/connection/client-errors.js';
+import { createHttpApp, finishResponses } from '../http/app-base.js';
+import { createErrorRenderer } from '../http/error-renderer.js';
+import { serveDocsPage } from '../http/pages/docs-page.js';
+import { publishContract } from '../http/pages/published-contract.js';
+import { Compiler } from '../http/request/validation/validation.js';
+import { createErrorHandler } from '../http/response/error-handler.js';
+import { registerRoutes } from '../http/routing/routes.js';
+import { refuseUnknownRoutes } from '../http/routing/path-and-method.js';
+import type { IdentityProvider } from '../http/security/jwt.js';
+import { createSchemes } from '../http/security/schemes.js';
+import type { Metrics } from '../observability/metrics.js';
+import { RejectionLog } from '../observability/rejection-log.js';
+import { RequestLog } from '../observability/request-log.js';
+
+/** Optional features, all off by default. */
+export interface PluginOptions {
+  /** Adds Helmet's security headers to every response. */
+  securityHeaders?: boolean;
+  /** Compresses responses for clients that accept gzip. */
+  compression?: boolean;
+  /** The origins whose pages may use the service, in the form of a browser's Origin header; `*` allows all. */
+  corsOrigins?: readonly string[];
+  /** The mean event-loop delay above which requests are refused with 503, in ms; 0 disables. */
+  maxEventLoopDelay?: number;
+}
+
+/** The options of buildApp. */
+export interface AppOptions {
+  service: Service;
+  storage: Storage;
+  /** Which of the threads that serve this is, from 1. */
+  worker?: number;
+  /** Counts the connections of all threads, if there are several: as createConnectionCount returned it. */
+  connections?: SharedArrayBuffer | undefined;
+  /** Aborts when the process is to end: what the service still opens is then closed. */
+  interruption?: AbortSignal | undefined;
+  /** The contract to serve; the service's by default. */
+  contract?: Contract;
+  /** All scopes that a caller can have; by default those of the service's access tokens. */
+  scopes?: readonly string[];
+  /** How long a verifier of the service may take, in ms. */
+  verifyTimeout?: number;
+  limits?: Partial<Limits>;
+  /** An identity provider whose tokens are accepted in addition to those in the storage. */
+  identityProvider?: IdentityProvider | undefined;
+  /** Whether there are access tokens; by default, if the service has a store or there is an identity provider. */
+  takesTokens?: boolean;
+  metrics?: Metrics | undefined;
+  plugins?: PluginOptions;
+  /** The certificate and key for HTTPS; plain HTTP by default. */
+  tls?: Tls | undefined;
+  /** The addresses and networks of the proxies whose X-Forwarded-For is trusted. */
+  trustedProxies?: readonly string[];
+  /** Receives every error that is sent while a request is handled. */
+  observeError?: ObserveError | undefined;
+  /** Fastify's logger option; silent by default. */
+  logger?: FastifyServerOptions['logger'];
+  /** Returns the time in milliseconds since the epoch. */
+  now?: () => number;
+  /** Returns a monotonic time in milliseconds, for caches and time windows. */
+  monotonic?: () => number;
+}
+
+/** How long a verifier of the service may take, in ms: as long as an unknown token waits for its turn. */
+const defaultVerifyTimeout = 5_000;
+const performanceNow = () => performance.now();
+
+/** Stands for Fastify's validator and serializer: a route with a schema of its own would otherwise seem to be checked. */
+const refuseSchemas = (): never => {
+  throw new Error('Bodies are validated by the contract only: leave out the schema of the route');
+};
+
+/**
+ * Builds and opens the service, ready to listen or for injected requests. Closing it also closes what the service has
+ * opened, but not the storage.
+ * @throws OpenError when the service cannot be opened.
+ * @throws Error when the contract and the code do not match, or the certificate is invalid; the service is closed then.
+ */
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const { service, storage, worker = 1, connections, interruption } = options;
+  const limits: Limits = { ...defaultLimits, ...options.limits };
+  const contract =
+    options.contract ?? loadChecked(readFileSync(service.contract), service.renderError !== undefined);
+  const compiler = new Compiler(contract.document);
+  const app = createApp({ ...options, limits }, contract, compiler);
+  const cutOff = prepareShutdown(app);
+  if (connections !== undefined) shareConnections(app, limits.maxConnections, connections);
+  const opened = await openService(service, {
+    collection: (definition) => storage.collection(definition),
+    transaction: (subject, work) => storage.transaction(subject, work),
+    tokens: createCallerTokens(storage.tokens, service, options.now ?? Date.now),
+    log: app.log,
+    worker,
+    limit: limits.openTimeout,
+    interruption,
+    patience: limits.shutdownTime,
+  });
+  app.addHook('onClose', () => opened.close(cutOff));
+  app.decorate('checkService', () => opened.check());
+  try {
+    await addSteps(app, { ...options, limits, contract, compiler, opened });
+  } catch (error) {
+    await opened.abandon();
+    throw error;
+  }
+  return app;
+}
+
+/** Creates the server and what turns everything that is thrown into a response, without any step of a request. */
+function createApp(
+  {
+    service,
+    storage,
+    metrics,
+    limits,
+    tls,
+    trustedProxies = [],
+    plugins: { corsOrigins = [] } = {},
+    observeError,
+    logger = false,
+    monotonic = performanceNow,
+  }: AppOptions & { limits: Limits },
+  { operations }: Contract,
+  compiler: Compiler,
+): FastifyInstance {
+  const write = createErrorRenderer(compiler, operations, {
+    errors: service.errors,
+    render: service.renderError,
+    report: ({ code }, fault) => {
+      app.log.error({ err: fault, error: code }, 'renderError failed: the error is sent without its detail');
+    },
+  });
+  const handleError = createErrorHandler(service.errors, write, observeError);
+  const rejections = new RejectionLog(() => app.log, metrics?.countRejection);
+  const app: FastifyInstance = createHttpApp(
+    { limits, tls, handleError, write, report: rejections.report, headers: originHeaders(corsOrigins) },
+    {
+      logger,
+      logController: new RequestLog(monotonic, () => storage.check(), metrics?.countDamage),
+      trustProxy: trustedProxies.length > 0 && trustIn(trustedProxies),
+      exposeHeadRoutes: false,
+      // http/request/ and http/response/ validate; loading Fastify's validator and serializer would delay the start.
+      schemaController: {
+        compilersFactory: { buildValidator: refuseSchemas, buildSerializer: refuseSchemas },
+      },
+      // The preClose hook waits until clients have read their responses, which can exceed Fastify's default timeout.
+      pluginTimeout: 0,
+      // The header limit already bounds paths, and the contract defines valid ids.
+      routerOptions: { maxParamLength: limits.headerLimit },
+    },
+  );
+  if (tls !== undefined) metrics?.showCertificate(tls.cert);
+  app.decorateRequest('caller', null);
+  app.decorateRequest('bodyReservation', undefined);
+  app.addHook('onClose', (_app, done) => {
+    rejections.close();
+    done();
+  });
+  return app;
+}
+
+/** What the steps of a request need beyond the options. */
+interface StepsOptions extends AppOptions {
+  limits: Limits;
+  contract: Contract;
+  compiler: Compiler;
+  opened: OpenedService;
+}
+
+/** Adds the steps that a request passes. */
+async function addSteps(
+  app: FastifyInstance,
+  {
+    service,
+    storage,
+    worker = 1,
+    contract,
+    compiler,
+    opened: { handlers, verifiers },
+    scopes = service.scopes,
+    verifyTimeout = defaultVerifyTimeout,
+    limits,
+    identityProvider,
+    takesTokens = service.databaseUrl !== undefined || identityProvider !== undefined,
+    metrics,
+    plugins: { securityHeaders = false, compression = false, corsOrigins = [], maxEventLoopDelay = 0 } = {},
+    now = Date.now,
+    monotonic = performanceNow,
+  }: StepsOptions,
+): Promise<void> {
+  const verifyForeign =
+    identityProvider &&
+    (await import('../http/security/jwt.js')).createJwtVerifier(identityProvider, service.scopes, now);
+  const { realm, tokenPrefix } = service;
+  const { schemes, faults, isKnown, tokenPlace } = createSchemes(contract, {
+    given: verifiers,
+    tokens: storage.tokens,
+    tokenPrefix,
+    takesTokens,
+    realm,
+    verifyForeign,
+    scopes,
+    limit: verifyTimeout,
+    observe: (verify) => metrics?.observeVerifier(verify) ?? verify,
+    now,
+    monotonic,
+  });
+
+  app.decorate('tokenPlace', tokenPlace);
+
+  // The hooks run in this order (DESIGN.md, "The path of a request"). Optional modules are imported on demand, because
+  // every import delays startup. The first one adds the request id (http/app-base.ts).
+  metrics?.observeRequests(app);
+  app.addHook('onRequest', startInOrder);
+  const scheduler = createScheduler(isKnown);
+  app.addHook('onRequest', scheduler.schedule);
+  // Invalid requests count against the address too.
+  const rates = await createRateLimits(app, limits, monotonic);
+  const checkHead = checkHeaders(limits.headerLimit);
+  app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHead) : checkHead);
+  // From here on, errors have these headers and this coding too. CORS responds to preflights here.
+  if (securityHeaders) await (await import('../http/response/security-headers.js')).addSecurityHeaders(app);
+  if (compression) (await import('../http/response/compression.js')).compressResponses(app);
+  if (corsOrigins.length > 0) {
+    const { allowOrigins } = await import('../http/routing/cors.js');
+    await allowOrigins(app, contract, corsOrigins, rates.address);
+  }
+  if (rates.address !== undefined) app.addHook('onRequest', rates.address);
+  warnOfUnknownProxy(app);
+  refuseUnknownRoutes(app);
+  // Known callers are spared while unknown ones cause the lag.
+  if (maxEventLoopDelay > 0) shedLoad(app, maxEventLoopDelay, scheduler.isPreferred, monotonic);
+  limitAnonymous(app);
+  finishResponses(app, limits.bodyLimit);
+  // The remaining steps belong to the operation: authentication, body, validation and handler (http/routing/routes.ts).
+  await app.register(fastifyAuth);
+  await registerRoutes(app, {
+    contract,
+    compiler,
+    handlers,
+    authentication: { schemes, faults, scopes },
+    bodies: {
+      limit: limits.bodyLimit,
+      // After waiting, a body still has half of the request timeout to arrive.
+      budget: createMemoryBudget(limits.bodyBudget, limits.requestTimeout / 2),
+    },
+    lists: {
+      stallTime: limits.stallTimeout,
+      // While others wait, a stalled client is cut off after half of the stall timeout.
+      budget: createMemoryBudget(limits.listBudget, limits.stallTimeout / 2),
+      turns: createStreamTurns(),
+    },
+    ignoresBodies: service.ignoreUndeclaredBodies === true,
+    countCaller: rates.subject,
+  });
+  publishContract(app, contract);
+  serveDocsPage(app, contract);
+  if (contract.warnings.length > 0 && worker === 1) {
+    const warnings = contract.warnings.map(({ pointer }) => pointer);
+    const file = relative('', fileURLToPath(service.contract));
+    const check = `contract-server check ${file}${service.renderError ? ' --own-errors' : ''}`;
+    app.log.warn({ warnings }, `the contract has warnings: "npx --no ${check}" lists them`);
+  }
+  await app.ready();
+}

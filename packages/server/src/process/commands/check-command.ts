@@ -1,0 +1,69 @@
+// The command that checks everything that a start depends on, without serving.
+import type { Command } from 'commander';
+import { configStatus, readConfig, type Config } from '../config.js';
+import type { Service } from '../../service/definition.js';
+import { messageOf } from '../../storage/core/interface.js';
+import { checkStorage, describeStore } from '../../storage/open.js';
+import { expiryOf, identityProvider, maxConnectionsOf, readTls } from '../configured-service.js';
+import { statusOf } from '../start-errors.js';
+
+/** How long to wait for the identity provider, in ms. */
+const keysTime = 10_000;
+
+/**
+ * Adds the command `check`. It lists all faults on standard error, and sets the exit status: that of faulty settings if one
+ * of them is faulty, otherwise 1.
+ */
+export function addCheckCommand(program: Command, service: Service, environment: NodeJS.ProcessEnv): void {
+  program
+    .command('check')
+    .description('check settings, certificate, store and identity provider without serving; changes nothing')
+    .action(async () => {
+      const faults: unknown[] = [];
+      const attempt = async (check: () => unknown) => {
+        try {
+          await check();
+        } catch (error) {
+          faults.push(error);
+        }
+      };
+      let config: Config | undefined;
+      await attempt(() => (config = readConfig(environment, service)));
+      if (config !== undefined) for (const check of checksOf(service, config)) await attempt(check);
+      for (const fault of faults)
+        for (const line of messageOf(fault).split('\n')) console.error(`${service.name}: ${line}`);
+      if (faults.length === 0)
+        console.error(
+          `${service.name} can start.${service.databaseUrl === undefined ? '' : ` Store: ${describeStore(config!.DATABASE_URL)}`}`,
+        );
+      else process.exitCode = faults.some((fault) => statusOf(fault) === configStatus) ? configStatus : 1;
+    });
+}
+
+/** What a start depends on beside the configuration itself. Each throws an error that says what is wrong. */
+function checksOf(service: Service, config: Config): readonly (() => unknown)[] {
+  return [
+    () => {
+      const expired = expiryOf(readTls(config)?.cert);
+      if (expired !== undefined) throw new Error(`TLS_CERT_FILE: ${expired}`);
+    },
+    () => maxConnectionsOf(config, config.WORKERS),
+    () => checkStorage(service, config.DATABASE_URL),
+    () => checkKeys(config),
+  ];
+}
+
+/** @throws Error when the identity provider, if there is one, does not give its keys. */
+async function checkKeys(config: Config): Promise<void> {
+  const provider = identityProvider(config);
+  if (provider === undefined) return;
+  try {
+    const response = await fetch(provider.jwksUrl, { signal: AbortSignal.timeout(keysTime) });
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    const { keys } = (await response.json()) as { keys?: unknown };
+    if (!Array.isArray(keys) || keys.length === 0) throw new Error('there are no keys');
+  } catch (error) {
+    const { cause } = error as Error;
+    throw new Error(`OIDC_JWKS_URL: ${messageOf(cause ?? error)}`, { cause: error });
+  }
+}

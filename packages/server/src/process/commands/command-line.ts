@@ -1,0 +1,64 @@
+// The command-line options of the server, which set environment variables or select how it starts.
+import { Command } from 'commander';
+import { defaultAddress } from '../config.js';
+import type { Service } from '../../service/definition.js';
+import { nodeCommand } from '../../base/node-command.js';
+
+/** The options of the server. Those that name a variable take precedence over the environment. */
+export interface ServerOptions {
+  readonly host?: string;
+  readonly port?: string;
+  readonly database?: string;
+  /** Whether to start in development mode. */
+  readonly dev?: boolean;
+}
+
+/** The exit status of a command with wrong arguments. */
+const usageStatus = 2;
+
+/** Creates a command of a service, whose errors begin with the name of the service. Wrong arguments end the process. */
+export function createCommand({ name }: Pick<Service, 'name'>, command = name): Command {
+  return new Command(command)
+    .showHelpAfterError('Run with --help for usage.')
+    .configureOutput({
+      outputError: (text, write) => {
+        write(text.replace(/^error: /, `${name}: `));
+      },
+    })
+    .exitOverride(({ exitCode }) => {
+      // Help and the version are no failures.
+      process.exit(exitCode === 0 ? 0 : usageStatus);
+    });
+}
+
+/** Adds the options of the server to a command. */
+export function addServerOptions(command: Command, { databaseUrl }: Service): Command {
+  command
+    .description('run the server')
+    .option('--host <address>', `address to listen on (default: $HOST, or ${defaultAddress.host})`)
+    .option('--port <number>', `port to listen on (default: $PORT, or ${defaultAddress.port})`)
+    .option(
+      '--dev',
+      `development mode: write a readable log (with pino-pretty)${databaseUrl === undefined ? '' : ', and create a first token'}`,
+    )
+    .addHelpText(
+      'after',
+      '\nEnvironment variables configure everything else; docs/configuration.md lists them.',
+    );
+  return databaseUrl === undefined ? command : addDatabaseOption(command, databaseUrl);
+}
+
+/** Adds the option that names a store. */
+export function addDatabaseOption(command: Command, databaseUrl: string): Command {
+  return command.option(
+    '--database <url>',
+    `URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or ${databaseUrl})`,
+  );
+}
+
+/** Parses the command line of the server. Exits after the help, and if it is not valid. @param args - Without the script. */
+export function readCommandLine(service: Service, args: readonly string[]): ServerOptions {
+  return addServerOptions(createCommand(service, nodeCommand(service.program)), service)
+    .parse(args, { from: 'user' })
+    .opts();
+}

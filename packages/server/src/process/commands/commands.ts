@@ -1,0 +1,166 @@
+// The command of a service: runs its server, manages access tokens, and migrates, backs up and queries a store.
+import { InvalidArgumentError, type Command } from 'commander';
+import { ConfigError } from '../config.js';
+import type { Service } from '../../service/definition.js';
+import { nodeCommand } from '../../base/node-command.js';
+import { messageOf, StorageError } from '../../storage/core/interface.js';
+import { migrateStorage } from '../../storage/open.js';
+import { pathOf } from '../../storage/sqlite/location.js';
+import { backUp } from '../../storage/sqlite/backup.js';
+import { runSql } from '../../storage/sqlite/sql-command.js';
+import { version } from '../../base/version.js';
+import { addCheckCommand } from './check-command.js';
+import { addServerOptions, createCommand, type ServerOptions } from './command-line.js';
+import { CommandError, printJson, StoreCommands, type StoreOptions } from './store-commands.js';
+import { receiveSignals } from '../signals.js';
+import { addTokenCommands } from './token-commands.js';
+
+/**
+ * Runs the command that the arguments name. If it fails, prints why to standard error, and sets the exit status to 1;
+ * after wrong arguments, exits with 2.
+ * @param environment - The environment of the process, to which the options of the server are added.
+ * @param argv - The arguments of the process, with the program and the script.
+ */
+export async function runServiceCommand(
+  service: Service,
+  environment: NodeJS.ProcessEnv,
+  argv: readonly string[],
+): Promise<void> {
+  // A reader such as `head` may close the pipe early.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exit();
+  });
+  const program = createProgram(service);
+  addServeCommand(program, service, environment);
+  addCheckCommand(program, service, environment);
+  const { databaseUrl } = service;
+  if (databaseUrl !== undefined)
+    addStoreCommands(program, new StoreCommands(service, databaseUrl, environment), environment);
+  try {
+    await program.parseAsync(argv);
+  } catch (error) {
+    const known =
+      error instanceof CommandError || error instanceof ConfigError || error instanceof StorageError;
+    // Node.js reports a bug in the program with its stack.
+    if (!known) throw error;
+    for (const line of error.message.split('\n')) console.error(`${service.name}: ${line}`);
+    process.exitCode = 1;
+  }
+}
+
+function addStoreCommands(program: Command, commands: StoreCommands, environment: NodeJS.ProcessEnv): void {
+  addMigrateCommand(program, commands, {
+    name: 'init',
+    description: 'create the store, or bring the schema of an existing one up to date',
+    mayCreate: true,
+  });
+  addMigrateCommand(program, commands, {
+    name: 'migrate',
+    description: 'bring the schema of the store up to date; with NODE_ENV=production, it must exist',
+    mayCreate: environment['NODE_ENV'] !== 'production',
+  });
+  addTokenCommands(program, commands);
+  addBackupCommand(program, commands);
+  addSqlCommand(program, commands);
+}
+
+function createProgram(service: Service): Command {
+  const { name, scopes, databaseUrl } = service;
+  const command = nodeCommand(service.command);
+  const program = createCommand(service).version(version);
+  if (databaseUrl === undefined) return program.description(`Runs the server of ${name}.`);
+  return program
+    .description(`Runs the server of ${name}, and manages its access tokens and data.`)
+    .addHelpText(
+      'after',
+      `
+Environment:
+  DATABASE_URL     URL of the store, unless --database is given (default: ${databaseUrl})
+  docs/configuration.md lists all variables.
+
+Examples:
+  $ ${command} serve --port 8080
+  $ ${command} token create alice
+  $ ${command} token create ci${scopes
+    .slice(0, 1)
+    .map((scope) => ` --scope ${scope}`)
+    .join('')} --expires 90d
+  $ ${command} token list --state valid --json
+  $ DATABASE_URL=postgres://user@db.example/database ${command} init`,
+    );
+}
+
+function addServeCommand(program: Command, service: Service, environment: NodeJS.ProcessEnv): void {
+  addServerOptions(program.command('serve'), service).action(async (options: ServerOptions) => {
+    // Only the server finishes its work when a signal ends it.
+    receiveSignals();
+    await (await import('../start.js')).startProcess(service, environment, options);
+  });
+}
+
+function addMigrateCommand(
+  program: Command,
+  commands: StoreCommands,
+  { name, description, mayCreate }: { name: string; description: string; mayCreate: boolean },
+): void {
+  commands
+    .add(program, name)
+    .description(`${description}; safe to run concurrently`)
+    .action(async (options: StoreOptions) => {
+      const { applied: steps, grants } = await migrateStorage(
+        commands.service,
+        commands.urlOf(options),
+        mayCreate,
+      );
+      const applied = steps.map(({ version, name }) => ({ version, name }));
+      if (options.json) printJson({ applied, grants });
+      for (const { version, name } of applied) console.error(`Applied migration ${version}: ${name}.`);
+      if (applied.length === 0) console.error('The schema is up to date.');
+      if (grants.length > 0) console.error('A role of the service that does not own the tables needs:');
+      for (const grant of grants) console.error(`  ${grant};`);
+    });
+}
+
+function addBackupCommand(program: Command, commands: StoreCommands): void {
+  commands
+    .add(program, 'backup')
+    .description('copy a SQLite store to a new file while the server runs; for PostgreSQL, use pg_dump')
+    .argument('<file>', 'path of the copy; must not exist yet', parsePath)
+    .action((file: string, options: StoreOptions) => {
+      const { documents, bytes } = backUp(commands.service, commands.urlOf(options), file);
+      const counts = Object.entries(documents).map(([name, count]) => `${count} ${name}`);
+      console.error(`Copied ${counts.join(', ')} (${bytes} bytes) to ${file} and checked the copy.`);
+      if (options.json) printJson({ file, ...documents, bytes });
+    });
+}
+
+function addSqlCommand(program: Command, commands: StoreCommands): void {
+  commands
+    .add(program, 'sql')
+    .description('run one SQL statement on a SQLite store while the server runs; for PostgreSQL, use psql')
+    .argument('<statement>', 'its rows are printed to standard output, with tabs between the columns')
+    .action((statement: string, options: StoreOptions) => {
+      const { rows, changes } = runSql(commands.service, commands.urlOf(options), statement);
+      const shown = rows.map((row) =>
+        Object.fromEntries(Object.entries(row).map(([name, value]) => [name, readable(value)])),
+      );
+      if (options.json) printJson(shown);
+      else for (const row of shown) console.log(Object.values(row).join('\t'));
+      console.error(`${rows.length} rows; ${changes} changed.`);
+    });
+}
+
+/** An integer as a number of JSON if every reader takes it exactly; otherwise as a text. */
+function readable(value: unknown): unknown {
+  if (typeof value !== 'bigint') return value;
+  return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+}
+
+function parsePath(name: string): string {
+  try {
+    return pathOf(name);
+  } catch (error) {
+    throw new InvalidArgumentError(`${messageOf(error)}.`);
+  }
+}

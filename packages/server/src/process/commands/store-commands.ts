@@ -1,0 +1,68 @@
+// What the commands that use a store have in common.
+import type { Command } from 'commander';
+import { readDatabaseUrl } from '../config.js';
+import type { Service } from '../../service/definition.js';
+import { addDatabaseOption } from './command-line.js';
+import type { Storage } from '../../storage/core/interface.js';
+import { describeStore, openExistingStorage } from '../../storage/open.js';
+
+/** The options of every command that uses a store. */
+export interface StoreOptions {
+  database?: string;
+  json?: true;
+}
+
+/** An error that the command reports by its message alone. */
+export class CommandError extends Error {}
+
+/** Makes commands that use a store of a service. */
+export class StoreCommands {
+  readonly service: Service;
+  readonly #defaultUrl: string;
+  readonly #environment: NodeJS.ProcessEnv;
+
+  constructor(service: Service, databaseUrl: string, environment: NodeJS.ProcessEnv) {
+    this.service = service;
+    this.#defaultUrl = databaseUrl;
+    this.#environment = environment;
+  }
+
+  /** Adds a command with the options of a store. */
+  add(parent: Command, name: string): Command {
+    return addDatabaseOption(parent.command(name), this.#defaultUrl).option(
+      '--json',
+      'print the result as JSON to standard output',
+    );
+  }
+
+  /**
+   * Prints which store a command uses, and returns its URL.
+   * @throws ConfigError when it is not valid.
+   */
+  urlOf({ database }: StoreOptions): string {
+    const url = readDatabaseUrl(
+      database === undefined ? this.#environment : { DATABASE_URL: database },
+      this.service,
+    );
+    console.error(`Store: ${describeStore(url)}`);
+    return url;
+  }
+
+  /**
+   * Opens the store, which must exist, for the time of a call.
+   * @throws ConfigError, StorageError, or what the call throws.
+   */
+  async withStorage(options: StoreOptions, use: (storage: Storage) => Promise<void>): Promise<void> {
+    const storage = await openExistingStorage(this.service, this.urlOf(options));
+    try {
+      await use(storage);
+    } finally {
+      await storage.close();
+    }
+  }
+}
+
+/** Prints a result of a command to standard output. */
+export function printJson(value: unknown): void {
+  console.log(JSON.stringify(value, undefined, 2));
+}

@@ -1,0 +1,130 @@
+// Serves with several threads. The main thread has what there is one of: the lock and the writer of the store, the admin
+// listener, signals, and the message for developers.
+import { randomBytes } from 'node:crypto';
+import Fastify, { type FastifyBaseLogger } from 'fastify';
+import type { Config } from '../config.js';
+import type { Service } from '../../service/definition.js';
+import { openOutput } from '../../observability/log-destination.js';
+import { drained } from '../../http/connection/shutdown.js';
+import { countConnections, createConnectionCount } from '../../http/connection/shared-connections.js';
+import type { OpenStorage } from '../../storage/open.js';
+import { greetDeveloper } from '../development-message.js';
+import { findAddress, openAdminListener, reportReady } from '../listening.js';
+import {
+  loadMetrics,
+  logOptions,
+  maxConnectionsOf,
+  openConfiguredStorage,
+  readTls,
+  warnOfConfiguration,
+} from '../configured-service.js';
+import { ServingThreads } from './serving-threads.js';
+import { countThreads, limitsOfThread } from './shared-limits.js';
+import { endAtOnce, endOnSignal } from '../signals.js';
+import type { ThreadData } from './thread-data.js';
+
+/** How long to wait for threads after their own time limits have passed, in ms. */
+const endGrace = 5_000;
+/** The length of the keys of TLS session tickets, in bytes. */
+const ticketKeysLength = 48;
+
+/**
+ * Starts the configured number of threads. Resolves when all of them serve.
+ * @param dev - Whether the server runs in development mode.
+ * @throws StorageError when the storage cannot be opened.
+ * @throws ConfigError when it or the admin listener cannot listen.
+ * @throws ThreadStartError when a thread cannot start.
+ */
+export async function serveInThreads(service: Service, config: Config, dev: boolean): Promise<void> {
+  const { drainTime, shutdownTime, workerTimeout: timeout, openTimeout } = config.limits;
+  const output = openOutput(1);
+  const count = countThreads(config);
+  const logger = await logOptions(config, () => log, { thread: 'main', output });
+  const log: FastifyBaseLogger = Fastify({ logger }).log;
+  warnOfConfiguration(log, config, count);
+  const metrics = await loadMetrics(service, config);
+  const storage = await openConfiguredStorage(service, config, metrics, dev);
+  const connections = createConnectionCount();
+  const threads = new ServingThreads({
+    program: service.program,
+    data: dataOfThreads(config, count, storage, { output, connections }),
+    timeout,
+    openTimeout,
+    failed: (thread, reason) => {
+      log.fatal({ thread, reason }, 'a thread has ended or does not respond: the service ends');
+      fail('thread');
+    },
+  });
+  // Imported on demand, because it delays the start.
+  const gathered =
+    metrics &&
+    new (await import('../../observability/gathered-metrics.js')).GatheredMetrics(
+      metrics.registry,
+      () => threads.sources,
+      service.metricPrefix,
+    );
+  const admin = openAdminListener(
+    {
+      serving: () => threads.serving,
+      check: async () => {
+        await storage.check();
+        await threads.check();
+      },
+      metrics: gathered && { registry: gathered },
+      log,
+    },
+    config,
+  );
+  const endThreads = async () => {
+    const left = await threads.end(shutdownTime + endGrace);
+    if (left.length === 0) return;
+    log.fatal({ threads: left }, 'threads did not end within SHUTDOWN_SECONDS: the process ends at once');
+    endAtOnce();
+  };
+  const fail = endOnSignal({
+    service,
+    log,
+    storage,
+    admin,
+    stop: async () => {
+      threads.drain();
+      await drained(drainTime, () => countConnections(connections));
+      await endThreads();
+    },
+  });
+  process.once('uncaughtException', (error) => {
+    log.fatal({ err: error }, 'the main thread has failed: the service ends');
+    process.on('uncaughtException', endAtOnce);
+    fail('error');
+  });
+  const reachable = await Promise.all([threads.ready(), admin])
+    .then(() => findAddress(config))
+    .then((address) => threads.listen(address))
+    .catch(async (error: unknown) => {
+      // Those that serve close what they have opened.
+      await endThreads();
+      await storage.close();
+      throw error;
+    });
+  reportReady(service, log, { origin: reachable.origin, config, storage, threads: count });
+  if (dev) await greetDeveloper(service, reachable, storage, config);
+}
+
+/** What each thread is given. */
+function dataOfThreads(
+  config: Config,
+  count: number,
+  storage: OpenStorage,
+  common: Pick<ThreadData, 'output' | 'connections'>,
+): readonly ThreadData[] {
+  const read = readTls(config);
+  const tls = read && { ...read, ticketKeys: randomBytes(ticketKeysLength) };
+  const maxConnections = maxConnectionsOf(config, count);
+  return Array.from({ length: count }, (_, i) => ({
+    ...common,
+    thread: i + 1,
+    config: { ...config, limits: { ...limitsOfThread(config, i + 1, count), maxConnections } },
+    tls,
+    share: storage.share?.(),
+  }));
+}

@@ -1,0 +1,229 @@
+// The threads of a service that serve, as the main thread sees them. They share one fate: if one of them ends or does not
+// respond, all end.
+import { MessageChannel, Worker } from 'node:worker_threads';
+import type { Measured, Source } from '../../observability/gathered-metrics.js';
+import { StorageError } from '../../storage/core/interface.js';
+import { within } from '../../base/time-limit.js';
+import type { Reachable } from '../development-message.js';
+import { ThreadStartError } from '../start-errors.js';
+import {
+  endMessage,
+  type Answer,
+  type Answers,
+  type FirstMessage,
+  type Question,
+  type ThreadData,
+} from './thread-data.js';
+
+/**
+ * The number of health checks of a thread in its time limit. Checks without a response count, rather than time, so that a
+ * pause of the whole machine does not end the process.
+ */
+const checks = 5;
+/** The least time that a thread has to start, in ms: even a slow machine loads its modules in this time. */
+const leastStartTime = 10_000;
+
+/** How to run the threads. */
+interface ThreadsOptions {
+  /** The module to run, which finds `ThreadData`. */
+  readonly program: URL;
+  /** What each thread is given. */
+  readonly data: readonly ThreadData[];
+  /** How long a thread may be unresponsive, in ms; with 0, for ever. */
+  readonly timeout: number;
+  /** How long a thread may take to open what it needs, in ms. */
+  readonly openTimeout: number;
+  /** Called when a thread has ended by itself or does not respond, after all have served. */
+  readonly failed: (thread: number, reason: string) => void;
+}
+
+/** All threads that serve. */
+export class ServingThreads {
+  readonly #options: ThreadsOptions;
+  readonly #threads: readonly ServingThread[];
+  readonly #checking: NodeJS.Timeout | undefined;
+  #phase: 'starting' | 'serving' | 'ending' = 'starting';
+  #hasServed = false;
+  #refuse!: (error: ThreadStartError) => void;
+  readonly #refused = new Promise<never>((_, reject) => (this.#refuse = reject));
+
+  /** Starts the threads. */
+  constructor(options: ThreadsOptions) {
+    this.#options = options;
+    // Nobody may wait for it.
+    this.#refused.catch(() => undefined);
+    const { program, timeout, openTimeout } = options;
+    this.#threads = options.data.map((data) => {
+      const transferList = data.share === undefined ? [] : [data.share.port];
+      const worker = new Worker(program, { workerData: data, transferList, stdout: true });
+      const thread = new ServingThread(data.thread, worker);
+      void thread.ended.then((fault) => {
+        if (fault !== undefined) this.#fail(thread, fault);
+      });
+      return thread;
+    });
+    if (timeout === 0) return;
+    const startChecks = Math.ceil((checks * Math.max(timeout, leastStartTime + openTimeout)) / timeout);
+    this.#checking = setInterval(() => {
+      for (const thread of this.#threads) {
+        if (thread.missedChecks >= (thread.isReady ? checks : startChecks))
+          this.#fail(thread, thread.isReady ? 'it did not respond' : 'it did not start in time');
+        else thread.check();
+      }
+    }, timeout / checks);
+  }
+
+  /** Whether all listen, and none has been asked to end. */
+  get serving(): boolean {
+    return this.#phase === 'serving';
+  }
+
+  /** Those whose metrics can be read. */
+  get sources(): readonly Source[] {
+    return this.#threads.filter(({ isReady, hasEnded }) => isReady && !hasEnded);
+  }
+
+  /**
+   * Resolves when all threads can listen. Stays pending after `end`.
+   * @throws ThreadStartError when one of them cannot start. The others still run then.
+   */
+  ready(): Promise<unknown> {
+    return Promise.race([Promise.all(this.#threads.map(({ ready }) => ready)), this.#refused]);
+  }
+
+  /**
+   * Makes all threads listen on one address, when they are ready. With port 0, the others get the port of the first.
+   * @returns How the service can be reached. Stays pending after `end`.
+   * @throws ThreadStartError when one of them cannot listen. The others still run then.
+   */
+  async listen({ host, port }: NonNullable<Question['at']>): Promise<Reachable> {
+    const listening = async () => {
+      const [first, ...others] = this.#threads as [ServingThread, ...ServingThread[]];
+      const reachable = await first.ask('listen', { host, port });
+      const at = { host, port: portOf(reachable.origin) };
+      await Promise.all(others.map((thread) => thread.ask('listen', at)));
+      return reachable;
+    };
+    const reachable = await Promise.race([listening(), this.#refused]);
+    if (this.#phase !== 'starting') return this.#refused;
+    this.#phase = 'serving';
+    this.#hasServed = true;
+    return reachable;
+  }
+
+  /**
+   * Resolves when all threads say that they can serve.
+   * @throws StorageError when one cannot. Does not settle while one does not respond.
+   */
+  async check(): Promise<void> {
+    for (const fault of await Promise.all(this.#threads.map((thread) => thread.ask('probe'))))
+      if (fault !== undefined) throw new StorageError('unavailable', fault);
+  }
+
+  /** Makes all ask their clients to reconnect. */
+  drain(): void {
+    this.#phase = 'ending';
+    for (const thread of this.#threads) void thread.ask('drain');
+  }
+
+  /**
+   * Ends the threads with their open requests, also those that start.
+   * @param patience - How long to wait, in ms.
+   * @returns The numbers of those that have not ended then. Never rejects.
+   */
+  async end(patience: number): Promise<readonly number[]> {
+    this.#phase = 'ending';
+    clearInterval(this.#checking);
+    for (const thread of this.#threads) thread.end();
+    await within(Promise.all(this.#threads.map(({ ended }) => ended)), patience, undefined);
+    return this.#threads.flatMap(({ number, hasEnded }) => (hasEnded ? [] : [number]));
+  }
+
+  #fail({ number, failure }: ServingThread, reason: string): void {
+    this.#phase = 'ending';
+    clearInterval(this.#checking);
+    if (this.#hasServed) this.#options.failed(number, reason);
+    else this.#refuse(failure ?? new ThreadStartError(`thread ${number}: ${reason}`, false));
+  }
+}
+
+function portOf(origin: string): number {
+  const { port, protocol } = new URL(origin);
+  // A URL leaves out the usual one.
+  return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
+}
+
+/** One thread. */
+class ServingThread implements Source {
+  readonly number: number;
+  /** Resolves when it can listen; then it never rejects. Stays pending if it ends before. */
+  readonly ready: Promise<void>;
+  /** Resolves when it has ended, with the reason if that was not in order. Never rejects. */
+  readonly ended: Promise<string | undefined>;
+  isReady = false;
+  hasEnded = false;
+  /** How many checks in a row it has not answered. */
+  missedChecks = 0;
+  /** Why it cannot serve, if it has said so. */
+  failure: ThreadStartError | undefined;
+  readonly #worker: Worker;
+  #readied!: () => void;
+  /** Whether it has been asked to end. */
+  #isAsked = false;
+
+  constructor(number: number, worker: Worker) {
+    this.number = number;
+    this.#worker = worker;
+    this.ready = new Promise((resolve) => (this.#readied = resolve));
+    let error: Error | undefined;
+    this.ended = new Promise((resolve) => {
+      worker.on('error', (thrown: unknown) => (error = toError(thrown)));
+      worker.on('exit', (code) => {
+        this.hasEnded = true;
+        if (error === undefined && this.#isAsked && code === 0) resolve(undefined);
+        else resolve(error === undefined ? `it exited with status ${code}` : (error.stack ?? error.message));
+      });
+    });
+    worker.on('message', (fault: FirstMessage) => {
+      if (fault === undefined) {
+        this.isReady = true;
+        this.missedChecks = 0;
+        this.#readied();
+      } else this.failure = new ThreadStartError(fault);
+    });
+    // Standard output is for the log alone.
+    worker.stdout.on('data', (chunk: Buffer) => process.stderr.write(chunk));
+  }
+
+  /** Asks it something. Does not settle if it does not respond. @throws ThreadStartError when it cannot do that. */
+  ask<Kind extends keyof Answers>(kind: Kind, at?: Question['at']): Promise<Answers[Kind]> {
+    const { port1, port2 } = new MessageChannel();
+    return new Promise((resolve, reject) => {
+      port1.once('message', (answer: Answer<Answers[Kind]>) => {
+        port1.close();
+        if ('fault' in answer) reject(new ThreadStartError(answer.fault));
+        else resolve(answer.value);
+      });
+      this.#worker.postMessage({ kind, at, reply: port2 } satisfies Question, [port2]);
+    });
+  }
+
+  measure(): Promise<Measured> {
+    return this.ask('measure');
+  }
+
+  /** Asks whether its event loop runs. Call it regularly. */
+  check(): void {
+    this.missedChecks++;
+    if (this.isReady) void this.ask('check').then(() => (this.missedChecks = 0));
+  }
+
+  end(): void {
+    this.#isAsked = true;
+    this.#worker.postMessage(endMessage);
+  }
+}
+
+function toError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}

@@ -1,0 +1,128 @@
+// What a service consists of.
+import type { FastifyBaseLogger } from 'fastify';
+import type { CallerTokens } from './caller-tokens.js';
+import type { AnyHandlers, Handlers } from '../contract/handlers.js';
+import type { AnyVerifiers, Verifiers } from '../contract/verifiers.js';
+import type { Storage, StoreDefinition } from '../storage/core/interface.js';
+import type { ErrorEntry, ErrorFacts, RenderedError } from '../base/errors.js';
+
+/** A service: what differs between two services on this server. */
+export interface Service extends StoreDefinition {
+  /** The module that starts its server; each of several threads runs it, too. */
+  readonly program: URL;
+  /** The module of its command. */
+  readonly command: URL;
+  /** The OpenAPI document. */
+  readonly contract: URL;
+  /**
+   * Opens what the service needs, such as a database of its own, and returns what implements the contract. It is called
+   * once in every thread that answers requests, and not by commands. If it throws, or takes longer than
+   * OPEN_TIMEOUT_SECONDS, the service does not start.
+   */
+  readonly open: (context: ServiceContext) => AnyOpened | Promise<AnyOpened>;
+  /** The errors of its operations, besides those of `catalogue`. `unknownOutcome` says what clients can do. */
+  readonly errors: Readonly<Record<string, ErrorEntry>>;
+  /**
+   * Renders every error, also those of the server and of malformed HTTP, as its contract declares them: `ErrorOf` is the
+   * type of what it returns. By default, errors have an integer `error` and a text `message`.
+   */
+  readonly renderError?: (error: ErrorFacts) => RenderedError;
+  /**
+   * Whether a JSON body that the operation does not declare is ignored: some clients send `{}` with every POST. By default, the
+   * response is 400.
+   */
+  readonly ignoreUndeclaredBodies?: boolean;
+  /** The scopes that its access tokens can have. */
+  readonly scopes: readonly string[];
+  /** What its access tokens begin with; other tokens are those of an identity provider. */
+  readonly tokenPrefix: string;
+  /** The realm of its challenges for a bearer token (RFC 9110 section 11.5). */
+  readonly realm: string;
+  /** What the names of its metrics begin with. */
+  readonly metricPrefix: string;
+  /**
+   * The default of DATABASE_URL. A service without it has no store: no collections, no migrations, no access tokens of its
+   * own, and no commands for them. What it keeps is in a database of its own.
+   */
+  readonly databaseUrl?: string;
+  /** The request that the server suggests in development mode. */
+  readonly example?: ExampleRequest;
+}
+
+/** What a service is given when it is opened. */
+export interface ServiceContext {
+  /** Returns one of the collections of the definition. */
+  readonly collection: Storage['collection'];
+  /**
+   * Runs a transaction over documents of one subject, in any collections: `Documents.in` has an example. A function that
+   * it is given runs again if what it has read has changed, so it must do nothing else that counts.
+   */
+  readonly transaction: Storage['transaction'];
+  /** Issues, lists and revokes access tokens of the service. */
+  readonly tokens: CallerTokens;
+  /** The log of this thread. */
+  readonly log: FastifyBaseLogger;
+  /** Which of the threads this is, from 1 to WORKERS. */
+  readonly worker: number;
+  /**
+   * Aborts when no request runs any more, before `close` is called; and when opening takes too long, or the process is to
+   * end meanwhile.
+   */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * What a service returns when it is opened.
+ * @typeParam Operations - `operations` of the contract's generated types.
+ * @typeParam Security - `operationSecurity` of the same types.
+ * @typeParam Schemes - `securitySchemes` of the same types.
+ */
+export type Opened<
+  Operations,
+  Security extends { [Id in keyof Operations]: unknown },
+  Schemes,
+> = Lifecycle & {
+  /** Implement the operations of the contract. */
+  readonly handlers: Handlers<Operations, Security>;
+} & UnlessEmpty<Verifiers<Schemes>>;
+
+/** The verifiers, which may be missing if none is required. */
+type UnlessEmpty<All> = object extends All ? { readonly verifiers?: All } : { readonly verifiers: All };
+
+/** What is opened for any contract. */
+export interface AnyOpened extends Lifecycle {
+  /** By operationId. */
+  readonly handlers: AnyHandlers;
+  /** By the name of the security scheme. */
+  readonly verifiers?: AnyVerifiers;
+}
+
+/** How what a service has opened is used, checked and closed. */
+interface Lifecycle {
+  /**
+   * Is called around every handler, in all operations: to map the errors of a database to ApiErrors, to measure, or to wrap
+   * a transaction of a database. It returns what `next` resolves with; what it throws is treated like what handlers throw.
+   * @example
+   * around: (operationId, next) => next().catch((error) => { throw taken(error) ? new ApiError(errors.taken) : error; })
+   */
+  readonly around?: (operationId: string, next: () => Promise<unknown>) => Promise<unknown>;
+  /**
+   * Resolves if the service can serve, and rejects with the reason if it cannot. It is part of `/readyz`: it must
+   * hold in every thread. After 1.5 seconds it counts as failed, and the signal aborts.
+   */
+  readonly check?: (signal: AbortSignal) => Promise<void> | void;
+  /** Closes what `open` has opened, after the last request and within SHUTDOWN_SECONDS; the storage closes later. */
+  readonly close?: () => Promise<void> | void;
+}
+
+/** A request to try first. */
+export interface ExampleRequest {
+  /** What it does. */
+  readonly purpose: string;
+  /** Its method, which sends a body. */
+  readonly method: 'POST' | 'PUT';
+  /** Its path, as in `/books`. */
+  readonly path: string;
+  /** In JSON. */
+  readonly body: string;
+}

@@ -1,0 +1,175 @@
+// Opens a service, checks what it has opened, and closes that again, each within a limit of time.
+import type { AnyHandlers } from '../contract/handlers.js';
+import type { AnyVerifiers } from '../contract/verifiers.js';
+import type { AnyOpened, Service, ServiceContext } from './definition.js';
+import { within } from '../base/time-limit.js';
+
+/** How long a check of the service may take, in ms: less than the admin listener waits. */
+const checkTime = 1_500;
+/** How long a service that does not start may take to close, in ms. */
+const lateTime = 1_000;
+
+/** Why a service could not be opened; the message is one line, for the operator. */
+export class OpenError extends Error {
+  override readonly name = 'OpenError';
+
+  constructor(message: string, cause?: unknown) {
+    super(`the service could not be opened: ${message}`, { cause });
+  }
+}
+
+/** What opening a service needs. */
+export interface OpeningOptions extends Omit<ServiceContext, 'signal'> {
+  /** How long it may take, in ms. */
+  readonly limit: number;
+  /** Aborts when the process is to end. */
+  readonly interruption?: AbortSignal | undefined;
+  /** How long it may then still take to open and close, in ms. */
+  readonly patience: number;
+}
+
+const late = Symbol('late');
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Resolves if what the service has opened can serve; rejects with the reason otherwise. */
+    checkService(): Promise<void>;
+  }
+}
+
+/**
+ * Opens a service. After the time limit, or when it is interrupted, its signal aborts, and what it still opens is closed.
+ * @throws OpenError when it cannot be opened.
+ */
+export async function openService(
+  { open }: Pick<Service, 'open'>,
+  { limit, interruption, patience, ...given }: OpeningOptions,
+): Promise<OpenedService> {
+  const end = new AbortController();
+  const interrupted = new Promise<typeof late>((resolve) => {
+    interruption?.addEventListener('abort', () => {
+      resolve(late);
+    });
+  });
+  // It may throw, or return no promise.
+  const opening = (async () => open({ ...given, signal: end.signal }))();
+  try {
+    const opened = await within(Promise.race([opening, interrupted]), limit, late);
+    if (opened !== late) return new OpenedService(checkForm(opened), given.log, end);
+  } catch (error) {
+    end.abort();
+    if (error instanceof OpenError) throw error;
+    throw new OpenError(describe(error), error);
+  }
+  end.abort();
+  const closed = opening.then((opened) => opened.close?.()).catch(() => undefined);
+  await within(closed, interruption?.aborted ? patience : lateTime, undefined);
+  if (interruption?.aborted) throw new OpenError('the process ends');
+  throw new OpenError(`open took longer than OPEN_TIMEOUT_SECONDS, ${limit / 1000}`);
+}
+
+/** A service that is open. */
+export class OpenedService {
+  readonly handlers: AnyHandlers;
+  readonly verifiers: AnyVerifiers;
+  readonly #opened: AnyOpened;
+  readonly #log: ServiceContext['log'];
+  readonly #end: AbortController;
+  /** How many handlers run; a handler still runs when its client has left. */
+  #running = 0;
+  #idle: () => void = () => undefined;
+
+  constructor(opened: AnyOpened, log: ServiceContext['log'], end: AbortController) {
+    this.#opened = opened;
+    this.#log = log;
+    this.#end = end;
+    this.verifiers = opened.verifiers ?? {};
+    const { handlers, around } = opened;
+    const wrapped =
+      around === undefined
+        ? handlers
+        : mapped(handlers, (handle, name) => (request) => around(name, async () => handle(request)));
+    // Only what is closed must wait for the handlers.
+    this.handlers = opened.close === undefined ? wrapped : this.#counted(wrapped);
+  }
+
+  /**
+   * Asks the service whether it can serve. A check that does not settle keeps no later one from being made.
+   * @throws Error with the reason when it cannot, or does not say in time.
+   */
+  async check(): Promise<void> {
+    const { check } = this.#opened;
+    if (check === undefined) return;
+    const giveUp = new AbortController();
+    try {
+      if ((await within(Promise.resolve(check(giveUp.signal)), checkTime, late)) !== late) return;
+    } catch (error) {
+      throw new Error(`the service: ${describe(error)}`, { cause: error });
+    } finally {
+      giveUp.abort();
+    }
+    throw new Error(`the service: no response within ${checkTime} ms`);
+  }
+
+  /**
+   * Closes the service when no handler runs any more. Never rejects.
+   * @param hurry - Resolves when handlers that still run are not waited for.
+   */
+  async close(hurry: Promise<void>): Promise<void> {
+    if (this.#running > 0) {
+      const idle = new Promise<void>((resolve) => (this.#idle = resolve));
+      await Promise.race([idle, hurry]);
+    }
+    this.#end.abort();
+    try {
+      await this.#opened.close?.();
+    } catch (error) {
+      this.#log.error({ err: error }, 'the service did not close');
+    }
+  }
+
+  /** Closes the service, which has had no request, but does not wait long. Never rejects. */
+  async abandon(): Promise<void> {
+    await within(this.close(Promise.resolve()), lateTime, undefined);
+  }
+
+  #counted(handlers: AnyHandlers): AnyHandlers {
+    const counted = (handle: AnyHandlers[string]) => async (request: never) => {
+      this.#running++;
+      try {
+        return await handle(request);
+      } finally {
+        if (--this.#running === 0) this.#idle();
+      }
+    };
+    return mapped(handlers, counted);
+  }
+}
+
+type Handle = AnyHandlers[string];
+
+function mapped(handlers: AnyHandlers, map: (handle: Handle, name: string) => Handle): AnyHandlers {
+  return Object.fromEntries(Object.entries(handlers).map(([name, handle]) => [name, map(handle, name)]));
+}
+
+/** Checks what `open` returned: the compiler may not have seen it. */
+function checkForm(opened: unknown): AnyOpened {
+  const { handlers, around, check, close } = (opened ?? {}) as Partial<Record<keyof AnyOpened, unknown>>;
+  if (typeof handlers !== 'object' || handlers === null)
+    throw new OpenError('open returned no handlers; let it return { handlers }');
+  for (const [name, value] of Object.entries({ around, check, close })) {
+    if (value !== undefined && typeof value !== 'function')
+      throw new OpenError(`${name} is no function; let open return a function, or leave ${name} out`);
+  }
+  return opened as AnyOpened;
+}
+
+/** What was thrown, in one line. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  // The error of a connection that was tried at several addresses has no message of its own.
+  const { message, name } = error;
+  const text =
+    message === '' && error instanceof AggregateError ? error.errors.map(describe).join('; ') : message;
+  return text === '' ? name : text.trim().replaceAll(/\s*\n\s*/g, '; ');
+}

@@ -1,0 +1,157 @@
+// The collections of an open store: writes go into its queue, and pages are read by its engine.
+import { transactionLimits } from '../../base/limits.js';
+import {
+  type Change,
+  type Collection,
+  type CollectionDefinition,
+  type Id,
+  type IdKind,
+  type IdOf,
+  type IdRange,
+  type OutcomeOf,
+  type Page,
+  type Storage,
+  StorageError,
+} from './interface.js';
+import type { GroupCommit, WriteLimits } from './group-commit.js';
+import { idRules } from './ids.js';
+import { type TransactionCommitter, Transactions } from './transactions.js';
+import { Turns } from './turns.js';
+import { documentKey, type Write } from './writes.js';
+
+/** The ids from one to another, both included. Neither need be valid; if `from` is greater than `to`, there are none. */
+export interface Bounds {
+  readonly from: Id;
+  readonly to: Id;
+}
+
+/** A page that an engine reads. */
+export interface BoundedPage extends Bounds {
+  /** Whether the last documents come first. */
+  readonly descending: boolean;
+  /** The maximum number of documents, at least 1; the engine may read fewer. */
+  readonly limit: number;
+  /** Whether it is the first page of a list, as far as its range shows. */
+  readonly isFirst: boolean;
+}
+
+/** What reads the documents of a collection. */
+export interface CollectionReader {
+  readonly page: (subject: string, page: BoundedPage) => Promise<Page<Id>>;
+  readonly count: (subject: string, bounds: Bounds) => Promise<number>;
+}
+
+/** The documents of an open store. */
+interface OpenDocuments extends Pick<Storage, 'collection' | 'transaction'> {
+  /** Rejects what waits for a turn, and resolves when the running commits of transactions are complete. */
+  readonly close: () => Promise<void>;
+}
+
+/** Opens the collections of a store. @param readerOf - Returns what reads a collection. */
+export function openCollections(
+  definitions: readonly CollectionDefinition[],
+  groupCommit: GroupCommit,
+  readerOf: (definition: CollectionDefinition) => CollectionReader,
+  committer: TransactionCommitter,
+  { queueBytes: allBytes, transactions: limits, observer }: WriteLimits,
+): OpenDocuments {
+  const turns = new Turns(transactionLimits.waiting, limits?.turn ?? transactionLimits.turn);
+  const collections = new Map(
+    definitions.map((one) => [one, createCollection(one, groupCommit, readerOf(one), turns)]),
+  );
+  const definitionOf = new Map<Collection<Id>, CollectionDefinition>(
+    Array.from(collections, ([definition, collection]) => [collection, definition]),
+  );
+  const transactions = new Transactions(definitionOf, committer, turns, { allBytes, ...limits }, (outcome) =>
+    observer?.transacted?.(outcome),
+  );
+  return {
+    collection: <Kind extends IdKind>(definition: CollectionDefinition<Kind>) => {
+      const found = collections.get(definition);
+      if (found === undefined)
+        throw new TypeError(`${definition.name} is not among the collections of the service's definition`);
+      // Its ids are of the kind of its definition.
+      return found as Collection<IdOf<Kind>>;
+    },
+    transaction: (subject, work) => transactions.run(subject, work),
+    close: () => {
+      turns.close();
+      return transactions.close();
+    },
+  };
+}
+
+function createCollection(
+  definition: CollectionDefinition,
+  groupCommit: GroupCommit,
+  reader: CollectionReader,
+  turns: Turns,
+): Collection<Id> {
+  const ids = idRules[definition.id];
+  const noId = (id: Id) => new TypeError(`${definition.name} cannot have the id ${JSON.stringify(`${id}`)}`);
+
+  const faultOf = ({ after, from, before, to }: IdRange<Id>): TypeError | undefined => {
+    if (after !== undefined && from !== undefined) return new TypeError('a range has either after or from');
+    if (before !== undefined && to !== undefined) return new TypeError('a range has either before or to');
+    const wrong = [after ?? from, before ?? to].find((end) => end !== undefined && !ids.isEnd(end));
+    return wrong === undefined ? undefined : noId(wrong);
+  };
+  /** The bounds of a range; undefined if no id can be in it. */
+  const boundsOf = ({ after, from, before, to }: IdRange<Id>): Bounds | undefined => {
+    const start = after === undefined ? (from ?? ids.first) : ids.following(after);
+    const end = before === undefined ? (to ?? ids.last) : ids.preceding(before);
+    return start === undefined || end === undefined ? undefined : { from: start, to: end };
+  };
+
+  const collection: Collection<Id> = {
+    write<C extends Change>(subject: string, id: Id, change: C) {
+      if (!ids.isValid(id)) return Promise.reject(noId(id));
+      const write: Write = { collection: definition, subject, id, ...change };
+      return groupCommit.write(write) as Promise<OutcomeOf<C>>;
+    },
+    async get(subject, id) {
+      if (!ids.isValid(id)) throw noId(id);
+      // A page, because it is read together with others.
+      const page = { from: id, to: id, descending: false, limit: 1, isFirst: true };
+      const { json, count } = await reader.page(subject, page);
+      return count === 1 ? json : undefined;
+    },
+    page(subject, range) {
+      const { descending = false, limit } = range;
+      const fault = faultOf(range);
+      if (fault !== undefined) return Promise.reject(fault);
+      const bounds = boundsOf(range);
+      if (bounds === undefined || limit < 1) return Promise.resolve({ json: '', count: 0, next: undefined });
+      const isFirst = (descending ? range.before : range.after) === undefined;
+      return reader.page(subject, { from: bounds.from, to: bounds.to, descending, limit, isFirst });
+    },
+    async count(subject, range) {
+      const fault = faultOf(range);
+      if (fault !== undefined) throw fault;
+      const bounds = boundsOf(range);
+      return bounds === undefined ? 0 : reader.count(subject, bounds);
+    },
+    async change(subject, id, update) {
+      if (!ids.isValid(id)) throw noId(id);
+      const deadline = performance.now() + transactionLimits.time;
+      const key = documentKey({ collection: definition, subject, id });
+      // A transaction that runs alone must not fail because of changes.
+      return turns.run(key, 'alone', deadline, () =>
+        turns.run(subject, 'together', deadline, () => changeInTurn(subject, id, update)),
+      );
+    },
+  };
+  const changeInTurn: typeof collection.change = async (subject, id, update) => {
+    for (let attempt = 0; attempt < transactionLimits.attempts; attempt++) {
+      const expected = await collection.get(subject, id);
+      if (expected === undefined) return undefined;
+      const text = update(expected);
+      if (text === expected) return text;
+      const outcome = await collection.write(subject, id, { when: 'equals', expected, text });
+      // With 'same', another request has just made the same change. If both count something, this one is still to do.
+      if (outcome === 'replaced') return text;
+    }
+    throw new StorageError('overloaded', 'other writes to the document came first too often');
+  };
+  return collection;
+}

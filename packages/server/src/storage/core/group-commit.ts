@@ -1,0 +1,220 @@
+// Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
+import { defaultLimits, type Limits } from '../../base/limits.js';
+import { oncePerIteration } from '../../base/once-per-iteration.js';
+import { messageOf, type OutcomeOf, StorageError } from './interface.js';
+import type { TransactionLimits, TransactionOutcome } from './transactions.js';
+import { bytesOf, documentKey, type Committer, type WriteResult, type Write } from './writes.js';
+
+/** The space for a store on its disk, in bytes. */
+export interface Space {
+  /**
+   * What is free, less what the log still needs to be written to the database; and what is unused inside the database, up
+   * to half of the reserve.
+   */
+  readonly free: number;
+  /** What creates and replacements leave free. */
+  readonly reserve: number;
+}
+
+/** What the connections to a database are for. */
+export type ConnectionPurpose = 'reads' | 'writes' | 'transactions';
+
+/** Observes group commit, transactions and connections. */
+export interface WriteObserver {
+  /** Called once by the process that writes to a disk, with a function that measures it; undefined if that fails. */
+  space?(measure: () => Space | undefined): void;
+  /** Called once, with a function that returns the number of waiting writes. */
+  queue?(rows: () => number): void;
+  /** Called after a commit, successful or not, with its number of writes and its duration. */
+  committed?(rows: number, seconds: number): void;
+  /** Called when a run of a transaction's function has ended. */
+  transacted?(outcome: TransactionOutcome): void;
+  /** Called once if the store is a database with connections, with a function that counts those that are open. */
+  connections?(open: () => Readonly<Record<ConnectionPurpose, number>>): void;
+  /** Called when a write is queued, in the asynchronous context of its caller. */
+  queued?(write: Write): WriteTrace | undefined;
+}
+
+/** Follows one write from the queue to its outcome. */
+interface WriteTrace {
+  /** Runs the commit of the batch whose first write this is, so that the commit belongs to the trace of this write. */
+  run<T>(commit: () => T): T;
+  /**
+   * Called once, when the write has its outcome.
+   * @param rows - The number of writes in its batch; 0 if it was in none.
+   */
+  end(rows: number, failure: StorageError | undefined): void;
+}
+
+/** The limits of the queue and of each batch, and an observer. Sizes are estimates of memory, in bytes. */
+export interface WriteLimits extends Pick<Limits, 'queueRows' | 'queueBytes' | 'batchRows' | 'batchBytes'> {
+  /** The maximum age of a write when its batch starts, in ms; older writes are rejected. */
+  maxAge: number;
+  /** On SQLite: the free space that creates and replacements leave on the disk, in bytes. It has a default. */
+  reserve?: number | undefined;
+  /** Limits of transactions that are not the default ones. In sum, they take no more memory than the queue. */
+  transactions?: Partial<TransactionLimits> | undefined;
+  observer?: WriteObserver | undefined;
+}
+
+/** The limits that apply by default. */
+export const defaultWriteLimits: WriteLimits = { ...defaultLimits, maxAge: Infinity };
+
+/** Settles the promise of a write. @param rows - The number of writes in its batch; 0 if it was in none. */
+type Settle = (result: WriteResult, rows: number) => void;
+
+interface Queued {
+  readonly write: Write;
+  readonly bytes: number;
+  /** When it was queued, on the clock of performance.now(). */
+  readonly since: number;
+  readonly settle: Settle;
+  readonly trace: WriteTrace | undefined;
+}
+
+/** Collects the writes of all collections of a store into batches, in call order. */
+export class GroupCommit {
+  readonly #committer: Committer;
+  readonly #limits: WriteLimits;
+  #queue: Queued[] = [];
+  #queuedBytes = 0;
+  /** The totals of the batches in flight. */
+  readonly #inFlight = { batches: 0, rows: 0, bytes: 0 };
+  /** Deferred, so that the batch includes all writes of this iteration of the event loop. */
+  readonly #startSoon = oncePerIteration(() => {
+    this.#start();
+  });
+  #closed = false;
+  #whenIdle: (() => void)[] = [];
+
+  constructor(committer: Committer, limits: WriteLimits) {
+    this.#committer = committer;
+    this.#limits = limits;
+    limits.observer?.queue?.(() => this.#queue.length);
+  }
+
+  /**
+   * Queues a write, and resolves with its outcome once it is durable.
+   * @throws StorageError `overloaded` when the queue is full or the write has waited too long, `unavailable` after
+   *   close, or the error of the commit.
+   */
+  write<W extends Write>(write: W): Promise<OutcomeOf<W>> {
+    if (this.#closed) return Promise.reject(new StorageError('unavailable', 'the store is closed'));
+    const bytes = bytesOf(write);
+    const { queueRows, queueBytes } = this.#limits;
+    if (
+      this.#queue.length >= queueRows ||
+      (this.#queuedBytes > 0 && this.#queuedBytes + bytes > queueBytes)
+    ) {
+      return Promise.reject(new StorageError('overloaded', 'the write queue is full'));
+    }
+    this.#queuedBytes += bytes;
+    return new Promise((resolve, reject) => {
+      const trace = this.#limits.observer?.queued?.(write);
+      const settle: Settle = (result, rows) => {
+        if (typeof result === 'string') {
+          trace?.end(rows, undefined);
+          // The committer gives each write an outcome of its change.
+          resolve(result as OutcomeOf<W>);
+          return;
+        }
+        const failure = result ?? unknownOutcome('the engine gave no outcome');
+        trace?.end(rows, failure);
+        reject(failure);
+      };
+      this.#queue.push({ write, bytes, since: performance.now(), settle, trace });
+      if (this.#hasRoom()) this.#startSoon();
+    });
+  }
+
+  /** Stops accepting writes, and resolves when all queued writes have their outcomes. */
+  close(): Promise<void> {
+    this.#closed = true;
+    return this.#isIdle() ? Promise.resolve() : new Promise((resolve) => this.#whenIdle.push(resolve));
+  }
+
+  #isIdle(): boolean {
+    return this.#queue.length === 0 && this.#inFlight.batches === 0;
+  }
+
+  #hasRoom(): boolean {
+    return this.#inFlight.batches < this.#committer.maxInFlight;
+  }
+
+  #start(): void {
+    while (this.#queue.length > 0 && this.#hasRoom()) {
+      const batch = this.#takeBatch();
+      if (batch.length === 0) break;
+      void this.#commit(batch);
+    }
+    if (this.#isIdle()) for (const resolve of this.#whenIdle) resolve();
+  }
+
+  async #commit(batch: readonly Queued[]): Promise<void> {
+    const inFlight = this.#inFlight;
+    const bytes = batch.reduce((sum, queued) => sum + queued.bytes, 0);
+    inFlight.batches++;
+    inFlight.rows += batch.length;
+    inFlight.bytes += bytes;
+    let outcomeOf: (index: number) => WriteResult;
+    try {
+      const commit = () => this.#committer.commit(batch.map(({ write }) => write));
+      const results = await (batch[0]?.trace?.run(commit) ?? commit());
+      outcomeOf = (index) => results[index];
+    } catch (error) {
+      const failure = error instanceof StorageError ? error : unknownOutcome(messageOf(error), error);
+      outcomeOf = () => failure;
+    }
+    inFlight.batches--;
+    inFlight.rows -= batch.length;
+    inFlight.bytes -= bytes;
+    // Start the next batch before settling these writes, to keep the engine busy.
+    this.#start();
+    batch.forEach(({ settle }, index) => {
+      settle(outcomeOf(index), batch.length);
+    });
+  }
+
+  /** Takes the next batch from the queue. The batches in flight together stay within the limits of one batch. */
+  #takeBatch(): Queued[] {
+    const { repeatsKeys } = this.#committer;
+    const { batchRows, batchBytes, maxAge } = this.#limits;
+    const { rows: rowsInFlight, bytes: bytesInFlight, batches: batchesInFlight } = this.#inFlight;
+    const oldest = performance.now() - maxAge;
+    const keys = new Set<string>();
+    const batch: Queued[] = [];
+    const later: Queued[] = [];
+    let bytes = 0;
+    let taken = 0;
+    for (const queued of this.#queue) {
+      const rows = rowsInFlight + batch.length;
+      const first = batchesInFlight === 0 && batch.length === 0;
+      if (rows >= batchRows || (!first && bytesInFlight + bytes + queued.bytes > batchBytes)) break;
+      // Bounds the search when many writes have the same key.
+      if (later.length >= batchRows) break;
+      taken++;
+      if (queued.since < oldest) {
+        this.#queuedBytes -= queued.bytes;
+        queued.settle(new StorageError('overloaded', 'the write waited too long in the queue'), 0);
+        continue;
+      }
+      if (!repeatsKeys) {
+        const key = documentKey(queued.write);
+        if (keys.has(key)) {
+          later.push(queued);
+          continue;
+        }
+        keys.add(key);
+      }
+      batch.push(queued);
+      bytes += queued.bytes;
+    }
+    this.#queuedBytes -= bytes;
+    this.#queue.splice(0, taken, ...later);
+    return batch;
+  }
+}
+
+function unknownOutcome(reason: string, cause?: unknown): StorageError {
+  return new StorageError('unknown-outcome', `a batch of writes: ${reason}`, { cause });
+}

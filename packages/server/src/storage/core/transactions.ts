@@ -1,0 +1,322 @@
+// Transactions over the documents of one subject: what they have read must still hold when they are committed.
+import { transactionLimits } from '../../base/limits.js';
+import { within } from '../../base/time-limit.js';
+import {
+  type Change,
+  type Collection,
+  type CollectionDefinition,
+  type CollectionInTransaction,
+  type Id,
+  type OutcomeOf,
+  StorageError,
+  type Transaction,
+} from './interface.js';
+import type { Company, Turns } from './turns.js';
+import { hasEffect, outcomeOf } from './writes.js';
+
+/** What a transaction has read of a document, and what becomes of it. */
+export interface Step {
+  readonly collection: CollectionDefinition;
+  readonly id: Id;
+  /** The text that must be stored; null if nothing must be. */
+  readonly expected: string | null;
+  /** The text that is stored afterwards; null for none. */
+  readonly text: string | null;
+}
+
+/** Whether a step only checks. */
+export function isCheck({ expected, text }: Step): boolean {
+  return expected === text;
+}
+
+/** Commits transactions: the writer of SQLite, or PostgreSQL. */
+export interface TransactionCommitter {
+  /**
+   * Makes all steps if all expectations hold at that moment, or none. Resolves with whether they held, when that is
+   * durable, also if no step changes anything.
+   * @param steps - At least one, each of another document.
+   * @throws StorageError
+   */
+  commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean>;
+  /**
+   * Commits the steps that `run` resolves with. From before it runs, no other transaction of the subject is committed, in
+   * any process, unless it takes too long. Missing if other processes cannot come first again and again.
+   * @param run - Runs once, however often it is called. Its steps may be none.
+   * @throws StorageError, or what `run` rejects with
+   */
+  commitAlone?(subject: string, run: () => Promise<readonly Step[]>): Promise<boolean>;
+}
+
+/** How a run of a transaction's function can end: `repeated` if what it has read did not hold. */
+export type TransactionOutcome = 'completed' | 'repeated' | 'failed';
+
+/** The limits of transactions. */
+export interface TransactionLimits {
+  /** How many documents one may read and write. */
+  documents: number;
+  /** How much memory what one has read and written may take, and that of all together. Estimates, in bytes. */
+  bytes: number;
+  allBytes: number;
+  /** How long one may take until its last commit begins, in ms. */
+  time: number;
+  /** How long others of its subject wait for one, at most, in ms. */
+  turn: number;
+  /** How often its function may run. */
+  attempts: number;
+}
+
+/** The memory that a document takes beside its texts. */
+const bytesPerDocument = 200;
+
+/** How a function ended. */
+type Ending<Result> = { readonly result: Result } | { readonly thrown: unknown };
+
+const late = Symbol('late');
+
+/** The transactions of one process. */
+export class Transactions {
+  readonly #committer: TransactionCommitter;
+  readonly #turns: Turns;
+  readonly #observe: ((outcome: TransactionOutcome) => void) | undefined;
+  readonly #shared: Shared;
+  readonly #committing = new Set<Promise<boolean>>();
+  #closed = false;
+
+  /**
+   * @param definitions - The definition of each collection of the store.
+   * @param observe - Called with each run of a function that has ended.
+   */
+  constructor(
+    definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>,
+    committer: TransactionCommitter,
+    turns: Turns,
+    limits: Partial<TransactionLimits> & Pick<TransactionLimits, 'allBytes'>,
+    observe: ((outcome: TransactionOutcome) => void) | undefined,
+  ) {
+    this.#shared = { definitions, limits: { ...transactionLimits, ...limits }, memory: 0 };
+    this.#committer = committer;
+    this.#turns = turns;
+    this.#observe = observe;
+  }
+
+  /** Runs a transaction; see `Storage`. */
+  async run<Result>(subject: string, work: Work<Result>): Promise<Result> {
+    const { attempts, time } = this.#shared.limits;
+    const deadline = performance.now() + time;
+    // What has failed once runs alone until it succeeds, so that it cannot fail again because of this thread.
+    const attempt = (company: Company, most: number) =>
+      this.#turns.run(subject, company, deadline, () =>
+        this.#attempt(subject, company, deadline, most, work),
+      );
+    const ending = (await attempt('together', 1)) ?? (await attempt('alone', attempts - 1));
+    if (ending === undefined)
+      throw new StorageError(
+        'overloaded',
+        'other changes to what a transaction has read came first too often',
+      );
+    if ('thrown' in ending) throw ending.thrown;
+    return ending.result;
+  }
+
+  /** Commits no more, and resolves when what is being committed has its outcome. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.allSettled(this.#committing);
+  }
+
+  /** Runs a transaction in a turn. Resolves to undefined if what it has read did not hold, as often as it may run. */
+  async #attempt<Result>(
+    subject: string,
+    company: Company,
+    deadline: number,
+    attempts: number,
+    work: Work<Result>,
+  ): Promise<Ending<Result> | undefined> {
+    for (let attempt = 1; attempt <= attempts; attempt++) {
+      const running = new RunningTransaction(subject, work, this.#shared);
+      let outcome: TransactionOutcome = 'failed';
+      try {
+        const holds = await this.#commit(subject, company, () => this.#stepsOf(running, deadline));
+        outcome = holds ? 'completed' : 'repeated';
+        if (holds) return await running.run();
+      } finally {
+        running.release();
+        this.#observe?.(outcome);
+      }
+    }
+    return undefined;
+  }
+
+  /** Runs a function, and returns what is to be committed. */
+  async #stepsOf(running: RunningTransaction<unknown>, deadline: number): Promise<readonly Step[]> {
+    const ending = await within(running.run(), deadline - performance.now(), late);
+    if (ending === late) throw new StorageError('overloaded', 'a transaction took too long');
+    return running.end('thrown' in ending);
+  }
+
+  async #commit(subject: string, company: Company, run: () => Promise<readonly Step[]>): Promise<boolean> {
+    const begin = async () => {
+      const steps = await run();
+      if (steps.length > 0 && this.#closed) throw new StorageError('unavailable', 'the store is closed');
+      this.#committing.add(committing);
+      return steps;
+    };
+    const commitTogether = async () => {
+      const steps = await begin();
+      return steps.length === 0 || this.#committer.commitTransaction(subject, steps);
+    };
+    const committing: Promise<boolean> =
+      (company === 'alone' ? this.#committer.commitAlone?.(subject, begin) : undefined) ?? commitTogether();
+    try {
+      return await committing;
+    } finally {
+      this.#committing.delete(committing);
+    }
+  }
+}
+
+/** The function of a transaction. */
+type Work<Result> = (transaction: Transaction) => Result | Promise<Result>;
+
+/** What all transactions of a process have in common. */
+interface Shared {
+  readonly definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>;
+  readonly limits: TransactionLimits;
+  /** The memory that all of them take. */
+  memory: number;
+}
+
+/** A document that a transaction has read: the text that was stored, and the one that is to be. */
+interface Read extends Step {
+  text: string | null;
+}
+
+/** One run of the function of a transaction. */
+class RunningTransaction<Result> implements Transaction {
+  readonly #subject: string;
+  readonly #work: Work<Result>;
+  readonly #shared: Shared;
+  readonly #reads = new Map<string, Promise<Read>>();
+  readonly #steps: Read[] = [];
+  readonly #pending = new Set<Promise<unknown>>();
+  #bytes = 0;
+  #ended = false;
+  /** Why it cannot be committed, whatever its function does. */
+  #failure: Error | undefined;
+  #ending: Promise<Ending<Result>> | undefined;
+
+  constructor(subject: string, work: Work<Result>, shared: Shared) {
+    this.#subject = subject;
+    this.#work = work;
+    this.#shared = shared;
+  }
+
+  of<I extends Id>(collection: Collection<I>): CollectionInTransaction<I> {
+    const documents = collection as Collection<Id>;
+    const definition = this.#shared.definitions.get(documents);
+    if (definition === undefined) throw new TypeError('the collection is not of the same store');
+    return {
+      get: (id) => this.#during(async () => (await this.#read(documents, definition, id)).text ?? undefined),
+      write: <C extends Change>(id: I, change: C) =>
+        this.#during(async () => {
+          const read = await this.#read(documents, definition, id);
+          const outcome = outcomeOf(change, read.text ?? undefined);
+          if (hasEffect(outcome)) {
+            this.#use(2 * (change.text?.length ?? 0));
+            read.text = change.text;
+          }
+          return outcome as OutcomeOf<C>;
+        }),
+    };
+  }
+
+  /** Runs the function to its end, and what it has begun; once, however often it is called. */
+  run(): Promise<Ending<Result>> {
+    return (this.#ending ??= this.#run());
+  }
+
+  async #run(): Promise<Ending<Result>> {
+    let ending: Ending<Result>;
+    try {
+      ending = { result: await this.#work(this) };
+    } catch (thrown) {
+      ending = { thrown };
+    }
+    while (this.#pending.size > 0) await Promise.allSettled(this.#pending);
+    return ending;
+  }
+
+  /**
+   * Returns what is to be committed. Nothing can be called any more.
+   * @param onlyChecks - Whether its changes do not count.
+   * @throws Error if it has failed.
+   */
+  end(onlyChecks: boolean): readonly Step[] {
+    this.#ended = true;
+    if (this.#failure !== undefined) throw this.#failure;
+    return onlyChecks ? this.#steps.map((step) => ({ ...step, text: step.expected })) : this.#steps;
+  }
+
+  /** Releases its memory. */
+  release(): void {
+    this.#ended = true;
+    this.#reads.clear();
+    this.#steps.length = 0;
+    this.#shared.memory -= this.#bytes;
+    this.#bytes = 0;
+  }
+
+  /** Does a part of the transaction, which is not committed before that is complete. */
+  async #during<T>(part: () => Promise<T>): Promise<T> {
+    if (this.#ended) throw this.#failure ?? new Error('the transaction has ended');
+    const pending = part();
+    this.#pending.add(pending);
+    try {
+      return await pending;
+    } finally {
+      this.#pending.delete(pending);
+    }
+  }
+
+  /** Reads a document, if that has not been done yet. */
+  #read(documents: Collection<Id>, definition: CollectionDefinition, id: Id): Promise<Read> {
+    const key = `${definition.name} ${id}`;
+    let read = this.#reads.get(key);
+    if (read === undefined) this.#reads.set(key, (read = this.#readFirst(documents, definition, id)));
+    return read;
+  }
+
+  async #readFirst(documents: Collection<Id>, collection: CollectionDefinition, id: Id): Promise<Read> {
+    try {
+      const { documents: most } = this.#shared.limits;
+      if (this.#reads.size >= most) throw new RangeError(`a transaction has at most ${most} documents`);
+      const expected = (await documents.get(this.#subject, id)) ?? null;
+      this.#use(bytesPerDocument + 2 * (expected?.length ?? 0));
+      const read: Read = { collection, id, expected, text: expected };
+      this.#steps.push(read);
+      return read;
+    } catch (error) {
+      this.#failure ??= error as Error;
+      throw error;
+    }
+  }
+
+  /** @throws Error if there is too little memory. */
+  #use(bytes: number): void {
+    // What is read after the end, for instance because it took too long, is not kept.
+    if (this.#ended) return;
+    this.#bytes += bytes;
+    this.#shared.memory += bytes;
+    const { memory, limits } = this.#shared;
+    if (this.#bytes > limits.bytes)
+      this.#failure ??= new RangeError(
+        `the documents of a transaction have at most ${limits.bytes} bytes in memory`,
+      );
+    else if (memory > limits.allBytes && memory > this.#bytes)
+      this.#failure ??= new StorageError('overloaded', 'all transactions together take too much memory');
+    if (this.#failure === undefined) return;
+    // Those that go on have its memory, however long its function takes to end.
+    this.release();
+    throw this.#failure;
+  }
+}

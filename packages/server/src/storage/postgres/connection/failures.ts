@@ -1,0 +1,124 @@
+// What an error of PostgreSQL means: for the outcome of a write, for its connection, and for items that failed together.
+import { DatabaseError } from 'pg';
+import { messageOf, StorageError, type StorageFailure } from '../../core/interface.js';
+
+const DIVISION_BY_ZERO = '22012';
+const INSUFFICIENT_PRIVILEGE = '42501';
+/** What helps when a role lacks a privilege. */
+export const grantsHelp = '"migrate" prints all that it needs';
+
+/** Wraps an error of the driver in a StorageError, as its cause. */
+export function storageError(failure: StorageFailure, cause: unknown): StorageError {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  // For a host with several addresses, Node.js throws an AggregateError with a code but no message.
+  let reason = messageOf(cause) || String(code);
+  if (code === DIVISION_BY_ZERO) reason = 'the statement reached the server too late';
+  if (code === INSUFFICIENT_PRIVILEGE) reason += `; ${grantsHelp}`;
+  return new StorageError(failure, `PostgreSQL: ${reason}`, { cause });
+}
+
+function hasState(error: unknown, states: RegExp): boolean {
+  return error instanceof DatabaseError && states.test(error.code ?? '');
+}
+
+/** The connection of a statement is lost, or the server has not responded in time. */
+export class LostConnection extends Error {}
+
+/**
+ * Whether a driver error means that the server cannot be reached at the moment: by the network, or because it starts
+ * (57P03) or has too many connections (53300).
+ */
+export function isUnreachable(error: unknown): boolean {
+  if (error instanceof DatabaseError) return hasState(error, /^(57P03|53300)$/);
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (/^(ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ENOENT)$/.test(code))
+    return true;
+  return error instanceof LostConnection || /timeout|terminated/i.test(messageOf(error));
+}
+
+/** Whether a driver error means that a table does not exist. */
+export const isMissingTable = (error: unknown) => hasState(error, /^42P01$/);
+
+/** Whether a driver error means that a column does not exist. */
+export const isMissingColumn = (error: unknown) => hasState(error, /^42703$/);
+
+/**
+ * Whether a single row may have caused a driver error: invalid data, a limit, an operator's constraint or trigger, or a
+ * corrupted row on disk. A division by zero is a deadline of ours.
+ */
+export const isRowError = (error: unknown) => hasState(error, /^(22(?!012)|23|54|P0|XX00[12])/);
+
+/**
+ * Whether a statement had no effect because it is not prepared in this session (26000) or already is (42P05), behind a
+ * pooler that shares sessions and does not support prepared statements.
+ */
+export const isNotPrepared = (error: unknown) => hasState(error, /^(26000|42P05)$/);
+
+/** Whether PostgreSQL rolled back because of concurrent transactions: 40001 serialization failure, 40P01 deadlock. */
+export const isSerializationError = (error: unknown) => hasState(error, /^(40001|40P01)$/);
+
+/**
+ * Whether a notice is a warning, by its SQLSTATE, since the server writes the severity in its own language. The others
+ * have class 00 (all went well), or 42 if they say that something exists already.
+ */
+export const isWarning = (code = '') => !/^(00|42)/.test(code);
+
+/**
+ * Whether the SQLSTATE of an error does not say if its session goes on. PostgreSQL reports the same ones when it rolls
+ * back, and when it ends the session or crashes, as for a full disk. What distinguishes them is the severity, in the
+ * server's own language. The codes are those of the server's state, and those that stand for an error of a file system.
+ */
+export const mayEndSession = (error: unknown) =>
+  hasState(error, /^($|08006|25P0|42501|42809|53|57P|58|F0|XX)/);
+
+/**
+ * Whether a connection remains usable after an error, if its session goes on. A server reports 08006 when it could not
+ * reach another node (Citus).
+ */
+export const isUsable = (error: unknown) =>
+  isRowError(error) || isSerializationError(error) || isNotPrepared(error) || hasState(error, /^08006$/);
+
+/**
+ * Whether a failed statement certainly had no effect, if its session goes on. An error rolls back, except for those that
+ * report an unknown outcome (40003, class 08). When the session has ended, after a timeout or when the connection was
+ * lost, the outcome is unknown.
+ */
+export const hadNoEffect = (error: unknown) => hasState(error, /^(?!08|40003)/);
+
+/**
+ * Splits items that failed together, so that some parts may succeed.
+ * @returns At most one part if that cannot help.
+ */
+export type Split<T> = (
+  items: readonly T[],
+  error: StorageError,
+) => readonly (readonly T[])[] | Promise<readonly (readonly T[])[]>;
+
+/** Splits items in two if a single one may have caused the error, and the server has not ended the session with it. */
+export function bisect<T>(items: readonly T[], { failure, cause }: StorageError): (readonly T[])[] {
+  const isKnown = failure !== 'unknown-outcome' || !mayEndSession(cause);
+  if (items.length < 2 || !isRowError(cause) || !isKnown) return [items];
+  const half = items.length >> 1;
+  return [items.slice(0, half), items.slice(half)];
+}
+
+/**
+ * Does work for several items together. When it fails, it is done again for each part that may succeed, so that as few
+ * items as possible fail.
+ * @param work - Throws a StorageError when it fails for all of its items.
+ * @param fail - Called with each item that failed, and the error.
+ */
+export async function isolateFailures<T>(
+  items: readonly T[],
+  work: (items: readonly T[]) => Promise<void>,
+  fail: (item: T, error: unknown) => void,
+  split: Split<T> = bisect,
+): Promise<void> {
+  try {
+    await work(items);
+  } catch (error) {
+    const parts = error instanceof StorageError ? await split(items, error) : [];
+    if (parts.length > 1) for (const part of parts) await isolateFailures(part, work, fail, split);
+    else for (const item of items) fail(item, error);
+  }
+}

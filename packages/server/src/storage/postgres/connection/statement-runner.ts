@@ -1,0 +1,238 @@
+// Runs the statements of one process on PostgreSQL: keeps to deadlines, retries, and translates errors.
+import { createHash } from 'node:crypto';
+import { defaultLimits } from '../../../base/limits.js';
+import { messageOf, StorageError, type StorageFailure } from '../../core/interface.js';
+import type { ConnectionPurpose } from '../../core/group-commit.js';
+import { Connections, type DatabaseConnection } from './connections.js';
+import {
+  hadNoEffect,
+  isNotPrepared,
+  isSerializationError,
+  isUsable,
+  LostConnection,
+  mayEndSession,
+  storageError,
+} from './failures.js';
+import { runQuery, type Query, type Row } from './query.js';
+import { timeLimits, type TimeLimits } from './time-limits.js';
+
+/** The options of the PostgreSQL engine. */
+export interface PostgresOptions {
+  /** `postgres://user:password@host:port/database`, with the parameters of the driver. */
+  url: string;
+  /** The number of connections for reads. One more is for writes, and up to four are for transactions. */
+  poolSize?: number;
+  /**
+   * How long a request may wait for the database, in ms (time-limits.ts). An unknown token may first wait in a queue of
+   * its own, and each attempt of a change counts anew.
+   */
+  timeout?: number;
+  /** Whether to use prepared statements, which are planned once per connection. A pooler may not support them. */
+  prepared?: boolean;
+}
+
+/** The number of connections for transactions, which are made when they are needed. */
+const transactionConnections = 4;
+/** The maximum pause before each retry of a transaction, in ms, times the number of the attempt. */
+const retryPause = 20;
+
+/** The connections of one process: some for reads, one for writes, and some for transactions, so that none waits for another. */
+export class StatementRunner {
+  readonly #connections: Readonly<Record<ConnectionPurpose, Connections>>;
+  /** The number of connections for reads. */
+  readonly size: number;
+  readonly limits: TimeLimits;
+  /** Whether to prepare statements, until it turns out that a pooler does not support that. */
+  #prepares: boolean;
+  /** The names of the statements by their texts. All texts are constants, so the map stays small. */
+  readonly #names = new Map<string, string>();
+  #closed: Promise<unknown> | undefined;
+
+  /**
+   * @param name - The name of the service.
+   * @param onConnect - Called with each new connection; see Connections.
+   */
+  constructor(name: string, options: PostgresOptions, onConnect: (query: Query) => Promise<void>) {
+    const { url, poolSize = defaultLimits.poolSize, timeout = defaultLimits.databaseTimeout } = options;
+    this.size = poolSize;
+    this.limits = timeLimits(timeout);
+    this.#prepares = options.prepared ?? true;
+    const connections = (max: number) => new Connections(url, name, max, this.limits, onConnect);
+    const [reads, writes] = [connections(poolSize), connections(1)];
+    this.#connections = { reads, writes, transactions: connections(transactionConnections) };
+  }
+
+  /** How many connections are open. */
+  get open(): Record<ConnectionPurpose, number> {
+    const { reads, writes, transactions } = this.#connections;
+    return { reads: reads.open, writes: writes.open, transactions: transactions.open };
+  }
+
+  /** Makes all connections but those for transactions. Warns of those that fail, which are made when they are needed. */
+  async connect(): Promise<void> {
+    const { reads, writes } = this.#connections;
+    const all = await Promise.all([reads, writes].map((some) => some.connectAll(this.deadline())));
+    const failed = all.flat();
+    if (failed.length > 0)
+      process.emitWarning(
+        `${failed.length} of ${this.size + 1} connections could not be made (${messageOf(failed[0])}): ` +
+          'lower DATABASE_POOL_SIZE, or let PostgreSQL accept more',
+      );
+  }
+
+  /** The deadline for work that starts now, on the clock of performance.now(). */
+  deadline(): number {
+    return performance.now() + this.limits.all;
+  }
+
+  /**
+   * Runs a statement that changes nothing. Retries it once if the connection is lost.
+   * @throws StorageError
+   */
+  async read(text: string, values: readonly unknown[] = [], deadline = this.deadline()): Promise<Row[]> {
+    return this.#run('reads', 'unavailable', deadline, ({ client }) =>
+      runQuery(client, text, values, deadline, this.#nameOf(text)),
+    );
+  }
+
+  /**
+   * Runs one statement that writes, as a separate transaction. Retries it if PostgreSQL rolled it back because of
+   * concurrent transactions. Never retries a statement that may have taken effect, since it would find its own rows.
+   * @param text - Fails if it begins later than its last parameter says (statements.ts), which is added to `values`.
+   * @throws StorageError
+   */
+  async write(text: string, values: readonly unknown[], deadline = this.deadline()): Promise<Row[]> {
+    return this.#run('writes', 'unknown-outcome', deadline, ({ client, clock }) => {
+      const all = [...values, clock + this.limits.lastStart(deadline)];
+      return runQuery(client, text, all, deadline, this.#nameOf(text));
+    });
+  }
+
+  /**
+   * Runs statements that write in one transaction. It needs no time for its beginning, since nothing takes effect before COMMIT.
+   * Retries the transaction if PostgreSQL rolled it back because of concurrent transactions, and once if the connection
+   * is lost before COMMIT.
+   * @param settings - Statements at its beginning, such as SET LOCAL.
+   * @param work - If it resolves to undefined or false, the transaction is rolled back.
+   * @param purpose - What its connection is for.
+   * @param constant - Whether the texts of its statements are constants, which are worth preparing.
+   * @throws StorageError
+   */
+  async transaction<T>(
+    settings: string,
+    deadline: number,
+    work: (query: Query) => Promise<T>,
+    purpose: 'writes' | 'transactions' = 'writes',
+    constant = false,
+  ): Promise<T> {
+    return this.#run(purpose, 'unavailable', deadline, async ({ client }) => {
+      const query: Query = (text, values = []) => runQuery(client, text, values, deadline);
+      const named: Query = (text, values = []) =>
+        runQuery(client, text, values, deadline, this.#nameOf(text));
+      let result;
+      await query(`BEGIN; SET LOCAL statement_timeout TO ${this.limits.inTransaction}; ${settings}`);
+      try {
+        result = await work(constant ? named : query);
+        if (result === undefined || result === false) {
+          await query('ROLLBACK');
+          return result;
+        }
+        if (performance.now() > this.limits.lastCommit(deadline))
+          throw new StorageError('unavailable', 'PostgreSQL: there was no time left for the commit');
+      } catch (error) {
+        // After other errors, closing the connection rolls back, which does not wait for a node that does not respond.
+        if (isUsable(error)) await query('ROLLBACK');
+        throw error;
+      }
+      try {
+        await query('COMMIT');
+      } catch (error) {
+        // The server has rolled back, so the transaction may run again.
+        if (isSerializationError(error)) throw error;
+        if (error instanceof LostConnection) this.#distrust();
+        throw storageError('unknown-outcome', error);
+      }
+      return result;
+    });
+  }
+
+  /** Closes the connections when their statements are complete. */
+  close(): Promise<unknown> {
+    return (this.#closed ??= Promise.all(Object.values(this.#connections).map((some) => some.close())));
+  }
+
+  /** @param lost - The failure to report when the connection is lost or the statement times out. */
+  async #run<T>(
+    purpose: ConnectionPurpose,
+    lost: StorageFailure,
+    deadline: number,
+    statement: (connection: DatabaseConnection) => Promise<T>,
+  ): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      const connection = await this.#connections[purpose].acquire(deadline);
+      const { client } = connection;
+      if (performance.now() > this.limits.lastStart(deadline)) {
+        client.release();
+        throw new StorageError('unavailable', 'PostgreSQL: there was no time left for the statement');
+      }
+      let usable = false;
+      try {
+        const result = await statement(connection);
+        usable = true;
+        return result;
+      } catch (error) {
+        if (error instanceof StorageError) throw error;
+        if (error instanceof LostConnection) this.#distrust();
+        const continues = !mayEndSession(error) || (await goesOn(connection, deadline));
+        const noEffect = continues && hadNoEffect(error);
+        // After some errors, the state of the connection is unknown.
+        usable = continues && isUsable(error);
+        const isFirst = lost === 'unavailable' && attempt === 1;
+        const isRefused = isNotPrepared(error) && attempt === 1;
+        if (isNotPrepared(error)) this.#stopPreparing(error);
+        const retry = isSerializationError(error) || isRefused || (isFirst && !noEffect);
+        const pause = Math.random() * retryPause * attempt;
+        if (!retry || performance.now() + pause > this.limits.lastStart(deadline)) {
+          throw storageError(noEffect ? 'unavailable' : lost, error);
+        }
+        await new Promise((resolve) => setTimeout(resolve, pause));
+      } finally {
+        client.release(!usable);
+      }
+    }
+  }
+
+  #distrust(): void {
+    for (const some of Object.values(this.#connections)) some.distrust();
+  }
+
+  /**
+   * Returns the name under which the server prepares a statement; undefined if it does not. The name is the command, by
+   * which traces show it, and a hash of the text, because a pooler may assign a session in which another process has
+   * prepared statements.
+   */
+  #nameOf(text: string): string | undefined {
+    if (!this.#prepares) return undefined;
+    let name = this.#names.get(text);
+    if (name === undefined) {
+      name = `${/\w+/.exec(text)?.[0]}_${createHash('sha256').update(text).digest('base64url')}`;
+      this.#names.set(text, name);
+    }
+    return name;
+  }
+
+  #stopPreparing(error: unknown): void {
+    if (this.#prepares)
+      process.emitWarning(
+        `PostgreSQL: ${messageOf(error)}. A connection pooler does not support prepared statements, ` +
+          'so the service stops using them',
+      );
+    this.#prepares = false;
+  }
+}
+
+/** Whether the session goes on: its process still responds. Behind a pooler, another one may. */
+async function goesOn({ client, session }: DatabaseConnection, deadline: number): Promise<boolean> {
+  const rows = await runQuery(client, 'SELECT pg_backend_pid()', [], deadline).catch(() => []);
+  return rows[0]?.[0] === session;
+}
