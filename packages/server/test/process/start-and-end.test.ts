@@ -137,7 +137,7 @@ t.test('nothing is loaded before signals are handled but what handles them', asy
       [
         `${service}dist/main.js`,
         'packages/server/dist/process/signals.js',
-        'packages/server/dist/process/thread-data.js',
+        'packages/server/dist/process/threads/thread-data.js',
         'packages/server/dist/start.js',
       ].sort(),
     );

@@ -107,7 +107,8 @@ function bearersOf(schemes: Parts['securitySchemes']): string[] {
 }
 
 function isBuiltIn(verify: unknown): verify is BuiltIn<'apiKey'> {
-  return verify === 'built-in' || (typeof verify === 'object' && verify !== null && 'builtIn' in verify);
+  const { builtIn } = (verify ?? {}) as { builtIn?: unknown };
+  return verify === 'built-in' || (typeof builtIn === 'object' && builtIn !== null);
 }
 
 /** What is before the tokens of the built-in verifier. */
