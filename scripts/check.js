@@ -15,6 +15,8 @@ const lines = [
     ['the generated client', 'node scripts/generate/client.js --check'],
     ['the migrations', 'node scripts/generate/migrations.js --check'],
     ['the reference', 'node scripts/generate/api.js --check'],
+    ['the variables', 'node scripts/generate/configuration.js --check'],
+    ['the evidence', 'node scripts/generate/evidence.js --check'],
     ['the guide', 'node scripts/generate/guide.js --check'],
     ['the picture of imports', 'node scripts/generate/imports.js --check'],
     ['the types', 'npx --no -- tsc --noEmit'],

@@ -366,10 +366,6 @@ t.test('what several documents say is the same everywhere, and what the code say
   t.end();
 });
 
-t.test('docs/evidence.md shows docs/evidence.json, and which results are older than the code', async (t) => {
-  await t.resolves(run('node', ['scripts/generate/evidence.js', '--check'], { cwd: root }));
-});
-
 t.test('docs/limits.md has the defaults of the configuration', (t) => {
   const limits = read('docs/limits.md');
   const configuration = read('docs/configuration.md');
