@@ -19,7 +19,7 @@ const lines = [
     ['the evidence', 'node scripts/generate/evidence.js --check'],
     ['the guide', 'node scripts/generate/guide.js --check'],
     ['the picture of imports', 'node scripts/generate/imports.js --check'],
-    ['the types', 'npx --no -- tsc --noEmit'],
+    ['the types', 'node node_modules/typescript/bin/tsc --noEmit'],
     ['the form', 'npm --prefix scripts run --silent style'],
     ['the contracts', 'npm --prefix scripts run --silent contracts'],
     ['the spelling', 'npm --prefix scripts run --silent prose'],
