@@ -341,7 +341,9 @@ export function comment(described: Described | null = {}): string {
   const lines = description
     .trim()
     .split(/\r?\n/)
-    .map((line) => line.replaceAll('\t', '  ').replaceAll('*/', '*\\/'));
+    .map((line) => line.replaceAll('\t', '  ').replaceAll('*/', '*\\/'))
+    // A comment that begins with one of the compiler's directives would be one.
+    .map((line) => line.replaceAll('@ts-', '@\u200bts-'));
   return lines.length === 1
     ? `/** ${lines[0]!} */\n`
     : `/**\n${lines.map((line) => ` * ${line}`.trimEnd()).join('\n')}\n */\n`;

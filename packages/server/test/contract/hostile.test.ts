@@ -459,6 +459,17 @@ t.test('a check takes time in proportion to the contract', async (t) => {
   }
 });
 
+t.test('a description in the types is no directive of the compiler', (t) => {
+  const description = '/components/schemas/Error/properties/message/description';
+  for (const text of ['@ts-expect-error', ' @ts-ignore, says the author', 'a\n@ts-nocheck']) {
+    const document = JSON.stringify(edited(gardenDocument, { [description]: text }));
+    const types = renderTypes(loadChecked(Buffer.from(document), false));
+    t.match(types, text.split('ts-')[1]);
+    t.notMatch(types, /@ts-/);
+  }
+  t.end();
+});
+
 t.test('a command ends within its limits, and says which one the contract exceeds', async (t) => {
   const file = join(await temporaryFolder(t), 'contract.json');
   await writeFile(file, JSON.stringify(gardenDocument));

@@ -162,9 +162,14 @@ export async function startServer(options = {}) {
 async function accepting(port, failed) {
   for (;;) {
     const socket = connect(port, '127.0.0.1');
-    const accepted = await once(socket, 'connect').catch(() => undefined);
+    // Before several threads listen, the main one accepts connections for a moment, and answers none.
+    socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    const answered = await Promise.race([
+      once(socket, 'data'),
+      once(socket, 'close').then(() => undefined),
+    ]).catch(() => undefined);
     socket.destroy();
-    if (accepted !== undefined) return `http://127.0.0.1:${port}`;
+    if (answered !== undefined) return `http://127.0.0.1:${port}`;
     await Promise.race([setTimeout(1), failed]);
   }
 }
