@@ -7,6 +7,7 @@ import type { Shape } from '../contract/schema/shape.js';
 import type { ErrorFacts, RenderedError } from '../base/errors.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
 import { Compiler } from '../http/request/validation/validation.js';
+import { keyOf } from './schema-types.js';
 import { messageOf } from '../storage/core/interface.js';
 
 /** A form of errors: an expression, or the forms of the members of an object. */
@@ -158,15 +159,9 @@ function formText(form: Form, indent: number): string {
   if (typeof form === 'string') return form;
   if (isList(form)) return `[${formText(form[0], indent)}]`;
   const members = Object.entries(form).map(
-    ([name, part]) => `${inner}${propertyName(name)}: ${formText(part, indent + 2)},\n`,
+    ([name, part]) => `${inner}${withoutControls(keyOf(name))}: ${formText(part, indent + 2)},\n`,
   );
   return `{\n${members.join('')}${' '.repeat(indent)}}`;
-}
-
-/** The name of a property in code, of which `__proto__` would otherwise be no property. */
-export function propertyName(name: string): string {
-  if (name === '__proto__') return '["__proto__"]';
-  return /^[A-Za-z_$][\w$]*$/.test(name) ? name : quoted(name);
 }
 
 /** A text in code. */

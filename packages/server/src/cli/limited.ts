@@ -1,4 +1,4 @@
-// Runs a command that reads a contract within limits: whatever is in the contract, that ends, and says why.
+// Runs a command that reads a contract within limits of time and memory, and reports which of them it exceeds.
 import { existsSync, statSync } from 'node:fs';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';

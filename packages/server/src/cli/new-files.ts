@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 import type { Contract } from '../contract/contract.js';
 import { withoutControls } from '../contract/document/control-characters.js';
 import type { Operation } from '../contract/operations.js';
-import { ownForms, propertyName, quoted, renderText, type ErrorForms } from './error-form.js';
+import { ownForms, quoted, renderText, type ErrorForms } from './error-form.js';
+import { keyOf } from './schema-types.js';
 import { schemesOf, scopesOf } from './types.js';
 
 /** What the package.json of a package says of others. */
@@ -91,7 +92,7 @@ function contentOf(service: NewService) {
     TITLE: oneLine(String(contract.document.info.title)).replaceAll(/[\\`*_{}[\]<>#&|~!]/g, '\\$&'),
     HANDLERS: contract.operations.map(stub).join(''),
     SCOPES: scopesOf(contract)
-      .map((scope) => `  ${propertyName(scope)}: true,\n`)
+      .map((scope) => `  ${codeKey(scope)}: true,\n`)
       .join(''),
     VERIFIERS: verifiers,
     FORMS: formsText,
@@ -121,7 +122,12 @@ function stub(operation: Operation): string {
   const { operationId, method, path, declared } = operation;
   const { summary } = declared.operation as { summary?: unknown };
   const said = typeof summary === 'string' ? `: ${summary}` : '';
-  return `    // ${oneLine(`${method} ${path}${said}`)}\n    ${propertyName(operationId)}: notImplemented,\n`;
+  return `    // ${oneLine(`${method} ${path}${said}`)}\n    ${codeKey(operationId)}: notImplemented,\n`;
+}
+
+/** The key of a property. */
+function codeKey(name: string): string {
+  return withoutControls(keyOf(name));
 }
 
 /** A text for a comment, which its line ends. */
@@ -148,8 +154,8 @@ function verifiersOf(service: NewService): string {
   if (isImplied && used.length === 1) return '';
   return used
     .map((name) => {
-      if (name !== builtIn) return `    ${propertyName(name)}: () => undefined,\n`;
-      return `    // It takes the access tokens of the service.\n    ${propertyName(name)}: "built-in",\n`;
+      if (name !== builtIn) return `    ${codeKey(name)}: () => undefined,\n`;
+      return `    // It takes the access tokens of the service.\n    ${codeKey(name)}: "built-in",\n`;
     })
     .join('');
 }

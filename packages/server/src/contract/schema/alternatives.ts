@@ -3,7 +3,7 @@ import type { Schema } from './schema.js';
 
 /** Schemas that apply to a value together, by their order in the contract; none if nothing is known of the value. */
 export type Term = readonly Schema[];
-/** The terms of which a value has one; none if the value must not be there. */
+/** A value satisfies one of these terms. The list is empty if the value must not be there. */
 export type Alternatives = readonly Term[];
 
 /** A value of which nothing is known. */
@@ -12,7 +12,7 @@ export const open: Alternatives = [[]];
 /** The maximum number of combinations that are distinguished. */
 const maxCombinations = 64;
 
-/** Joins alternatives of which a value has one. */
+/** Combines alternatives: a value satisfies one of them. */
 export function eitherOf(all: readonly Alternatives[]): Alternatives {
   return all.length === 1 ? all[0]! : distinct(all.flat());
 }

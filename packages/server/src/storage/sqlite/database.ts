@@ -137,7 +137,12 @@ export function syncRecovered(database: DatabaseSyncInstance, file: string): voi
   // The first read triggers recovery.
   database.exec('SELECT count(*) FROM sqlite_schema');
   const log = logOf(file);
-  if (existsSync(log)) syncPath(log);
+  try {
+    syncPath(log);
+  } catch (error) {
+    // There is none, or another process has closed the store and moved it into the database.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
   syncFolder(dirname(log));
 }
 
