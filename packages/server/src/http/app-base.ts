@@ -7,6 +7,7 @@ import Fastify, {
 } from 'fastify';
 import { writeError } from '../base/errors.js';
 import { respondToClientError } from './connection/client-errors.js';
+import type { Connection } from './connection/connection.js';
 import { checkHeaders } from './connection/host-and-expect.js';
 import { startInOrder } from './connection/pipelining.js';
 import { reportNothing, type Rejecting } from './connection/rejections.js';
@@ -15,6 +16,13 @@ import { createServer, type ServerLimits, type Tls } from './connection/server.j
 import { settleUnreadBody } from './connection/unread-body.js';
 import { createErrorHandler } from './response/error-handler.js';
 import { refuseUnknownRoutes, rewriteTarget } from './routing/path-and-method.js';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The open connections; those of TLS after the handshake. */
+    readonly connections: ReadonlySet<Connection>;
+  }
+}
 
 /** How a server differs from others. */
 interface BaseOptions extends Partial<Rejecting> {
@@ -41,6 +49,7 @@ export function createHttpApp(
   options: FastifyServerOptions = {},
 ): FastifyInstance {
   const rejecting = { write, report, headers };
+  const connections = new Set<Connection>();
   const app: FastifyInstance = Fastify({
     ...options,
     genReqId: requestId,
@@ -51,11 +60,12 @@ export function createHttpApp(
       respondToClientError(error, socket, rejecting);
     },
     frameworkErrors: handleError,
-    serverFactory: (listener) => createServer(listener, limits, tls, rejecting),
+    serverFactory: (listener) => createServer(listener, limits, tls, rejecting, connections),
     // serverFactory creates the server; this option only makes Fastify log the address with the right scheme.
     ...(tls !== undefined && { https: {} }),
   });
   app.setErrorHandler(handleError);
+  app.decorate('connections', connections);
   app.decorateRequest('failure', undefined);
   app.addHook('onRequest', addCommonHeaders);
   return app;

@@ -3,82 +3,37 @@
 // Tried with Node.js 20.20, 22.23, 24.21 and 26.10, by the tests of connections.
 import type { Server as HttpServer, ServerResponse } from 'node:http';
 import { Server, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 
 /** Node.js's HTTP module. An import statement would also load its fetch, which takes longer than most of the service. */
 export const http = process.getBuiltinModule('node:http');
 
 /**
- * Keeps connections open whose clients have half-closed them; Node would close the other side at once. Over TLS, only
- * after the handshake, which a client that has half-closed cannot complete.
+ * Makes a server read and write a stream in place of each socket. That any Duplex can be given to a server is documented
+ * (http.Server, 'connection'), but not how to keep it from also taking the socket: here, its own listener goes.
  *
- * - Promise: a client that has half-closed its connection receives all its responses.
- * - Test: test/http/connection/fuzz.test.ts, "a client that has half-closed its connection receives all responses".
- * - Node: lib/_http_server.js, socketOnEnd; the property `httpAllowHalfOpen` is missing from the documents and types. That
- *   of a socket is documented (stream.Duplex).
+ * - Promise: what one connection sends at once does not make the server stall or run out of memory; clients receive all
+ *   their responses to the last byte, whatever they still send, and though they have half-closed the connection.
+ * - Test: test/http/connection/connection.test.ts, "what many connections send at once …"; fuzz.test.ts.
+ * - Node: lib/_http_server.js, Server; lib/https.js, Server.
  * @param isTls - Whether requests arrive over TLS.
+ * @param wrap - Makes the stream of a socket.
+ * @returns Gives a stream to the server again, after Node has detached it.
  */
-export function allowHalfOpen(server: HttpServer & { httpAllowHalfOpen?: boolean }, isTls: boolean): void {
-  server.httpAllowHalfOpen = true;
-  server.on(isTls ? 'secureConnection' : 'connection', (socket: Socket) => {
-    socket.allowHalfOpen = true;
-  });
-}
-
-/**
- * Replaces how a server closes a connection after its last response. Node calls the socket's `destroySoon`, which closes
- * while the client may still send: the connection is reset, and the response lost. No option or event changes that.
- *
- * - Promise: clients receive the last response of a connection, even if they still send (RFC 9112 section 9.6).
- * - Test: test/http/connection/connection.test.ts, "a client that still sends after the last response ...".
- * - Node: lib/_http_server.js, resOnFinish.
- * @param close - Closes a connection.
- */
-export function closeBy(server: HttpServer, close: (socket: Socket) => void): void {
-  const replace = (socket: Socket) => {
-    socket.destroySoon = () => {
-      close(socket);
-    };
+export function serveThrough<Stream extends Duplex>(
+  server: HttpServer,
+  isTls: boolean,
+  wrap: (socket: Socket) => Stream,
+): (stream: Stream) => void {
+  const event = isTls ? 'secureConnection' : 'connection';
+  const listeners = server.listeners(event);
+  const attach = (stream: Stream) => {
+    for (const listener of listeners) Reflect.apply(listener, server, [stream]);
   };
-  server.on('connection', replace).on('secureConnection', replace);
-}
-
-/**
- * Makes Node read TLS connections as streams. Otherwise its parser takes decrypted data directly from the connection, and
- * loses what arrives while it is paused because a response waits to be sent: the next pipelined request gets a 400.
- *
- * - Promise: pipelined requests over TLS get their responses, however long those are.
- * - Test: test/http/connection/tls.test.ts, "requests that are pipelined behind long responses get theirs ...".
- * - Node: lib/_http_server.js, connectionListenerInternal (`parser.consume`) and generateSocketListenerWrapper: any
- *   listener for 'data' has this effect.
- */
-export function readThroughStream(server: HttpServer): void {
-  server.on('secureConnection', (socket: Socket) => {
-    socket.on('data', () => undefined);
+  server.removeAllListeners(event).on(event, (socket: Socket) => {
+    attach(wrap(socket));
   });
-}
-
-/**
- * Attaches a socket to its server again, after Node has detached it because of an Upgrade. For 'connection', this is
- * documented.
- *
- * - Promise: a request with Upgrade is served as if it had none (RFC 9110 section 7.8), over TLS, too.
- * - Test: test/http/connection/tls.test.ts, "requests that are valid HTTP but cannot be served ...".
- * - Node: lib/https.js, Server: 'secureConnection' has the listener that 'connection' has in lib/_http_server.js.
- */
-export function attachAgain(server: HttpServer, socket: Socket, isTls: boolean): void {
-  server.emit(isTls ? 'secureConnection' : 'connection', socket);
-}
-
-/**
- * Removes the listener by which Node closes a connection after the pending responses when the client half-closes it.
- *
- * - Promise: a client that half-closes its connection after malformed data receives the error.
- * - Test: test/http/connection/protocol.test.ts, "a client that has half-closed its connection still receives the error
- *   for malformed data".
- * - Node: lib/_http_server.js, socketOnEnd.
- */
-export function ignoreEnd(socket: Socket): void {
-  socket.removeAllListeners('end');
+  return attach;
 }
 
 /**

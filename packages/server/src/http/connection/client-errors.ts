@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import { ApiError, type ErrorKind } from '../../base/errors.js';
 import { http } from '../../base/node/http.js';
-import { connectionOf } from './connection.js';
+import { Connection } from './connection.js';
 import type { Rejecting, RejectionReason } from './rejections.js';
 import { newRequestId } from './request-id.js';
 
@@ -13,43 +13,39 @@ const meanings: Readonly<Record<string, readonly [ErrorKind, RejectionReason]>> 
   ERR_HTTP_REQUEST_TIMEOUT: ['requestTimeout', 'timeout'],
 };
 const malformed = ['malformedRequest', 'malformed'] as const;
-/** The codes of handshakes that fail, after which nothing can be sent. */
-const ofHandshake = /^(?:ERR_SSL_|ERR_TLS_|EPROTO)/;
-
 /**
  * Sends an error response for input that is not a complete, valid request, after pending responses, and closes the
  * connection. Fastify's clientErrorHandler.
  * @param error - The error from Node's HTTP parser or one of its timeouts.
+ * @param socket - That of a connection only if its TLS handshake has failed, after which nothing can be sent.
  * @param rejecting - Writes the body, and learns of it, unless the client only closed its connection.
  */
 export function respondToClientError(
   { code = '' }: NodeJS.ErrnoException,
-  socket: Socket,
+  socket: Connection | Socket,
   rejecting: Rejecting,
 ): void {
-  const connection = connectionOf(socket);
-  if (connection.isClosing) return;
   const { remoteAddress: address } = socket;
+  const isConnected = socket instanceof Connection;
+  if (isConnected && socket.isClosing) return;
   const [kind, reason] = meanings[code] ?? malformed;
-  const isOfHandshake = ofHandshake.test(code);
-  if (code === 'ECONNRESET' || isOfHandshake || !socket.writable) {
+  if (code === 'ECONNRESET' || !isConnected || !socket.writable) {
     socket.destroy();
-    if (code !== 'ECONNRESET')
-      rejecting.report({ reason: isOfHandshake ? 'tls_handshake' : reason, address });
+    if (code !== 'ECONNRESET') rejecting.report({ reason: isConnected ? reason : 'tls_handshake', address });
     return;
   }
-  connection.fail(() => {
+  socket.fail(() => {
     const requestId = endWithError(socket, new ApiError(kind), rejecting);
     rejecting.report({ reason, requestId, address });
   });
 }
 
 /**
- * Writes an error response to a socket that has no response object, and closes the connection.
+ * Writes an error response without a response object, and closes the connection.
  * @returns The id in the response.
  */
 export function endWithError(
-  socket: Socket,
+  connection: Connection,
   error: ApiError,
   { write, headers = [] }: Omit<Rejecting, 'report'>,
 ): string {
@@ -66,8 +62,8 @@ export function endWithError(
     'Connection: close',
     ...headers,
   ];
-  socket.write(`${head.join('\r\n')}\r\n\r\n${text}`);
-  connectionOf(socket).close();
+  connection.write(`${head.join('\r\n')}\r\n\r\n${text}`);
+  connection.close();
   return requestId;
 }
 

@@ -1,16 +1,21 @@
-// The state of one connection: which of its responses are pending, and how it ends.
+// One connection: what of its input Node's parser gets and when, which of its responses are pending, and how it ends.
 import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { closeNotStarted, ignoreEnd } from '../../base/node/http.js';
+import { Duplex } from 'node:stream';
+import { closeNotStarted } from '../../base/node/http.js';
 
-/** How many requests may wait on one connection before the server stops reading from it. */
-const pipelineDepth = 16;
 /**
- * How many requests may wait on all connections together. Node parses all that it has read at once, up to thousands of
- * requests with 2 kB each: beyond this number, a connection on which more than pipelineDepth wait is cut off.
+ * How much the parser gets at once, in bytes. It makes requests and chunks of all that it gets, and each takes far more
+ * memory and time than the few bytes that it may be written in. A body of known length is passed on as it arrives.
  */
-const mostWaiting = 4_096;
+const pieceLength = 1024;
+/** What a request that waits for earlier ones takes, in bytes: an estimate. */
+const waitingRequest = 4 * 1024;
+/** How much one connection may have waiting in any case, in bytes: 16 requests. */
+const mostOfOne = 64 * 1024;
+/** How much may wait on all connections together, in bytes. Beyond it, those with more than mostOfOne are cut off. */
+const mostOfAll = 16 * 1024 * 1024;
 /** How much of an unwanted body is read before the connection is closed, in bytes. */
 export const drainLimit = 64 * 1024;
 /** How long a client may take to read the last response and stop sending, in ms. */
@@ -18,27 +23,45 @@ const lingerTime = 2_000;
 /** Methods whose requests wait for their body; all others get a response without it. */
 const takesBody = new Set(['POST', 'PUT', 'PATCH']);
 
-let waiting = 0;
-const connections = new WeakMap<Socket, Connection>();
+type Done = (error?: Error | null) => void;
 
-/** Returns the connection of a socket; of a TLS socket if requests arrive on one. */
-export function connectionOf(socket: Socket): Connection {
-  let connection = connections.get(socket);
-  if (connection === undefined) {
-    connection = new Connection(socket);
-    connections.set(socket, connection);
-  }
-  return connection;
+/** What waits on all connections, in bytes. */
+let waitingOfAll = 0;
+
+/** Returns the connection on which a request arrived or a response is sent; undefined for one that was injected. */
+export function connectionOf({ socket }: Pick<IncomingMessage, 'socket'>): Connection | undefined {
+  const stream: Duplex = socket;
+  return stream instanceof Connection ? stream : undefined;
 }
 
 /**
- * A connection is open until it fails or closes. A failed one has received something that is not a complete, valid
- * request; it sends its pending responses, then an error, and closes. A closing one sends what has been written,
- * starts no further request, and lasts until its socket closes.
+ * A connection as Node's HTTP server sees it. It passes on what the socket receives in small pieces, and none while a
+ * request waits for its turn: input that nobody can handle yet stays as it arrived, and holds back the client.
+ *
+ * It is open until it fails or closes. A failed one has received something that is not a complete, valid request; it
+ * sends its pending responses, then an error, and closes. A closing one sends what has been written, starts no further
+ * request, and lasts until its socket closes.
  */
-export class Connection {
+export class Connection extends Duplex {
+  readonly encrypted: boolean;
+  readonly remoteAddress: string | undefined;
+  readonly remotePort: number | undefined;
+  /** When it was opened, by performance.now(). */
+  readonly openedAt = performance.now();
+  /** Whether anything has arrived on it. */
+  hasReceived = false;
   readonly #socket: Socket;
   #state: 'open' | 'failed' | 'closing' = 'open';
+  /** What has arrived and not been passed on; while there is any, the socket is not read. */
+  #input: Buffer | undefined;
+  /** Whether the client has half-closed the connection, which is passed on like input. */
+  #hasEnded = false;
+  /** Whether the parser takes the next piece. */
+  #isWanted = false;
+  /** Whether the next piece is due in the next turn of the event loop. */
+  #isDue = false;
+  /** How much of the newest request's body is still to come, in bytes; at most a piece less than that. */
+  #bodyLeft = 0;
   /** The newest request, until its response is sent and its body is complete. */
   #newest: IncomingMessage | undefined;
   /**
@@ -49,10 +72,21 @@ export class Connection {
   #previous: ServerResponse | undefined;
   /** The number of requests that wait for earlier ones. */
   #waiting = 0;
+  /** What it has added to waitingOfAll, in bytes. */
+  #counted = 0;
+  /** How many bytes have been discarded since it began to close. */
+  #discarded = 0;
 
-  /** Use connectionOf: each socket has only one. */
+  /** @param socket - A new one; of a TLS connection after the handshake. */
   constructor(socket: Socket) {
+    super({ decodeStrings: false, readableHighWaterMark: pieceLength });
     this.#socket = socket;
+    this.encrypted = 'encrypted' in socket;
+    ({ remoteAddress: this.remoteAddress, remotePort: this.remotePort } = socket);
+    socket.allowHalfOpen = true;
+    socket.on('data', this.#receive).on('end', this.#receiveEnd);
+    socket.on('timeout', () => this.emit('timeout'));
+    socket.on('error', (error) => this.destroy(error)).on('close', () => this.destroy());
   }
 
   get isClosing(): boolean {
@@ -64,13 +98,120 @@ export class Connection {
     return this.#last?.writableFinished ?? true;
   }
 
+  /** As that of a socket. */
+  setTimeout(time: number, callback?: () => void): this {
+    this.#socket.setTimeout(time);
+    if (callback !== undefined) this.once('timeout', callback);
+    return this;
+  }
+
+  override _read(): void {
+    this.#isWanted = true;
+    if (this.#input === undefined && !this.#hasEnded) this.#socket.resume();
+    else this.#passOnLater();
+  }
+
+  override _write(chunk: Buffer | string, encoding: BufferEncoding, done: Done): void {
+    this.#socket.write(chunk, encoding, this.#failFirst(done));
+  }
+
+  override _writev(chunks: { chunk: Buffer | string; encoding: BufferEncoding }[], done: Done): void {
+    this.#socket.cork();
+    const last = chunks.pop()!;
+    for (const { chunk, encoding } of chunks) this.#socket.write(chunk, encoding);
+    this.#socket.write(last.chunk, last.encoding, this.#failFirst(done));
+    this.#socket.uncork();
+  }
+
+  /** As with a socket, a connection is destroyed by the time that its responses learn of it. */
+  #failFirst(done: Done): Done {
+    return (error) => {
+      if (error) this.destroy(error);
+      done(error);
+    };
+  }
+
+  override _final(done: Done): void {
+    this.#socket.end(done);
+  }
+
+  override _destroy(error: Error | null, done: Done): void {
+    this.#socket.destroy();
+    this.#input = undefined;
+    this.#count();
+    done(error);
+  }
+
+  readonly #receive = (chunk: Buffer): void => {
+    this.hasReceived = true;
+    if (this.#state === 'closing') {
+      this.#discarded += chunk.length;
+      if (this.#discarded >= drainLimit) this.#socket.pause();
+      return;
+    }
+    this.#input = chunk;
+    this.#passOn();
+    if (this.#input !== undefined) this.#socket.pause();
+  };
+
+  readonly #receiveEnd = (): void => {
+    this.#hasEnded = true;
+    this.#passOn();
+  };
+
+  /** Whether the parser must not get more: until every complete request has its response. */
+  get #isHeld(): boolean {
+    return (
+      this.#state !== 'open' ||
+      this.#waiting > 0 ||
+      (this.#last !== undefined && this.#newest?.complete === true)
+    );
+  }
+
+  #passOnLater(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    setImmediate(() => {
+      this.#isDue = false;
+      this.#passOn();
+    });
+  }
+
+  /** Passes on the next piece, if the parser takes it. Others then have their turn, since _read waits for the next one. */
+  #passOn(): void {
+    if (!this.#isWanted || this.destroyed) return;
+    this.#count();
+    if (this.#isHeld) return;
+    const input = this.#input;
+    if (input !== undefined) {
+      this.#isWanted = false;
+      const length = Math.max(pieceLength, this.#bodyLeft);
+      this.#bodyLeft = Math.max(0, this.#bodyLeft - input.length);
+      this.#input = input.length > length ? input.subarray(length) : undefined;
+      this.push(this.#input === undefined ? input : input.subarray(0, length));
+    } else if (this.#hasEnded) {
+      this.#isWanted = false;
+      this.push(null);
+    }
+  }
+
+  /** Counts what waits on this connection, and cuts it off if it becomes too much. */
+  #count(): void {
+    const isWaiting = this.#isHeld && !this.destroyed;
+    const more =
+      (isWaiting ? this.#waiting * waitingRequest + (this.#input?.length ?? 0) : 0) - this.#counted;
+    this.#counted += more;
+    waitingOfAll += more;
+    if (more > 0 && this.#counted > mostOfOne && waitingOfAll > mostOfAll) this.destroy();
+  }
+
   /**
    * Adds a request, and starts it after the responses to the earlier ones. If the connection closes first, it never
    * starts, and its response emits 'close'.
    */
   enqueue(request: IncomingMessage, response: ServerResponse, start: () => void): void {
-    if (this.#socket.destroyed) {
-      // Node still parses what it has read.
+    if (this.destroyed) {
+      // Node still parses the rest of the piece.
       closeNotStarted(response);
       return;
     }
@@ -80,35 +221,25 @@ export class Connection {
     this.#previous = previous;
     this.#last = response;
     this.#newest = request;
+    this.#bodyLeft = Number(request.headers['content-length'] ?? 0);
     if (previous === undefined) {
       this.#start(response, start);
       return;
     }
-    waiting++;
-    if (++this.#waiting > pipelineDepth) {
-      if (waiting > mostWaiting) this.#socket.destroy();
-      // At once, it would have no effect: Node resumes the socket at the end of each request.
-      else process.nextTick(this.#pauseIfFull);
-    }
+    this.#waiting++;
+    this.#count();
     // Otherwise the request would start in the async context of the previous one.
     const context = new AsyncResource('Request');
     previous.once('close', () => {
-      waiting--;
       this.#waiting--;
-      // One read can contain several requests: resuming after every response would let the queue grow.
-      if (this.#state === 'open' && this.#waiting <= pipelineDepth) this.#socket.resume();
       context.runInAsyncScope(() => {
         this.#start(response, start);
       });
     });
   }
 
-  readonly #pauseIfFull = (): void => {
-    if (this.#state === 'open' && this.#waiting > pipelineDepth) this.#socket.pause();
-  };
-
   #start(response: ServerResponse, start: () => void): void {
-    if (this.#socket.destroyed || this.#state === 'closing') closeNotStarted(response);
+    if (this.destroyed || this.#state === 'closing') closeNotStarted(response);
     else start();
   }
 
@@ -117,9 +248,11 @@ export class Connection {
     if (this.#last === response) this.#last = undefined;
     if (this.#previous === response) this.#previous = undefined;
     if (this.#newest === response.req && response.req.complete) this.#newest = undefined;
+    if (this.#input !== undefined || this.#hasEnded) this.#passOnLater();
+    this.#count();
   }
 
-  /** Calls back when all pending responses have been sent, or their connection is lost. */
+  /** Calls back when all pending responses have been sent, or the connection is lost. */
   whenResponded(then: () => void): void {
     if (this.#last?.closed === false) this.#last.once('close', then);
     else then();
@@ -131,13 +264,8 @@ export class Connection {
    *   of its own, or the connection is lost or closes first.
    */
   fail(respond: () => void): void {
-    if (this.#state === 'closing') return;
-    // For any further input, the parser would report the same error again.
-    this.#socket.pause();
-    if (this.#state === 'failed') return;
+    if (this.#state !== 'open') return;
     this.#state = 'failed';
-    // On 'end', Node would close the connection after the pending responses, before the error.
-    ignoreEnd(this.#socket);
     this.#respondInOrder(respond);
   }
 
@@ -149,7 +277,7 @@ export class Connection {
     const pending = getsError ? this.#previous : this.#last;
     if (pending?.closed === false) {
       pending.once('close', () => {
-        if (this.#socket.writable) this.#respondInOrder(respond);
+        if (this.writable) this.#respondInOrder(respond);
       });
     } else if (inBody && !getsError) {
       this.close();
@@ -166,26 +294,21 @@ export class Connection {
   close(): void {
     if (this.#state === 'closing') return;
     this.#state = 'closing';
-    const socket = this.#socket;
-    socket.end();
-    let discarded = 0;
-    const discard = () => {
-      socket.on('data', (chunk: Buffer) => {
-        discarded += chunk.length;
-        if (discarded >= drainLimit) socket.pause();
-      });
-    };
-    // Node's parser reads a connection without the stream, and starts again on 'resume', until there is such a listener.
-    if (socket.isPaused()) socket.once('resume', discard);
-    else discard();
-    socket.resume();
-    const timer = setTimeout(() => socket.destroy(), lingerTime).unref();
-    socket.once('close', () => {
+    this.#input = undefined;
+    this.end();
+    this.#socket.resume();
+    const timer = setTimeout(() => this.destroy(), lingerTime).unref();
+    this.once('close', () => {
       clearTimeout(timer);
     });
+  }
+
+  /** How Node closes a connection after its last response, as that of a socket. */
+  destroySoon(): void {
+    this.close();
   }
 }
 
 function forgetResponse(this: ServerResponse): void {
-  connectionOf(this.req.socket).forget(this);
+  connectionOf(this.req)?.forget(this);
 }

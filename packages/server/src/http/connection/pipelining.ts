@@ -8,5 +8,7 @@ import { connectionOf } from './connection.js';
  * whose connection closes first never starts.
  */
 export const startInOrder: onRequestHookHandler = ({ raw }, reply, done) => {
-  connectionOf(raw.socket).enqueue(raw, reply.raw, done);
+  const connection = connectionOf(raw);
+  if (connection === undefined) done();
+  else connection.enqueue(raw, reply.raw, done);
 };

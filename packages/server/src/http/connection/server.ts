@@ -1,11 +1,12 @@
 // Creates the HTTP or HTTPS server with its limits on connections and their speed.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import type { DropArgument, Socket } from 'node:net';
+import type { DropArgument } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Limits } from '../../base/limits.js';
-import { allowHalfOpen, closeBy, http, readThroughStream } from '../../base/node/http.js';
+import { http, serveThrough } from '../../base/node/http.js';
 import { respondToClientError } from './client-errors.js';
-import { connectionOf } from './connection.js';
+import { Connection, connectionOf } from './connection.js';
 import type { Rejecting } from './rejections.js';
 import { stayWithHttp, upgradeOptions } from './upgrade.js';
 
@@ -25,6 +26,7 @@ export interface Tls {
 
 /**
  * Creates the server; the caller starts listening.
+ * @param connections - It keeps the open ones here.
  * @throws Error when the certificate or the key is invalid, or they do not match.
  */
 export function createServer(
@@ -32,6 +34,7 @@ export function createServer(
   limits: ServerLimits,
   tls: Tls | undefined,
   rejecting: Rejecting,
+  connections: Set<Connection>,
 ): Server {
   const { headerLimit, requestTimeout, keepAliveTimeout, stallTimeout, maxConnections } = limits;
   const checkingInterval = Math.min(1_000, requestTimeout);
@@ -48,7 +51,11 @@ export function createServer(
   const serve: RequestListener = (request, response) => {
     // Node's parser accepts the HTTP/2 preface as a request with this method.
     if (request.method === 'PRI') {
-      respondToClientError(new Error('PRI is not a method'), request.socket, rejecting);
+      respondToClientError(
+        new Error('PRI is not a method'),
+        connectionOf(request) ?? request.socket,
+        rejecting,
+      );
     } else listener(request, response);
   };
   const server =
@@ -62,12 +69,12 @@ export function createServer(
   // With a limit, Node would drop further fields, Content-Length included; checkHeaders counts the fields.
   server.maxHeadersCount = 0;
   handleExpectations(server);
-  stayWithHttp(server, tls !== undefined, rejecting);
-  allowHalfOpen(server, tls !== undefined);
-  if (tls !== undefined) readThroughStream(server);
-  closeBy(server, (socket) => {
-    connectionOf(socket).close();
+  const attach = serveThrough(server, tls !== undefined, (socket) => {
+    const connection = new Connection(socket);
+    connections.add(connection);
+    return connection.once('close', () => connections.delete(connection));
   });
+  stayWithHttp(server, attach, rejecting);
   // A slow request must get its 408 before this limit.
   cutOffStalledReaders(server, Math.max(stallTimeout, requestTimeout + 2 * checkingInterval));
   return server;
@@ -79,8 +86,9 @@ export function createServer(
  * @param time - Maximum time without activity, in ms. It must exceed the request timeout, which ends with a response.
  */
 function cutOffStalledReaders(server: Server, time: number): void {
-  server.setTimeout(time, (socket: Socket) => {
-    if (connectionOf(socket).hasResponded || socket.writableLength > 0) socket.destroy();
+  server.setTimeout(time, (connection: Duplex) => {
+    if (!(connection instanceof Connection)) return;
+    if (connection.hasResponded || connection.writableLength > 0) connection.destroy();
   });
 }
 

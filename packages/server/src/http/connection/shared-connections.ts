@@ -24,11 +24,7 @@ export function shareConnections(
   memory: SharedArrayBuffer,
 ): void {
   const count = new Int32Array(memory);
-  const counted = new WeakSet<Socket>();
   app.server.on('connection', (socket: Socket) => {
-    // A socket is attached a second time after a request with Upgrade.
-    if (counted.has(socket)) return;
-    counted.add(socket);
     Atomics.add(count, 0, 1);
     socket.once('close', () => Atomics.sub(count, 0, 1));
   });

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Limits } from '../../base/limits.js';
 import { stopListening } from '../../base/node/http.js';
 import { within } from '../../base/time-limit.js';
-import { connectionOf } from './connection.js';
+import type { Connection } from './connection.js';
 
 /** How long a request may take to reach the server, in ms: new connections without a request stay open this long. */
 const requestTravelTime = 1_000;
@@ -43,29 +43,31 @@ export function prepareShutdown(app: FastifyInstance): Promise<void> {
     done(null, payload);
   });
 
+  // Those in the TLS handshake, too.
   const openedAt = new Map<Socket, number>();
-  const track = (socket: Socket) => {
-    // A socket is attached a second time after a request with Upgrade.
-    if (openedAt.has(socket)) return;
+  app.server.on('connection', (socket: Socket) => {
     openedAt.set(socket, performance.now());
     socket.once('close', () => openedAt.delete(socket));
-  };
-  // A TLS socket counts its bytes from the end of the handshake.
-  app.server.on('connection', track).on('secureConnection', track);
+  });
   app.decorate('openConnections', { getter: () => openedAt.size });
   const isCutOff = new Promise<void>((resolve) => {
     app.decorate('cutOff', () => {
+      for (const connection of app.connections) connection.destroy();
       for (const socket of openedAt.keys()) socket.destroy();
       resolve();
     });
   });
-  const sends = (socket: Socket) => socket.writableLength > 0 || connectionOf(socket).isClosing;
+  const sends = (connection: Connection) => connection.writableLength > 0 || connection.isClosing;
   const closeQuietConnections = () => {
     // Node considers a connection idle when its response has ended, and would cut off unsent bytes.
-    if (![...openedAt.keys()].some(sends)) app.server.closeIdleConnections();
+    if (![...app.connections].some(sends)) app.server.closeIdleConnections();
     // Node does not consider a connection idle if nothing has ever arrived on it.
+    const before = performance.now() - requestTravelTime;
+    for (const connection of app.connections) {
+      if (!connection.hasReceived && connection.openedAt < before) connection.destroy();
+    }
     for (const [socket, opened] of openedAt) {
-      if (socket.bytesRead === 0 && performance.now() - opened > requestTravelTime) socket.destroy();
+      if (socket.bytesRead === 0 && opened < before) socket.destroy();
     }
   };
   app.addHook('preClose', async () => {

@@ -1,29 +1,36 @@
 // Refuses CONNECT and ignores Upgrade; for both, Node detaches the socket from its HTTP server.
 import type { IncomingMessage, Server } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { ApiError } from '../../base/errors.js';
-import { attachAgain } from '../../base/node/http.js';
 import { endWithError } from './client-errors.js';
-import { connectionOf } from './connection.js';
+import { Connection } from './connection.js';
 import type { Rejecting } from './rejections.js';
 
 /**
  * Refuses CONNECT, and ignores the Upgrade header of a request (RFC 9110 section 7.8). Node itself would serve the
  * latter, but drop bytes that arrived with it; the next request's body could then be parsed as a request.
+ * @param serve - Attaches a connection to the server, again.
  */
-export function stayWithHttp(server: Server, isTls: boolean, rejecting: Rejecting): void {
-  server.on('connect', (_: IncomingMessage, socket: Socket) => {
-    whenResponded(server, socket, () => {
-      const { remoteAddress: address } = socket;
-      const requestId = endWithError(socket.on('error', ignore), new ApiError('pathNotFound'), rejecting);
+export function stayWithHttp(
+  server: Server,
+  serve: (connection: Connection) => void,
+  rejecting: Rejecting,
+): void {
+  server.on('connect', (_: IncomingMessage, connection: Duplex) => {
+    if (!(connection instanceof Connection)) return;
+    whenResponded(server, connection, () => {
+      const { remoteAddress: address } = connection.on('error', ignore);
+      const requestId = endWithError(connection, new ApiError('pathNotFound'), rejecting);
       rejecting.report({ reason: 'connect_method', requestId, address });
     });
   });
-  server.on('upgrade', (request: IncomingMessage, socket: Socket, behind: Buffer) => {
-    socket.unshift(behind);
-    socket.unshift(headWithoutUpgrade(request));
-    whenResponded(server, socket, () => {
-      attachAgain(server, socket, isTls);
+  server.on('upgrade', (request: IncomingMessage, connection: Duplex, behind: Buffer) => {
+    if (!(connection instanceof Connection)) return;
+    connection.unshift(behind);
+    connection.unshift(headWithoutUpgrade(request));
+    whenResponded(server, connection, () => {
+      // Node adds these each time, and takes all others off.
+      serve(connection.removeAllListeners('pause').removeAllListeners('resume'));
     });
   });
 }
@@ -56,19 +63,18 @@ function headWithoutUpgrade({ method, url, httpVersion, rawHeaders }: IncomingMe
  * Calls back when all pending responses of a connection are sent, or never if the connection closes first. Until then
  * it handles the socket's errors and timeouts, since Node has removed its own listeners.
  */
-function whenResponded(server: Server, socket: Socket, then: () => void): void {
-  const timeOut = () => server.emit('timeout', socket);
+function whenResponded(server: Server, connection: Connection, then: () => void): void {
+  const timeOut = () => server.emit('timeout', connection);
   // While 'readable' has a listener, resume() discards nothing.
-  socket.on('error', ignore).on('timeout', timeOut).on('readable', ignore);
-  const release = () => {
-    socket.off('readable', ignore);
-    if (!socket.writable) return;
-    socket.off('error', ignore).off('timeout', timeOut);
+  connection.on('error', ignore).on('timeout', timeOut).on('readable', ignore);
+  connection.whenResponded(() => {
+    connection.off('readable', ignore);
+    if (!connection.writable) return;
+    connection.off('error', ignore).off('timeout', timeOut);
     then();
-  };
-  connectionOf(socket).whenResponded(release);
+  });
 }
 
 function ignore(): void {
-  // An error closes the socket; there is nothing else to do.
+  // An error closes the connection; there is nothing else to do.
 }

@@ -313,7 +313,7 @@ t.test('a body takes memory and time for its bytes, not for the pieces in which 
     (body.match(new RegExp(`.{1,${length}}`, 'g')) ?? [])
       .map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`)
       .join('');
-  const chunked = (bytes: string) => send(token, 'Transfer-Encoding: chunked', bytes, Infinity);
+  const chunked = (bytes: string, read?: number) => send(token, 'Transfer-Encoding: chunked', bytes, read);
   const create = async (body: string, length: number) =>
     (await chunked(`${inPieces(body, length)}0\r\n\r\n`)).receive('POST', '/plants');
   t.match(await create(plant(1, 9_000), 1), { status: 200, text: plant(1, 9_000).replace('"id":1,', '') });
@@ -328,7 +328,7 @@ t.test('a body takes memory and time for its bytes, not for the pieces in which 
   const before = collect();
   const count = 20;
   const pieces = inPieces(plant(4, 9_900), 1);
-  for (let i = 0; i < count; i++) await chunked(pieces);
+  for (let i = 0; i < count; i++) await chunked(pieces, Infinity);
   const taken = (collect() - before) / count;
   t.ok(taken < 500_000, `${Math.round(taken)} bytes for a body of 9,900`);
 });

@@ -205,14 +205,42 @@ t.test('a connection with many waiting requests is cut off when all wait for too
   t.ok(first.served.bytesRead < 200_000, 'the server reads no more while many wait');
   t.notOk(first.served.destroyed);
   let last = first;
-  for (let id = 1; id < 40 && !last.served.destroyed; id++) last = await pipeline(id, 1_500);
+  for (let id = 1; id < 200 && !last.served.destroyed; id++) last = await pipeline(id, 1_500);
   t.ok(last.served.destroyed);
-  const short = await pipeline(40, 16);
+  const short = await pipeline(200, 16);
   release();
   for (const { connection } of [first, short]) {
     t.equal((await connection.receive('POST', '/plants'))?.status, 200);
     for (let i = 0; i < 16; i++) t.equal((await connection.receive('GET', '/nowhere'))?.status, 404);
   }
+});
+
+t.test('of what one connection sends at once, the server makes few requests and chunks', async (t) => {
+  const { wrap, release, started } = holdCreates();
+  const { app, open, authorized } = await startListening(t, { wrap });
+  const requests: IncomingMessage[] = [];
+  app.server.prependListener('request', (request: IncomingMessage) => requests.push(request));
+  const create = createRequest(authorized, '{"id":0,"name":"a"}');
+  const short = 'GET / HTTP/1.1\r\nHost:\r\n\r\n';
+  const withChunks = `POST /plants HTTP/1.1\r\n${authorized}Transfer-Encoding: chunked\r\n\r\n`;
+  const behind = { requests: short.repeat(2_500), chunks: `${withChunks}${'1\r\n \r\n'.repeat(10_000)}` };
+
+  const connections = [await open(), await open()] as const;
+  connections[0].send(create + behind.requests);
+  await started;
+  connections[1].send(create.replace('"id":0', '"id":1') + behind.chunks);
+  // Later connections are served meanwhile.
+  while (requests.filter(({ method }) => method === 'POST').length < 3) await setImmediate();
+  for (let i = 0; i < 100; i++) await setImmediate();
+  t.ok(requests.length < 200, `${requests.length} requests`);
+  t.ok(requests.at(-1)!.readableLength < 1_000, `${requests.at(-1)!.readableLength} chunks of one byte`);
+
+  release();
+  t.equal((await connections[0].receive('POST', '/plants'))?.status, 200);
+  const statuses = new Set<number | undefined>();
+  for (let i = 0; i < 2_500; i++) statuses.add((await connections[0].receive('GET', '/'))?.status);
+  t.strictSame([...statuses], [302]);
+  t.equal(requests.length, 2_503);
 });
 
 t.test('a client that hangs up does not cancel its queued write', async (t) => {
