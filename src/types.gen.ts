@@ -26,8 +26,8 @@ type $NewPlant = {
   tag?: string;
 };
 /**
- * The body of every response with a status of 400 or above. `error` is the status times 100, plus a number. New
- * codes may be added: handle an unknown code by its status.
+ * The body of every response with a status of 400 or above. `error` is the status times 100, plus a number. Its
+ * meaning never changes. New codes may be added: handle an unknown code by its status.
  *
  * | `error` | meaning |
  * |---|---|
