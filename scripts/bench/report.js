@@ -23,8 +23,6 @@ const busyGenerator = 0.9;
 const target = 0.97;
 /** What follows it in docs/benchmarks.md is written here. */
 const mark = '<!-- What follows is written by `npm run bench`. -->';
-/** Those whose figures are near another's, so that the page leaves them to the files. */
-const left = ['create-16'];
 const docs = new URL('../../docs/', import.meta.url);
 
 /**
@@ -38,52 +36,30 @@ export async function printReport(report) {
     const isSlower = kind === 'before' && /^(create|list|delete)/.test(workload) && Number(high) < target;
     return { ...row, verdict: isSlower ? 'SLOWER' : '' };
   });
-  const starts = report.results.map((result) => ({ server: result.server.name, ...startOf(result) }));
-  for (const rows of [resultRows(report), starts, ratios])
+  for (const rows of [resultRows(report), startRows(report), ratios])
     console.log(await prettier.format(table(rows), { parser: 'markdown' }));
   console.log(`A ratio is the rate of one server divided by that of the other in the same round, likewise of the times to start: the
 median of the rounds, and an interval that contains the true median with a confidence of about 95 %.`);
   return ratios.some(({ verdict }) => verdict !== '');
 }
 
-/** Writes all figures to docs/benchmarks/, and tables of them to docs/benchmarks.md. @param {Report} report */
+/** Writes all figures to docs/benchmarks/, and charts of them to docs/benchmarks.md. @param {Report} report */
 export async function writeReport(report) {
-  const [results, ratios] = [resultRows(report), ratioRows(report)];
-  await writeFile(new URL('benchmarks/results.csv', docs), csv(results));
-  await writeFile(new URL('benchmarks/ratios.csv', docs), csv(ratios));
+  const results = resultRows(report);
+  for (const [name, rows] of Object.entries({
+    results,
+    ratios: ratioRows(report),
+    starts: startRows(report),
+  }))
+    await writeFile(new URL(`benchmarks/${name}.csv`, docs), csv(rows));
   const [head] = (await readFile(new URL('benchmarks.md', docs), 'utf8')).split(mark);
-  const text = `${head}${mark}\n\n${pageTables(report, results, ratios)}\n\n${await conditions(report)}\n`;
+  const text = `${head}${mark}\n\n${charts(report, results)}\n\n${await conditions(report)}\n`;
   await writeGenerated('docs/benchmarks.md', text);
 }
 
-/**
- * The tables and charts of docs/benchmarks.md.
- * @param {Report} report @param {readonly Row[]} results @param {readonly Row[]} ratios
- */
-function pageTables(report, results, ratios) {
-  const { connectionCounts } = report;
-  const [most = 0] = connectionCounts;
-  const workloads = report.workloads.filter(({ name }) => !left.includes(name));
-  /** A cell for each workload. @param {(workload: string) => string} cell */
-  const cells = (cell) => Object.fromEntries(workloads.map(({ name }) => [name, cell(name)]));
-  /** @param {Row} wanted */
-  const ratio = (wanted) => {
-    const row = find(ratios, wanted);
-    if (row === undefined) return '–';
-    const text = String(Number(Number(row['ratio']).toPrecision(2)));
-    if (Number(row['high']) < 1) return `**${text}**`;
-    return Number(row['low']) <= 1 ? `≈${text}` : text;
-  };
-  /** One ratio of each pair of servers. */
-  const pairs = ratios.filter((row) => row['workload'] === workloads[0]?.name && row['connections'] === most);
-  const comparisons = pairs.map(({ server = '', other = '' }) => ({
-    '': `${server}, to ${other}`,
-    ...cells((workload) =>
-      connectionCounts.map((connections) => ratio({ server, other, workload, connections })).join(' / '),
-    ),
-    start: ratio({ server, other, workload: 'start' }),
-  }));
-  const charts = workloads.flatMap(({ name, chart }) => {
+/** The charts of docs/benchmarks.md. @param {Report} report @param {readonly Row[]} results */
+function charts({ workloads, connectionCounts: [most] }, results) {
+  const drawn = workloads.flatMap(({ name, chart }) => {
     if (chart === undefined) return [];
     const bars = results.filter(({ workload, connections }) => workload === name && connections === most);
     const rates = bars.map((row) => rounded(Number(row['requests/s']) / 1_000));
@@ -99,33 +75,12 @@ xychart-beta horizontal
   bar [${rates.join(', ')}]
 \`\`\``;
   });
-  const latencies = report.results.map((result) => ({
-    '': result.server.name,
-    ...cells((workload) => {
-      const row = find(results, { server: result.server.name, workload, connections: most });
-      return number(Number(row?.['p99 ms']));
-    }),
-    ...startOf(result),
-  }));
-  return `## Ratios
-
-${table(comparisons)}
-
-${charts.join('\n\n')}
-
-## Latency, start and memory
-
-${table(latencies)}`;
+  return drawn.join('\n\n');
 }
 
-/** @param {number} value */
+/** Rounds to three significant digits. @param {number} value */
 function rounded(value) {
   return Number(value.toPrecision(3));
-}
-
-/** Formats a number with three significant digits. @param {number} value */
-function number(value) {
-  return rounded(value).toLocaleString('en');
 }
 
 /** The rows in Markdown. @param {readonly Row[]} rows */
@@ -143,15 +98,16 @@ function csv(rows) {
   return [Object.keys(rows[0] ?? {}), ...lines].map((cells) => `${cells.join(',')}\n`).join('');
 }
 
-/** How long a server takes to start, and its largest memory. @param {Result} result */
-function startOf({ startTimes, measurements }) {
-  const memory = measurements.flatMap(({ samples }) => samples.map(({ rss }) => rss));
-  return { 'start, ms': number(median(startTimes)), 'memory, MiB': number(max(memory)) };
-}
-
-/** The row with these values. @param {readonly Row[]} rows @param {Row} wanted */
-function find(rows, wanted) {
-  return rows.find((row) => Object.entries(wanted).every(([name, value]) => row[name] === value));
+/** How long each server takes to start, and its largest memory. @param {Report} report */
+function startRows({ results }) {
+  return results.map(({ server, startTimes, measurements }) => {
+    const memory = measurements.flatMap(({ samples }) => samples.map(({ rss }) => rss));
+    return {
+      server: server.name,
+      'start ms': rounded(median(startTimes)),
+      'memory MiB': rounded(max(memory)),
+    };
+  });
 }
 
 /** @param {Report} report */
@@ -222,13 +178,12 @@ async function conditions({ plan: { short, long } }) {
   const [{ model } = { model: '' }] = cpus();
   return `## Conditions
 
-- Plant Store ${version}, commit ${commit}, on ${new Date().toISOString().slice(0, 10)}, in one run with all servers.
+- Plant Store ${version}, commit ${commit}, on ${new Date().toISOString().slice(0, 10)}, in one run with all servers
 - ${cpus().length} cores (${model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release().split('-')[0]},
-  Node.js ${process.version}. Servers and load generator share it.
-- ${(await versionsOfPeers()).join(', ')}.
-- ${short.rounds} rounds of ${short.time / 1000} s (lists of 100,000: ${long.rounds} of
-  ${long.time / 1000} s) per server, workload and number of connections, after a warm-up round, each after a short
-  load that is not measured. Figures are medians.`;
+  Node.js ${process.version}; servers and load generator share it
+- ${(await versionsOfPeers()).join(', ')}
+- Medians of ${short.rounds} rounds of ${short.time / 1000} s (lists of 100,000: ${long.rounds} of
+  ${long.time / 1000} s), after a warm-up round`;
 }
 
 /** The names and versions of the peers, from the lock files of npm and cargo. */

@@ -1,4 +1,4 @@
-// `npm run bench`: measures every server under every workload, alternately; writes docs/benchmarks.md.
+// `npm run bench`: measures every server under every workload, alternately; writes docs/benchmarks.md and docs/benchmarks/.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';

@@ -387,7 +387,7 @@ t.test('docs/limits.md has the defaults of the configuration', (t) => {
 t.test('every promise of the README has a row in docs/evidence.md', (t) => {
   const promises = [...read('README.md').matchAll(/^- \*\*(.*)\.\*\*/gm)].map(([, name]) => name);
   const proven = new Set(
-    [...read('docs/evidence.md').matchAll(/^- \*\*(.*?)\*\*/gm)].map(([, name]) => name),
+    [...read('docs/evidence.md').matchAll(/^\| \*\*(.*?)\*\*/gm)].map(([, name]) => name),
   );
   t.strictSame(
     promises.filter((name) => !proven.has(name)),
