@@ -1,19 +1,8 @@
-// Writes the list of error codes in docs/api.md from the code, and the TypeScript of pages into files that the compiler
-// checks and tests run.
+// Writes the TypeScript of pages into files that the compiler checks and tests run.
 import { readFileSync } from 'node:fs';
-import { allErrors } from '../../dist/plants/errors.js';
 import { writeGenerated } from '../lib/generated.js';
 
 const read = (/** @type {string} */ page) => readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8');
-const list = Object.entries(allErrors)
-  .sort(([, a], [, b]) => a.code - b.code)
-  .map(([name, { code, message }]) => `- **${code}** \`${name}\`: ${message}`)
-  .join('\n');
-const guide = read('docs/api.md').replace(
-  /(<!-- error codes: .* -->\n)[^]*(<!-- end of error codes -->)/,
-  (_, start, end) => `${start}\n${list}\n\n${end}`,
-);
-await writeGenerated('docs/api.md', guide);
 
 /** @param {string} page @param {string} file - What the TypeScript of the page is written to. */
 async function writeExamples(page, file) {
