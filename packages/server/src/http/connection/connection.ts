@@ -150,8 +150,7 @@ export class Connection extends Duplex {
       return;
     }
     this.#input = chunk;
-    this.#passOn();
-    if (this.#input !== undefined) this.#socket.pause();
+    if (!this.#passOn()) this.#socket.pause();
   };
 
   readonly #receiveEnd = (): void => {
@@ -177,22 +176,26 @@ export class Connection extends Duplex {
     });
   }
 
-  /** Passes on the next piece, if the parser takes it. Others then have their turn, since _read waits for the next one. */
-  #passOn(): void {
-    if (!this.#isWanted || this.destroyed) return;
+  /**
+   * Passes on the next piece, if the parser takes it. Others then have their turn, since _read waits for the next one.
+   * @returns Whether no input is left.
+   */
+  #passOn(): boolean {
     this.#count();
-    if (this.#isHeld) return;
     const input = this.#input;
-    if (input !== undefined) {
-      this.#isWanted = false;
-      const length = Math.max(pieceLength, this.#bodyLeft);
-      this.#bodyLeft = Math.max(0, this.#bodyLeft - input.length);
-      this.#input = input.length > length ? input.subarray(length) : undefined;
-      this.push(this.#input === undefined ? input : input.subarray(0, length));
-    } else if (this.#hasEnded) {
-      this.#isWanted = false;
-      this.push(null);
+    if (this.#isWanted && !this.#isHeld && !this.destroyed) {
+      if (input !== undefined) {
+        this.#isWanted = false;
+        const length = Math.max(pieceLength, this.#bodyLeft);
+        this.#bodyLeft = Math.max(0, this.#bodyLeft - input.length);
+        this.#input = input.length > length ? input.subarray(length) : undefined;
+        this.push(this.#input === undefined ? input : input.subarray(0, length));
+      } else if (this.#hasEnded) {
+        this.#isWanted = false;
+        this.push(null);
+      }
     }
+    return this.#input === undefined;
   }
 
   /** Counts what waits on this connection, and cuts it off if it becomes too much. */
