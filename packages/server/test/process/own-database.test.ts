@@ -1,5 +1,5 @@
-// A database of a service's own, as docs/own-database.md shows it, on SQLite and on PostgreSQL.
-import { readFile, writeFile } from 'node:fs/promises';
+// A database of a service's own, with the code of docs/own-database.md, on SQLite and on PostgreSQL.
+import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
@@ -10,13 +10,11 @@ import { checkStorage, migrateStorage } from '../../dist/storage/open.js';
 import { openTestService } from '../../dist/testing.js';
 import { emptyDatabase, noPostgres, temporaryFolder } from '../support/engines.js';
 import { Kysely, sql } from 'kysely';
-import { openSales, sqliteDialect } from '../support/sales/sales.js';
+import { openSales, sqliteDialect } from '../examples/sales/sales.js';
 import { skipFor } from '../support/skip.js';
 
-const page = await readFile(new URL('../../docs/own-database.md', import.meta.url), 'utf8');
 const folder = await temporaryFolder(t);
-const [, contract = ''] = /```yaml\n([^]*?)```/.exec(page) ?? [];
-await writeFile(join(folder, 'openapi.yaml'), contract);
+await copyFile(new URL('../examples/sales/openapi.yaml', import.meta.url), join(folder, 'openapi.yaml'));
 const at = (path: string) => pathToFileURL(join(folder, path));
 const service = {
   name: 'sales',

@@ -1,7 +1,7 @@
-// Register, log in and log out, as docs/login.md shows it; and attacks on it.
+// Register, log in and log out, with the code of docs/login.md; and attacks on it.
 import { createHook } from 'node:async_hooks';
 import { createHash, createHmac, scryptSync } from 'node:crypto';
-import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
@@ -11,15 +11,13 @@ import { shared } from '../../../dist/service/shared-subject.js';
 import { migrateStorage, openStorage } from '../../../dist/storage/open.js';
 import { openTestService } from '../../../dist/testing.js';
 import { emptyDatabase, temporaryFolder } from '../../support/engines.js';
-import { loginCollections } from '../../support/login/login.js';
-import { isPassword } from '../../support/login/passwords.js';
-import { serviceIn } from '../../support/login/service.js';
+import { loginCollections } from '../../examples/login/login.js';
+import { isPassword } from '../../examples/login/passwords.js';
+import { serviceIn } from '../../support/login-service.js';
 import { stores } from '../../support/threads.js';
 
-const page = await readFile(new URL('../../../docs/login.md', import.meta.url), 'utf8');
 const folder = await mkdtemp(join(await temporaryFolder(t), 'login-'));
-const [, contract = ''] = /```yaml\n([^]*?)```/.exec(page) ?? [];
-await writeFile(join(folder, 'openapi.yaml'), contract);
+await copyFile(new URL('../../examples/login/openapi.yaml', import.meta.url), join(folder, 'openapi.yaml'));
 const service = serviceIn(pathToFileURL(`${folder}/`));
 completeMigrations(service, false);
 
@@ -34,8 +32,9 @@ async function openLogin(t: Test) {
   return { ...one, post, logOut };
 }
 
-t.test('the cost of a password that the page names is one that Node.js accepts', async (t) => {
-  const [, N, r, p, maxmem] = /N: 2 \*\* (\d+), r: (\d+), p: (\d+), maxmem: (\d+) \*/.exec(page)!.map(Number);
+t.test('the cost of a password is one that Node.js accepts', async (t) => {
+  const code = await readFile(new URL('../../../test/examples/login/passwords.ts', import.meta.url), 'utf8');
+  const [, N, r, p, maxmem] = /N: 2 \*\* (\d+), r: (\d+), p: (\d+), maxmem: (\d+) \*/.exec(code)!.map(Number);
   t.ok(N! >= 15 && p! >= 3, 'tests have a lower one');
   const cost = { N: 2 ** N!, r: r!, p: p!, maxmem: maxmem! * 1024 * 1024 };
   t.equal(scryptSync('correct horse', 'salt', 32, cost).length, 32);

@@ -1,4 +1,4 @@
-// The TypeScript of packages/server/docs/recipes.md, written by "npm run generate", so that the compiler checks it; do not edit.
+// What storage does not do by itself, made of documents, ranges of ids, and transactions. docs/recipes.md explains it.
 import { randomInt, randomUUID } from 'node:crypto';
 import {
   ApiError,

@@ -1,6 +1,10 @@
 // The service of docs/login.md, whose contract and migrations are in a folder that a test writes.
-import type { Service } from '../../../dist/service/definition.js';
-import { loginCollections, loginErrors, loginOperations } from './login.js';
+import type { Service } from '../../dist/service/definition.js';
+import { loginCollections, loginErrors, loginOperations } from '../examples/login/login.js';
+import { cost } from '../examples/login/passwords.js';
+
+// Tests hash many passwords.
+cost.N = 2 ** 10;
 
 export function serviceIn(folder: URL): Service {
   const at = (path: string) => new URL(path, folder);
@@ -20,6 +24,3 @@ export function serviceIn(folder: URL): Service {
     databaseUrl: 'file:./data/tasks.db',
   };
 }
-
-/** When this module is in that folder, too, beside a program that starts it. */
-export const service = serviceIn(new URL('./', import.meta.url));

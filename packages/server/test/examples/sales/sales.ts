@@ -1,9 +1,8 @@
-// A file of packages/server/docs/own-database.md, written by "npm run generate"; do not edit.
 // Sales of all callers, and a report on them, in a database of their own.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { Kysely, PostgresDialect, sql, SqliteDialect, type Dialect } from 'kysely';
 import { Pool } from 'pg';
-import type { Caller, ServiceContext } from '../../../dist/index.js';
+import type { Caller, ServiceContext } from 'contract-server';
 
 interface Tables {
   sales: { id: string; seller: string; product: string; cents: number };

@@ -1,4 +1,3 @@
-// A file of packages/server/docs/login.md, written by "npm run generate"; do not edit.
 // Register, log in and log out.
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import {
@@ -10,7 +9,7 @@ import {
   type CollectionDefinition,
   type ErrorEntry,
   type ServiceContext,
-} from '../../../dist/index.js';
+} from 'contract-server';
 import { hashPassword, isPassword, Places } from './passwords.js';
 
 export const loginErrors = {
