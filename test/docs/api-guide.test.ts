@@ -1,8 +1,8 @@
 // Checks that the examples of docs/api.md and the README work as written, that the documents agree with the code and with
-// each other, and that packages/server/docs/start-your-own.md and packages/server/docs/parts.md lead to services.
+// each other, and that packages/server/docs/start-your-own.md leads to a service.
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { cp, symlink, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
@@ -33,6 +33,8 @@ const documents = [
   'packages/server/README.md',
   'packages/server/docs/contract.md',
   'packages/server/docs/recipes.md',
+  'packages/server/docs/login.md',
+  'packages/server/docs/own-database.md',
   ...readdirSync(join(root, 'docs'))
     // clients.md names files that its readers write, like start-your-own.md.
     .filter((name) => name.endsWith('.md') && name !== 'clients.md')
@@ -193,71 +195,86 @@ export const handlers = (all: Documents<string, Task>): Handlers => ({ ${handler
 }
 
 t.test(
-  'packages/server/docs/start-your-own.md and packages/server/docs/parts.md lead to services, without the Plant Store',
+  'packages/server/docs/start-your-own.md leads to a service, without the Plant Store',
   await needs('curl'),
   async (t) => {
     const page = read('packages/server/docs/start-your-own.md');
-    const clone = join(await temporaryFolder(t), 'clone');
-    // What the steps before have made is there; only what the page changes is copied.
-    const parts = ['package.json', 'tsconfig.json', 'openapi.yaml', 'src', 'packages/server'].concat(
-      ['scripts/generate', 'scripts/lib', 'scripts/build.js'],
-      ['examples/library/tsconfig.json', 'examples/library/src'],
+    const blocks = (language: string) =>
+      [...page.matchAll(new RegExp(`^\`\`\`${language}\n([^]*?)^\`\`\`$`, 'gm'))].map(
+        ([, code = '']) => code,
+      );
+    const folder = await temporaryFolder(t);
+    const tasks = join(folder, 'tasks');
+    const bash = async (code: string, cwd = tasks, env: Record<string, string> = {}) =>
+      (await run('bash', ['-ec', code], { cwd, env: { ...process.env, ...env } })).stdout;
+
+    const [pack = '', make = '', migrate = '', start = '', session = '', test = ''] = blocks('sh');
+    const { version } = JSON.parse(read('packages/server/package.json')) as { version: string };
+    const tarball = `contract-server-${version}.tgz`;
+    t.match(pack, /^npm ci && npm run build && npm pack \.\/packages\/server\n/);
+    t.match(pack, `mv ${tarball} ../services && cd ../services`);
+    const [contract = ''] = blocks('yaml');
+    await writeFile(join(folder, 'tasks.yaml'), contract);
+    // The package of this checkout stands for the tarball, and its dependencies for those that npm would install.
+    const command = `node ${join(root, 'packages/server/bin/contract-server.js')}`;
+    const made = make
+      .replace(`npx ./${tarball}`, command)
+      .replace('npm install', `ln -s ${join(root, 'node_modules')} .`);
+    t.not(made, make);
+    await bash(made, folder);
+    for (const [, file = ''] of page.matchAll(/^\| `(src\/[\w.]+)` +\|/gm))
+      t.ok(existsSync(join(tasks, file)), file);
+
+    const [handlers = '', changed = '', tested = ''] = blocks('ts');
+    await writeFile(join(tasks, 'src/handlers.ts'), handlers);
+    await writeFile(join(tasks, 'src/lists.ts'), listsOf(read('packages/server/docs/service.md')));
+    const definition = readFileSync(join(tasks, 'src/service.ts'), 'utf8');
+    const [imported = '', collections = '', errors = ''] = changed.trim().split(/\n +/);
+    const example = `example: { purpose: 'Write', method: 'PUT', path: '/tasks/water', body: '{"title": "Water"}' },`;
+    const edited = definition
+      .replace('import { createHandlers } from "./handlers.js";', imported)
+      .replace('collections: [],', collections)
+      .replace('errors: {},', errors + example);
+    for (const line of [imported, collections, errors]) t.match(edited, line);
+    await writeFile(join(tasks, 'src/service.ts'), edited);
+    const testFile = join(tasks, 'src/service.test.ts');
+    const before = readFileSync(testFile, 'utf8').replace(
+      /^test\("an operation that is not written[^]*/m,
+      tested,
     );
-    for (const part of parts) await cp(join(root, part), join(clone, part), { recursive: true });
-    for (const part of ['node_modules', 'dist']) await symlink(join(root, part), join(clone, part));
-    const bash = async (code: string, env: Record<string, string> = {}) =>
-      (await run('bash', ['-ec', code], { cwd: clone, env: { ...process.env, ...env } })).stdout;
+    t.match(before, tested);
+    await writeFile(testFile, before);
+    const generated = await bash(migrate);
+    for (const engine of ['sqlite', 'postgres'])
+      t.match(generated, `migrations/${engine}/0002_tasks.sql is new: review it.`);
+    t.match(await bash(test), /# pass 2\n# fail 0/);
+    t.equal(await bash(`exec 2>&1\n${command} check openapi.yaml --strict`), '0 errors, 0 warnings.\n');
 
-    const [make = '', check = '', generate = '', start = '', session = '', command = ''] = [
-      ...page.matchAll(/^```sh\n([^]*?)^```$/gm),
-    ].map(([, code = '']) => code);
-    t.match(make, /^npm ci && npm run build\n/);
-    await bash(make.replace(/^.*\n/, ''));
-    const readme = read('packages/server/docs/parts.md');
-    const makeNotes = /^```sh\n(npm ci [^]*?)^```$/m.exec(readme)?.[1] ?? '';
-    await bash(makeNotes.replace(/^.*\n/, ''));
-    for (const [, file = '', code = ''] of (page + readme).matchAll(
-      /^`(services\/\S+\.\w+)`[^\n]*:\n\n```\w+\n([^]*?)^```$/gm,
-    ))
-      await writeFile(join(clone, file), code);
-    await writeFile(join(clone, 'services/tasks/src/lists.ts'), listsOf(page));
-    t.equal(await bash(`exec 2>&1\n${check}`), '0 errors, 0 warnings.\n');
-    const generated = await bash(generate);
-    for (const name of ['tasks', 'notes'])
-      for (const engine of ['sqlite', 'postgres'])
-        t.match(
-          generated,
-          `services/${name}/migrations/${engine}/0001_${name}_and_tokens.sql is new: review it.`,
-        );
-
-    const [, script = ''] = /^node (\S+) --dev\n$/.exec(start) ?? [];
-    const env = { DATABASE_URL: `file:${join(clone, 'tasks.db')}` };
-    const { server, token } = await startOther(t, { script: join(clone, script), env });
-    const [, shown] = /^```json\n([^]*?)^```$/m.exec(page) ?? [];
-    t.match(token, /^tsk_/);
+    t.equal(start, 'npm start\n');
+    const { scripts } = JSON.parse(readFileSync(join(tasks, 'package.json'), 'utf8')) as {
+      scripts: { start: string };
+    };
+    const [, script = ''] = /^node (\S+) --dev$/.exec(scripts.start) ?? [];
+    const env = { DATABASE_URL: `file:${join(folder, 'tasks.db')}` };
+    const { server, token } = await startOther(t, { script: join(tasks, script), env });
+    const [shown] = blocks('json');
+    t.match(token, /^tasks_/);
     t.equal(
-      await bash(session.replace('tsk_…', token).replaceAll('http://127.0.0.1:3000', server.origin)),
+      await bash(session.replace('tasks_…', token).replaceAll('http://127.0.0.1:3000', server.origin)),
       shown,
     );
-    t.match(await bash(command, env), /^tsk_\S+\n$/);
-    const suggestion = (stderr: string) => /\n\n( {2}curl [^]*)\n\n/.exec(stderr)?.[1] ?? '';
+    const [, suggestion = ''] = /\n\n( {2}curl [^]*)\n\n/.exec(server.stderr()) ?? [];
+    t.match(await bash(suggestion), /"title":"Water"/, 'the request that its first start suggests');
     t.match(
-      await bash(suggestion(server.stderr())),
-      /"title":"Water the roses"/,
-      'the request that its first start suggests',
+      await bash('node dist/cli.js token create alice --scope tasks:read', tasks, env),
+      /^tasks_\S+\n$/,
     );
     t.equal(await server.end(), 0);
-
-    const [, notesScript = ''] = /`node (services\/notes\/\S+) --dev` starts/.exec(readme) ?? [];
-    const notes = await startOther(t, {
-      script: join(clone, notesScript),
-      env: { DATABASE_URL: `file:${join(clone, 'notes.db')}` },
+    await testForeignParts(t, {
+      folder: join(tasks, 'dist'),
+      path: '/tasks',
+      store: await temporaryFolder(t),
     });
-    t.match(await bash(suggestion(notes.server.stderr())), /"text":"Water them"/);
-    t.equal(await notes.server.end(), 0);
-
-    const folder = join(clone, 'services/tasks/dist');
-    await testForeignParts(t, { folder, path: '/tasks', store: await temporaryFolder(t) });
   },
 );
 

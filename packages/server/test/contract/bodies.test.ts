@@ -577,9 +577,9 @@ t.test('a Content-Length that is wrong, or a body that ends early, harms only it
   t.match(await fine.rest(), /^HTTP\/1\.1 200 .*"title":"ab"/s);
 });
 
-t.test('the example of docs/contract.md takes a form with a file', async (t) => {
-  const page = await readFile(new URL('../../docs/contract.md', import.meta.url), 'utf8');
-  const [, yaml = ''] = /^## Forms and files$[^]*?```yaml\n([^]*?)```/m.exec(page) ?? [];
+t.test('the example of docs/service.md takes a form with a file', async (t) => {
+  const page = await readFile(new URL('../../docs/service.md', import.meta.url), 'utf8');
+  const [, yaml = ''] = /^### Forms and files$[^]*?```yaml\n([^]*?)```/m.exec(page) ?? [];
   const contract = loadEdited(orchardDocument, {
     '/paths/~1trees~1{tree-id}~1photo/put/requestBody/content': parse(yaml) as object,
   });

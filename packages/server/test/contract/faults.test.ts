@@ -92,7 +92,7 @@ const exploding = Object.fromEntries(
 /** Cases of each item of docs/contract.md that prevents startup; they may name what to write instead. */
 const refused: Record<string, Case[]> = {
   'a version other than 3.0 and 3.1': [[{ '/openapi': '3.2.0' }, 'the version 3.2.0 is not supported']],
-  'a field that OpenAPI does not have, or an extension whose name is nearly `x-required-scope`': [
+  'a field that OpenAPI does not have, or nearly `x-required-scope`': [
     [replaceBed({ response: {} }), 'response is not supported here', '/response'],
     [replaceBed({ 'x-required-scop': 'a' }), 'x-required-scop is not supported here', '/x-required-scop'],
     [{ '/components/schema': {} }, 'schema is not supported here'],
@@ -107,7 +107,7 @@ const refused: Record<string, Case[]> = {
       `Write true or false here${required === 'true' ? ', without quotes' : ''}`,
     ]),
   ],
-  'a `$ref` that is not a text, or to another file or to nothing, also in what no operation uses': [
+  'a `$ref` that is no text, or to another file or to nothing': [
     ...[null, {}, [], true, 5].flatMap(($ref) =>
       [
         `${putBed}/parameters/0`,
@@ -139,20 +139,19 @@ const refused: Record<string, Case[]> = {
     [field({ $ref: `#${extra}` }), `#${extra} refers to nothing`, '/$ref'],
     [{ [listBeds]: { $ref: 'beds.yaml' } }, 'beds.yaml is outside of this document', '/$ref'],
   ],
-  'a name, path or operationId with control characters, or of more than 2,000 characters': [
+  'control characters, or more than 2,000, in a name, path or operationId': [
     [replaceBed({ operationId: 'a\nb' }), 'a name has control characters', '/operationId'],
     [replaceBed({ operationId: 'a'.repeat(2001) }), 'the name has more than 2000 characters', '/operationId'],
   ],
-  'a path that does not begin with `/`, or has parameters without a separator, a query, or special characters':
-    [
-      ...['~1beds~1{bed}{id}', '~1beds~1a b', '~1beds~1%2F', '~1beds~1%FF', '~1~1beds'].map((path): Case => [
-        { [`/paths/${path}`]: { get: about } },
-        'a path of this form is not supported',
-        '',
-        "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'()*+=,;",
-      ]),
-    ],
-  'a server URL whose path has special characters, or more than 1,000 values': [
+  'a path without `/` at its start, with parameters side by side, a query, or special characters': [
+    ...['~1beds~1{bed}{id}', '~1beds~1a b', '~1beds~1%2F', '~1beds~1%FF', '~1~1beds'].map((path): Case => [
+      { [`/paths/${path}`]: { get: about } },
+      'a path of this form is not supported',
+      '',
+      "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'()*+=,;",
+    ]),
+  ],
+  "special characters in a server's path, or more than 1,000 values": [
     ...['/v1|beta', '/{version}'].map((url): Case => [
       { '/servers': [{ url, variables: { version: { default: 'a|b' } } }] },
       `${url.replace('{version}', 'a|b')} has no usable path`,
@@ -169,7 +168,7 @@ const refused: Record<string, Case[]> = {
       '/0/variables/a/enum/0',
     ],
   ],
-  'a field of a path item that is also in what its `$ref` refers to': [
+  'a field of a path item that its `$ref` has, too': [
     [
       { '/paths/~1more': { $ref: '#/x-more', get: about }, '/x-more': { get: about } },
       'get is also in what $ref refers to',
@@ -177,13 +176,13 @@ const refused: Record<string, Case[]> = {
       'Write all of it in one of the two',
     ],
   ],
-  'a path parameter that is declared but not in the path, or the reverse': [
+  'a path parameter that is not in the path, or the reverse': [
     [replaceBed({ parameters: undefined }), 'the path parameter bed is not declared'],
   ],
-  'a parameter that is declared twice': [
+  'a parameter twice': [
     [parameter({ name: 'shady', schema: text }), 'the parameter query shady is declared twice'],
   ],
-  'a property or parameter that is named `__proto__`': [
+  'the name `__proto__`': [
     [
       { [bedSchema]: JSON.parse('{"type":"object","properties":{"__proto__":{}}}') as unknown },
       'the name __proto__ is not supported',
@@ -191,7 +190,7 @@ const refused: Record<string, Case[]> = {
     ],
     [parameter({ name: '__proto__', schema: text }), 'the name __proto__ is not supported', '/name'],
   ],
-  'an operationId or a path and method that is not unique': [
+  'an operationId, or a path and method, twice': [
     [replaceBed({ operationId: '' }), 'must not be empty', '/operationId'],
     [
       { '/paths/~1beds~1{id}': { put: { ...putOperation, operationId: 'b', parameters: [id] } } },
@@ -209,7 +208,7 @@ const refused: Record<string, Case[]> = {
       '/put',
     ],
   ],
-  'object parameters outside of a query, and objects inside them': [
+  'objects in other parameters, and inside objects': [
     [
       parameter({ in: 'header', schema: { type: 'object' } }),
       'an object is not supported here',
@@ -245,7 +244,7 @@ const refused: Record<string, Case[]> = {
     ],
     [parameter({}), 'schema is missing'],
   ],
-  'a parameter that may be an array or something else, or has arrays or objects as items, or an `enum` of other values than texts without a type':
+  'a parameter that may be an array or else, has arrays or objects as items, or an `enum` of non-texts without a type':
     [
       [
         parameter({ schema: { oneOf: [text, { type: 'array', items: text }] } }),
@@ -272,7 +271,7 @@ const refused: Record<string, Case[]> = {
     '/parameters/0/style',
     'Write simple, or for the same URLs type: string, and read the text in the handler',
   ]),
-  'several media types of a parameter, or one other than JSON for an object or array': [
+  'several media types of a parameter, or not JSON for an object or array': [
     ...[{}, { 'application/json': {}, 'text/plain': {} }].map((content): Case => [
       parameter({ content }),
       'a parameter has one media type, or a schema',
@@ -299,20 +298,19 @@ const refused: Record<string, Case[]> = {
       'a body is not supported for GET',
     ],
   ],
-  'a request body of XML or another type that is described as an object, or of `multipart` that is not a form':
-    [
-      ...Object.entries({
-        'application/xml':
-          'Write schema with type: string (for bytes, with format: binary), and read it in the handler: requests stay, but types of generated clients change',
-        'multipart/mixed': 'Write multipart/form-data: clients must then send that',
-        'multipart/*': 'Write multipart/form-data: clients must then send that',
-      }).map(([type, fix]): Case => {
-        const edits = { [`${putBed}/requestBody/content`]: { [type]: { schema: { type: 'object' } } } };
-        return [edits, `${type} is not supported`, '', fix];
-      }),
-      [{ [`${putBed}/requestBody/content`]: {} }, 'has no media type'],
-    ],
-  'a form that is not an object, or has files without `multipart/form-data`': [
+  'an object as XML or another type, or `multipart` that is no form': [
+    ...Object.entries({
+      'application/xml':
+        'Write schema with type: string (for bytes, with format: binary), and read it in the handler: requests stay, but types of generated clients change',
+      'multipart/mixed': 'Write multipart/form-data: clients must then send that',
+      'multipart/*': 'Write multipart/form-data: clients must then send that',
+    }).map(([type, fix]): Case => {
+      const edits = { [`${putBed}/requestBody/content`]: { [type]: { schema: { type: 'object' } } } };
+      return [edits, `${type} is not supported`, '', fix];
+    }),
+    [{ [`${putBed}/requestBody/content`]: {} }, 'has no media type'],
+  ],
+  'a form that is no object, or has files without `multipart/form-data`': [
     [form({ type: 'array', items: text }), 'a form is an object', '/schema'],
     [
       form({ type: 'object', properties: { a: { type: 'string', format: 'binary' } } }),
@@ -329,7 +327,7 @@ const refused: Record<string, Case[]> = {
       '/encoding/a',
     ],
   ],
-  'an `encoding` of what is not a field, or with a style in `multipart/form-data`': [
+  'an `encoding` of what is no field, or with a style in `multipart/form-data`': [
     [
       form({ type: 'object', additionalProperties: false }, { b: {} }),
       'b is not a property of the form',
@@ -342,7 +340,7 @@ const refused: Record<string, Case[]> = {
       'Leave them out: clients must then send each item as a part of its own',
     ],
   ],
-  'a media type that is declared twice': [
+  'a media type twice, apart from the `charset` of JSON': [
     [
       {
         [`${putBed}/requestBody/content`]: {
@@ -360,7 +358,7 @@ const refused: Record<string, Case[]> = {
       '/text~1CSV',
     ],
   ],
-  'an `anyOf` or `oneOf` without alternatives, or a discriminator that refers to nothing': [
+  'an `anyOf` or `oneOf` without alternatives, or a discriminator to nothing': [
     [field({ anyOf: [] }), 'allows no value', '/anyOf'],
     [
       field({ oneOf: [text], discriminator: { propertyName: 'kind', mapping: { a: 'Nothing' } } }),
@@ -369,7 +367,7 @@ const refused: Record<string, Case[]> = {
     ],
     [field({ oneOf: [text], discriminator: { mapping: {} } }), 'propertyName is missing', '/discriminator'],
   ],
-  'other keywords of JSON Schema, in OpenAPI 3.0': [
+  'other keywords of JSON Schema, in 3.0': [
     [field({ patternProperties: {} }), 'OpenAPI 3.0 has no patternProperties', '/patternProperties'],
     [field({ prefixItems: [] }), 'OpenAPI 3.0 has no prefixItems', '/prefixItems'],
     [field({ if: {} }), 'OpenAPI 3.0 has no if', '/if'],
@@ -397,7 +395,7 @@ const refused: Record<string, Case[]> = {
     [field({ type: 'string', enum: [] }), 'allows no value', '/enum'],
     [field({ type: 'string', enum: [], default: 'a' }), 'allows no value', '/enum'],
   ],
-  'a `default` of another type than its schema, or one that it does not allow': [
+  'a `default` that its schema does not allow': [
     [
       field({ type: 'integer', default: '5' }),
       `the default does not match its schema: ${integer}, not a string: write the digits without quotes`,
@@ -442,23 +440,22 @@ const refused: Record<string, Case[]> = {
       'more than 100 schemas are combined in one another',
     ],
   ],
-  'a schema whose alternatives combine in too many ways, or whose parts are nested more than 200 levels deep':
+  'alternatives with too many combinations, or more than 200 levels': [
     [
-      [
-        {
-          '/components/schemas': { ...schemas, ...exploding },
-          ...field({ $ref: '#/components/schemas/E0' }),
-        },
-        'its alternatives combine in too many ways',
-        '/E0',
-        'Refer to fewer schemas in alternatives, above all back to the schema itself',
-      ],
-      [
-        field(nested(250, (inner) => ({ type: 'object', properties: { a: inner } }))),
-        'the schema is nested more than 200 levels deep',
-        nested(197, (inner: string) => `/properties/a${inner}`, ''),
-      ],
+      {
+        '/components/schemas': { ...schemas, ...exploding },
+        ...field({ $ref: '#/components/schemas/E0' }),
+      },
+      'its alternatives combine in too many ways',
+      '/E0',
+      'Refer to fewer schemas in alternatives, above all back to the schema itself',
     ],
+    [
+      field(nested(250, (inner) => ({ type: 'object', properties: { a: inner } }))),
+      'the schema is nested more than 200 levels deep',
+      nested(197, (inner: string) => `/properties/a${inner}`, ''),
+    ],
+  ],
   '`unevaluatedItems` next to `contains`, or to alternatives and conditions that describe items': [
     [
       array({ unevaluatedItems: false, contains: text }),
@@ -472,7 +469,7 @@ const refused: Record<string, Case[]> = {
       '/unevaluatedItems',
     ],
   ],
-  'a `maxContains` that is less than `minContains`': [
+  'a `maxContains` below `minContains`': [
     [
       array({ contains: text, minContains: 2, maxContains: 1 }),
       'is less than minContains, 2',
@@ -480,14 +477,14 @@ const refused: Record<string, Case[]> = {
     ],
     [array({ contains: text, maxContains: 0 }), 'is less than minContains, 1', '/maxContains'],
   ],
-  'a `oneOf` each of whose alternatives another one includes': [
+  'a `oneOf` whose alternatives are all included in others': [
     [
       field({ oneOf: [text, { type: 'string', default: 'a' }] }),
       'whatever fits an alternative also fits another one, and only one may fit',
       '/oneOf',
     ],
   ],
-  'parts of `allOf` that cannot be true together, or give one number two formats': [
+  'parts of `allOf` that cannot be true together, or give a number two formats': [
     [
       field({
         allOf: ['a', 'b'].map((name) => ({ ...closed, required: [name], properties: { [name]: text } })),
@@ -532,14 +529,14 @@ const refused: Record<string, Case[]> = {
       '/enum/0',
     ],
   ],
-  'a required property that is not defined, in a closed object': [
+  'a required property that a closed object lacks': [
     [{ [`${bedSchema}/required`]: ['heading'] }, 'requires heading, which is not one of its properties'],
   ],
-  'a status that is not one of HTTP': [
+  'a status that HTTP does not have': [
     [replaceBed({ responses: undefined }), 'responses is missing'],
     [{ [`${responses}/600`]: { description: 'x' } }, '600 is not a status'],
   ],
-  'a security scheme that is not defined or not supported': [
+  'another security scheme, or an undefined one': [
     [
       replaceBed({ security: [{ api_key: [] }] }),
       'api_key is not a security scheme of the contract',
@@ -549,13 +546,13 @@ const refused: Record<string, Case[]> = {
     [scheme({ type: 'mutualTLS' }), 'the security scheme "mutualTLS" is not supported'],
     [scheme({ type: 'apiKey', in: 'body', name: 'X' }), 'an apiKey is in a header, query or cookie'],
   ],
-  'a security scheme whose name has other characters than letters, digits, `.`, `-` and `_`': [
+  "a security scheme's name with other characters than letters, digits, `.`, `-` and `_`": [
     [
       { '/components/securitySchemes/a b': { type: 'http', scheme: 'basic' } },
       '"a b" cannot be the name of a component',
     ],
   ],
-  'a scope on an operation that needs no caller': ['about', 'seeds'].map((path): Case => [
+  'a scope on an operation without callers': ['about', 'seeds'].map((path): Case => [
     { [`/paths/~1${path}/get/x-required-scope`]: 'beds:read' },
     'an operation that needs no caller cannot require a scope',
   ]),
@@ -613,14 +610,14 @@ const warned: Record<string, Case[]> = {
       '204 has no content: it is not sent',
     ],
   ],
-  'OPTIONS and TRACE operations': [
+  'OPTIONS and TRACE': [
     [{ '/paths/~1beds/options': about }, 'OPTIONS is not served'],
     [{ '/paths/~1beds/trace': about }, 'TRACE is not served'],
   ],
   'a path with `#`': [
     [{ '/paths/~1beds#all': { get: about } }, 'it is not served: clients do not send what follows a #'],
   ],
-  'several types in a parameter, its items, or the field of a form': [
+  'several types in a parameter, its items, or a field of a form': [
     [
       parameter({ schema: { anyOf: [text, { type: 'number' }, { type: 'integer' }, { type: 'boolean' }] } }),
       'a text is of the first of these types that it can be: boolean, number, string',
@@ -639,7 +636,7 @@ const warned: Record<string, Case[]> = {
       '/allowEmptyValue',
     ],
   ],
-  "scopes of a scheme that is not OAuth's, in 3.0": [
+  "scopes of another scheme than OAuth's, in 3.0": [
     [
       replaceBed({ security: [{ apiKey: ['beds:write'] }] }),
       'in OpenAPI 3.0, apiKey has no scopes: callers need them as in 3.1',
@@ -670,7 +667,7 @@ const warned: Record<string, Case[]> = {
       '/default',
     ],
   ],
-  'an alternative of `oneOf` that another one includes': [
+  'an alternative of `oneOf` that another includes': [
     ...[
       [{ type: 'object' }, { type: 'object', properties: { a: text } }],
       [{ type: 'number' }, { type: 'integer', format: 'int64' }],
@@ -707,7 +704,7 @@ const warned: Record<string, Case[]> = {
       'OpenAPI ignores what is next to $ref (headers)',
     ],
   ],
-  'a range as the media type of a response, except `*/*` and `application/*`': [
+  "a range as a response's media type, except `*/*` and `application/*`": [
     [
       { [`${responses}/200/content`]: { 'image/*': {} } },
       'image/* is a range: the handler names the type of each body',
@@ -723,7 +720,7 @@ const warned: Record<string, Case[]> = {
       'OpenAPI 3.0 ignores a body of DELETE: it is not read',
     ],
   ],
-  'a status that the server can return (400, 401, 403, 429, 500, 503) but no response covers': [
+  'a status of the server (400, 401, 403, 429, 500, 503) without a response': [
     [
       { [responses]: { 200: { description: 'x' }, '4XX': failure } },
       '500, 503 can be returned but are not declared',
@@ -737,12 +734,14 @@ const warned: Record<string, Case[]> = {
       return [{ [responses]: others }, `${status} can be returned but is not declared`];
     }),
   ],
-  'an error response with a body other than `Error`, an integer `error` and a string `message`, which the server sends':
-    [{ required: ['error', 'message', 'hint'] }, { oneOf: [{ type: 'object' }, text] }]
-      .map((schema): object => ({ 'application/json': { schema } }))
-      .concat({ 'application/problem+json': {} })
-      .map((content): Case => [{ [`${failed}/content`]: content }, otherBody]),
-  'media types other than JSON, next to a JSON type, in an error': [
+  "errors of another form than the server's": [
+    { required: ['error', 'message', 'hint'] },
+    { oneOf: [{ type: 'object' }, text] },
+  ]
+    .map((schema): object => ({ 'application/json': { schema } }))
+    .concat({ 'application/problem+json': {} })
+    .map((content): Case => [{ [`${failed}/content`]: content }, otherBody]),
+  'media types other than JSON, next to JSON, in an error': [
     [
       { [`${failed}/content`]: { 'application/json': { schema: error }, 'text/plain': {} } },
       'text/plain is not served, only JSON',
@@ -759,7 +758,7 @@ const warned: Record<string, Case[]> = {
       'application/xml is refused',
     ],
   ],
-  '`encoding` of a body that is not a form, and headers of its fields': [
+  '`encoding` outside of forms, and its headers': [
     [
       { [`${putBed}/requestBody/content/application~1json/encoding`]: { title: {} } },
       'encoding has no effect here',
@@ -770,11 +769,11 @@ const warned: Record<string, Case[]> = {
       '/encoding/a/headers',
     ],
   ],
-  'a format that the server does not check': [
+  'a format that the server does not know': [
     [field({ type: 'string', format: 'iban' }), 'the format iban is not checked', '/format'],
     [field({ type: 'integer', format: 'int16' }), 'the format int16 is not checked', '/format'],
   ],
-  'a `pattern` in a response that is not one of ECMAScript, or not matched in linear time': [
+  'a `pattern` in a response that is not one of ECMAScript, or not linear': [
     ['(?i)a', 'Invalid group'],
     ['^(.)\\1$', 'it repeats what a group has matched, \\1'],
   ].map(([pattern = '', reason]): Case => [
@@ -782,7 +781,7 @@ const warned: Record<string, Case[]> = {
     `${pattern} is not checked in responses: ${reason}`,
     '/pattern',
   ]),
-  'keywords without effect': [
+  'keywords next to `$ref` in 3.0, or of another type': [
     [
       field({ $ref: '#/components/schemas/Soil', nullable: true }),
       'OpenAPI 3.0 ignores what is next to $ref (nullable)',
@@ -806,7 +805,7 @@ const warned: Record<string, Case[]> = {
       '/required',
     ],
   ],
-  'a value in `enum` of another type than its schema': [
+  'a value in `enum` of another type': [
     [field({ type: 'string', enum: ['1', {}] }), 'no value of the type string equals it', '/enum/1'],
     [field({ type: 'string', enum: ['1', 2] }), 'no value of the type string equals it', '/enum/1'],
   ],
@@ -817,7 +816,7 @@ const warned: Record<string, Case[]> = {
       '/nullable',
     ],
   ],
-  'components that no operation refers to': [
+  'components without references': [
     [
       { '/components': { ...components, schemas: { ...schemas, Lost: { $ref: '#/nothing' } } } },
       'no operation refers to schemas/Lost: it is not checked',
@@ -830,7 +829,7 @@ const warned: Record<string, Case[]> = {
       'no operation refers to pathItems/a, pathItems/b: they are not checked',
     ],
   ],
-  'parameters and headers that OpenAPI ignores': [
+  'the parameters and headers Accept, Content-Type and Authorization': [
     [parameter({ name: 'accept', in: 'header', schema: text }), 'OpenAPI ignores a parameter accept'],
   ],
 };
@@ -1401,19 +1400,60 @@ t.test('the log at startup names operations that are public because no security 
   );
 });
 
+/** What docs/contract.md says that works, by part: operations of the two contracts that need it. */
+const working: Record<string, readonly string[]> = {
+  operations: ['getBed', 'replaceBed', 'postTreesByTreeIdPrune'],
+  paths: ['getSeed', 'countBlossoms', 'getTree'],
+  parameters: ['listBeds', 'listSeeds', 'findTrees', 'getSeed'],
+  'array parameters': ['listSeeds'],
+  'object parameters': ['findTrees'],
+  strings: ['listBeds'],
+  numbers: ['listBeds', 'replaceBed'],
+  objects: ['replaceBed', 'sowSeed'],
+  combinations: ['sowSeed', 'recordHarvest'],
+  recursion: ['growBranch'],
+  '`default`': ['sowSeed'],
+  '`readOnly`, `writeOnly`': ['sowSeed'],
+  'JSON Schema, in 3.1': ['printLabel', 'plantTree'],
+  '`$ref`': ['replaceBed'],
+  'request bodies': [
+    'replaceBed',
+    'changeSeed',
+    'registerVisit',
+    'uploadPhotos',
+    'writeNote',
+    'measureTree',
+    'replacePhoto',
+    'waterSeed',
+    'removeVisits',
+  ],
+  responses: ['removeBed', 'sowSeed', 'exportTrees', 'photographTree', 'listBeds', 'listHarvests'],
+  'response headers': ['getBed'],
+  'conditional requests': ['listSeeds'],
+  errors: ['sowSeed'],
+  security: ['sowSeed', 'listBeds', 'listSeeds', 'describeGarden'],
+  documentation: ['plantTree'],
+};
+
 t.test('docs/contract.md lists what these tests and those of the two contracts cover', async (t) => {
   const page = await readFile(new URL('../../docs/contract.md', import.meta.url), 'utf8');
   const [, works = '', stops = '', warns = ''] = page.split(/^## .*$/m);
-  const items = (part: string) =>
-    [...part.matchAll(/^- ([^]*?)(?=\n- |\n\n|\n$)/gm)].map(([, item = '']) => item.replace(/\s+/g, ' '));
-  const faults = (part: string) => items(part).map((item) => item.replace(/: .*/, ''));
-  t.strictSame(faults(stops), ['text that is not YAML or JSON, or has a key twice', ...Object.keys(refused)]);
-  t.strictSame(faults(warns), Object.keys(warned));
+  /** The first cells of a table's rows, without links. */
+  const cells = (part: string) =>
+    [...part.matchAll(/^\| (.*?) +\|/gm)]
+      .slice(2)
+      .map(([, cell = '']) => cell.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1'));
+  const faults = (part: string) => cells(part).flatMap((cell) => cell.split('; '));
+  t.strictSame(
+    faults(stops).sort(),
+    ['text that is not YAML or JSON, or has a key twice', ...Object.keys(refused)].sort(),
+  );
+  t.strictSame(faults(warns).sort(), Object.keys(warned).sort());
+  t.strictSame(cells(works), Object.keys(working));
   const ids = [loadContract(gardenBytes), orchard.contract].flatMap(({ operations }) =>
     operations.map(({ operationId }) => operationId),
   );
-  const tried = items(works).map((item) => /\(`(\w+)`\)$/.exec(item)?.[1] ?? item);
-  t.ok(tried.length > 10);
+  const tried = Object.values(working).flat();
   t.strictSame(
     tried.filter((operation) => !ids.includes(operation)),
     [],
