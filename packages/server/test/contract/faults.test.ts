@@ -208,7 +208,7 @@ const refused: Record<string, Case[]> = {
       '/put',
     ],
   ],
-  'objects in other parameters, and inside objects': [
+  'object parameters outside of a query, and objects inside them': [
     [
       parameter({ in: 'header', schema: { type: 'object' } }),
       'an object is not supported here',
@@ -244,7 +244,7 @@ const refused: Record<string, Case[]> = {
     ],
     [parameter({}), 'schema is missing'],
   ],
-  'a parameter that may be an array or else, has arrays or objects as items, or an `enum` of non-texts without a type':
+  'a parameter that may be an array or something else, has arrays or objects as items, or an `enum` of non-texts without a type':
     [
       [
         parameter({ schema: { oneOf: [text, { type: 'array', items: text }] } }),
@@ -440,7 +440,7 @@ const refused: Record<string, Case[]> = {
       'more than 100 schemas are combined in one another',
     ],
   ],
-  'alternatives with too many combinations, or more than 200 levels': [
+  'too many combinations of alternatives, or more than 200 nested levels': [
     [
       {
         '/components/schemas': { ...schemas, ...exploding },
