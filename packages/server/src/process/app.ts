@@ -242,7 +242,7 @@ async function addSteps(
   const scheduler = createScheduler(isKnown);
   app.addHook('onRequest', scheduler.schedule);
   // Invalid requests count against the address too.
-  const rates = await createRateLimits(app, limits, monotonic);
+  const rates = createRateLimits(limits, monotonic);
   const checkHead = checkHeaders(limits.headerLimit);
   app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHead) : checkHead);
   // From here on, errors have these headers and this coding too. CORS responds to preflights here.

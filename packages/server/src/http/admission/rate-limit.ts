@@ -1,7 +1,6 @@
-// Limits the request rate of each subject and address with @fastify/rate-limit, and responds as the contract says.
+// Limits the request rate of each subject and address, and responds as the contract says.
 import { isIPv6 } from 'node:net';
-import type { FastifyInstance, FastifyRequest, FastifyReply, onRequestHookHandler } from 'fastify';
-import type { FastifyRateLimitStore, FastifyRateLimitStoreCtor } from '@fastify/rate-limit';
+import type { FastifyRequest, FastifyReply, onRequestHookHandler } from 'fastify';
 import { addressOf, networkOf } from '../headers/client-address.js';
 import { ApiError } from '../../base/errors.js';
 import type { Limits } from '../../base/limits.js';
@@ -13,8 +12,12 @@ import { WindowCounts } from './rate-limit-counts.js';
  */
 type RateLimits = Pick<Limits, 'ratePerSubject' | 'ratePerAddress' | 'rateWindow'>;
 
-/** A hook that counts a request, and rejects with ApiError `tooManyRequests` (429) above the limit. */
-export type RateLimitHook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
+/** A hook that counts a request, and refuses it with ApiError `tooManyRequests` (429) above the limit. */
+export type RateLimitHook = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  done: (error?: Error) => void,
+) => void;
 
 /**
  * How many times the limit of one address the addresses of an IPv6 /48 have together. A site has a /48 or less of it
@@ -25,83 +28,60 @@ const addressesPerSite = 16;
 
 /**
  * Creates the hooks for the limits that are set. Each process counts separately.
- * @param monotonic - Returns a monotonic time in milliseconds. The plugin's own store uses the wall clock, and blocks
- *   clients if that is set back.
+ * @param monotonic - Returns a monotonic time in milliseconds: the wall clock would block clients when it is set back.
  * @returns The hook `address` runs before authentication, the hook `subject` after it.
  */
-export async function createRateLimits(
-  app: FastifyInstance,
+export function createRateLimits(
   { ratePerSubject: perSubject, ratePerAddress: perAddress, rateWindow: window }: RateLimits,
   monotonic: () => number,
-): Promise<{ address?: RateLimitHook; subject?: RateLimitHook }> {
-  if (perSubject === 0 && perAddress === 0) return {};
-  const { default: rateLimit } = await import('@fastify/rate-limit');
-  await app.register(rateLimit, { global: false, store: createStore(window, monotonic) });
-  const counter = (max: number, keyGenerator: (request: FastifyRequest) => string): Counter =>
-    app.createRateLimit({ max, timeWindow: window, keyGenerator });
+): { address?: RateLimitHook; subject?: RateLimitHook } {
+  const counter = (max: number) => {
+    const counts = new WindowCounts(window, monotonic);
+    return (key: string): State => {
+      const { current, ttl } = counts.count(key);
+      return { max, remaining: max - current, seconds: Math.ceil(ttl / 1000) };
+    };
+  };
   const hooks: { address?: RateLimitHook; subject?: RateLimitHook } = {};
   if (perAddress > 0) {
-    const ofAddress = counter(perAddress, (request) => networkOf(addressOf(request)));
-    const ofSite = counter(perAddress * addressesPerSite, (request) => networkOf(addressOf(request), 48));
-    hooks.address = async (request, reply) => {
-      const address = await ofAddress(request);
-      apply(reply, address);
-      if (!isIPv6(addressOf(request))) return;
+    const ofAddress = counter(perAddress);
+    const ofSite = counter(perAddress * addressesPerSite);
+    hooks.address = (request, reply, done) => {
+      const address = addressOf(request);
+      const own = ofAddress(networkOf(address));
       // Only what its address allows counts for a site, so that one address cannot use up the limit of the others.
-      const site = await ofSite(request);
-      if (isCloser(site, address)) apply(reply, site);
+      const site = own.remaining >= 0 && isIPv6(address) ? ofSite(networkOf(address, 48)) : own;
+      done(apply(reply, site.remaining < own.remaining ? site : own));
     };
   }
   if (perSubject > 0) {
-    const ofSubject = counter(perSubject, ({ caller }) => caller?.subject ?? '');
-    hooks.subject = async (request, reply) => {
+    const ofSubject = counter(perSubject);
+    hooks.subject = ({ caller }, reply, done) => {
       // Requests without credentials, where they are optional, have no subject.
-      if (request.caller === null) return;
-      apply(reply, await ofSubject(request));
+      done(caller === null ? undefined : apply(reply, ofSubject(caller.subject)));
     };
   }
   return hooks;
 }
 
-type Counter = ReturnType<FastifyInstance['createRateLimit']>;
-type State = Awaited<ReturnType<Counter>>;
+/** What a limit allows after a request. */
+interface State {
+  readonly max: number;
+  /** Negative above the limit. */
+  readonly remaining: number;
+  /** The rest of the window. */
+  readonly seconds: number;
+}
 
-/** Sets the headers of a response. @throws ApiError `tooManyRequests` above the limit. */
-function apply(reply: FastifyReply, state: State): void {
-  if (state.isAllowed) return;
-  const { max, remaining, ttlInSeconds, isExceeded } = state;
+/** Sets the headers of a response. @returns ApiError `tooManyRequests` above the limit. */
+function apply(reply: FastifyReply, { max, remaining, seconds }: State): ApiError | undefined {
   reply.headers({
     'ratelimit-limit': max,
-    'ratelimit-remaining': remaining,
-    'ratelimit-reset': ttlInSeconds,
+    'ratelimit-remaining': Math.max(0, remaining),
+    'ratelimit-reset': seconds,
   });
-  if (isExceeded) {
-    throw new ApiError('tooManyRequests', {
-      headers: { 'retry-after': String(Math.max(1, ttlInSeconds)) },
-    });
-  }
-}
-
-/** Whether the first limit will refuse requests before the second. */
-function isCloser(first: State, second: State): boolean {
-  return !first.isAllowed && !second.isAllowed && (first.isExceeded || first.remaining < second.remaining);
-}
-
-/** Creates a store class for the plugin, which creates one instance per limit. Times are in ms. */
-function createStore(window: number, monotonic: () => number): FastifyRateLimitStoreCtor {
-  return class Store implements FastifyRateLimitStore {
-    // The plugin also creates one that never counts.
-    #counts: WindowCounts | undefined;
-
-    incr(key: string, done: Parameters<FastifyRateLimitStore['incr']>[1]): void {
-      this.#counts ??= new WindowCounts(window, monotonic);
-      done(null, this.#counts.count(key));
-    }
-
-    child(): Store {
-      return new Store();
-    }
-  };
+  if (remaining >= 0) return undefined;
+  return new ApiError('tooManyRequests', { headers: { 'retry-after': String(Math.max(1, seconds)) } });
 }
 
 /**
@@ -112,11 +92,11 @@ function createStore(window: number, monotonic: () => number): FastifyRateLimitS
 export function countRefused(count: RateLimitHook, refuse: onRequestHookHandler): onRequestHookHandler {
   return function (request, reply, done) {
     refuse.call(this, request, reply, (error) => {
-      const pass = () => {
-        done(error);
-      };
-      if (error === undefined) pass();
-      else count(request, reply).then(pass, done);
+      if (error === undefined) done();
+      else
+        count(request, reply, (refusal) => {
+          done(refusal ?? error);
+        });
     });
   };
 }

@@ -37,11 +37,8 @@ export async function allowOrigins(
   };
   if (count !== undefined) {
     app.addHook('onRequest', (request, reply, done) => {
-      if (!isPreflight(request)) done();
-      else
-        count(request, reply).then(() => {
-          done();
-        }, done);
+      if (isPreflight(request)) count(request, reply, done);
+      else done();
     });
   }
   await app.register(cors, {
