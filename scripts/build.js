@@ -43,11 +43,17 @@ if (part === 'client') {
       rmSync(outdir, { recursive: true, force: true });
       await build({ entryPoints, outdir, outbase: join(folder, 'src'), format: 'esm', sourcemap: true });
     }
-    cpSync('src/migrations', 'dist/migrations', { recursive: true });
+    copyFiles();
   }
 } else {
   for (const folder of ['dist', 'packages/server/dist']) rmSync(folder, { recursive: true, force: true });
-  if (compile('-b', 'tsconfig.build.json')) cpSync('src/migrations', 'dist/migrations', { recursive: true });
+  if (compile('-b', 'tsconfig.build.json')) copyFiles();
+}
+
+/** Copies what is not compiled. */
+function copyFiles() {
+  for (const folder of ['src/migrations', 'packages/server/src/http/pages/files'])
+    cpSync(folder, outputOf(folder), { recursive: true });
 }
 
 /** Runs the compiler, and returns whether it succeeds; otherwise this process fails. @param {...string} args */
@@ -60,7 +66,7 @@ function compile(...args) {
 /** The files that are built from, in a folder. @param {string} folder */
 function filesOf(folder) {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
-  return files.filter((file) => /\.(?:ts|sql)$/.test(file)).map((file) => join(folder, file));
+  return files.filter((file) => /\.(?:ts|sql|html|css|js)$/.test(file)).map((file) => join(folder, file));
 }
 
 /** @param {string} source */

@@ -1,13 +1,15 @@
 // Serves Swagger UI for the contract without external resources, under a strict Content-Security-Policy.
 import type { FastifyInstance } from 'fastify';
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Contract } from '../../contract/contract.js';
-import { page, scriptOf, style } from './docs-page-parts.js';
 import { serveFile } from './public-file.js';
 
-const { resolve } = createRequire(import.meta.url);
+const require = createRequire(import.meta.url);
+/** Has what the page consists of besides Swagger UI. */
+const folder = new URL('files/', import.meta.url);
 
 /** The page may only contact this server, run no inline script, and not be framed. */
 const contentSecurityPolicy = [
@@ -32,11 +34,14 @@ const pageHeaders = {
  * request. The folder name changes with the files, so that browsers can cache them permanently.
  */
 export function serveDocsPage(app: FastifyInstance, { document, basePaths }: Contract): void {
-  const script = scriptOf(basePaths[0] ?? '');
-  const { version } = createRequire(import.meta.url)('@fastify/swagger-ui/package.json') as {
-    version: string;
-  };
-  const files = createHash('sha256').update(version).update(script).update(style).digest('hex').slice(0, 16);
+  const { version } = require('@fastify/swagger-ui/package.json') as { version: string };
+  const [script, style] = ['page.js', 'page.css'].map((name) => readFileSync(new URL(name, folder)));
+  const files = createHash('sha256')
+    .update(version)
+    .update(script!)
+    .update(style!)
+    .digest('hex')
+    .slice(0, 16);
   // Relative, so that it works under a proxy's path prefix.
   for (const url of ['/', '/docs']) {
     if (app.hasRoute({ method: 'GET', url })) continue;
@@ -46,13 +51,14 @@ export function serveDocsPage(app: FastifyInstance, { document, basePaths }: Con
   const serve = (name: string, mediaType: string, cacheControl: string, read: () => Promise<Buffer>) => {
     serveFile(app, { url: `/docs/${name}`, mediaType, cacheControl, headers: pageHeaders, read });
   };
-  serve('', 'text/html; charset=utf-8', 'no-cache', () =>
-    Promise.resolve(Buffer.from(page(files, String(document.info.title)))),
-  );
-  /** Serves a part of the page, which @fastify/swagger-ui ships unless its text is given. */
-  const servePart = (name: string, mediaType: string, text?: string) => {
-    const shipped = () => readFile(resolve(`@fastify/swagger-ui/static/${name}`));
-    const read = text === undefined ? shipped : () => Promise.resolve(Buffer.from(text));
+  const values = { files, title: String(document.info.title), basePath: basePaths[0] ?? '' };
+  serve('', 'text/html; charset=utf-8', 'no-cache', async () => {
+    const page = await readFile(new URL('page.html', folder), 'utf8');
+    return Buffer.from(page.replaceAll(/{{(\w+)}}/g, (_, name: keyof typeof values) => escape(values[name])));
+  });
+  /** Serves a part of the page, which @fastify/swagger-ui ships unless its content is given. */
+  const servePart = (name: string, mediaType: string, content?: Buffer) => {
+    const read = async () => content ?? readFile(require.resolve(`@fastify/swagger-ui/static/${name}`));
     serve(`${files}/${name}`, mediaType, 'public, max-age=31536000, immutable', read);
   };
   servePart('page.js', 'text/javascript; charset=utf-8', script);
@@ -60,4 +66,8 @@ export function serveDocsPage(app: FastifyInstance, { document, basePaths }: Con
   servePart('swagger-ui-bundle.js', 'text/javascript; charset=utf-8');
   servePart('swagger-ui.css', 'text/css; charset=utf-8');
   servePart('favicon-32x32.png', 'image/png');
+}
+
+function escape(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
 }
