@@ -7,6 +7,7 @@ import { anything, propertyOf } from '../../contract/schema/shape.js';
 import { ApiError } from '../../base/errors.js';
 import type { Part } from './multipart.js';
 import { readPairs } from './delimited.js';
+import { quote } from './validation/fault-messages.js';
 import { addTo, createTextReader, readerOf, toValues, type ParseJson, type Values } from './texts.js';
 
 /** The maximum number of fields in a form: a JSON body may have as many properties. */
@@ -27,7 +28,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text.split('+').join(' '));
   } catch {
-    throw fault(`${shorten(text)} has a percent sign without the bytes of UTF-8`);
+    throw fault(`${quote(text)} has a percent sign without the bytes of UTF-8`);
   }
 }
 
@@ -88,20 +89,16 @@ function checkType({ name, mediaType }: Part, { kind, mediaTypes }: Field): void
   const types = mediaTypes?.map(({ range }) => range.type) ?? [
     kind === 'json' ? 'application/json' : 'text/plain',
   ];
-  throw fault(`${shorten(name)} must be ${types.join(' or ')}, not ${shorten(given.type)}`);
+  throw fault(`${quote(name)} must be ${types.join(' or ')}, not ${quote(given.type)}`);
 }
 
 function textOf({ name, filename, mediaType, bytes }: Part, { kind }: Field): string {
-  const refuse = (message: string) => fault(`${shorten(name)} must be a text${message}`);
+  const refuse = (message: string) => fault(`${quote(name)} must be a text${message}`);
   // Browsers send JSON as a file with the name "blob".
   if (filename !== undefined && kind === 'plain') throw refuse(', not a file');
   const charset = parseMediaType(mediaType ?? '').parameters.get('charset') ?? 'utf-8';
   if (!isUtf8(bytes) || !/^(utf-?8|us-ascii)$/i.test(charset)) throw refuse(' in UTF-8');
   return bytes.toString();
-}
-
-function shorten(text: string): string {
-  return JSON.stringify(text.length > 64 ? `${text.slice(0, 64)}…` : text).toWellFormed();
 }
 
 function fault(detail: string): ApiError {

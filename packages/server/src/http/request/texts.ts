@@ -2,7 +2,7 @@
 import { parseDecimal, setOwn } from '../../contract/document/exact-json.js';
 import type { TextForm } from '../../contract/parameters.js';
 import { anything, propertyOf, typeOf, type Shape } from '../../contract/schema/shape.js';
-import { decimalNumber } from './validation/fault-messages.js';
+import { decimalNumber } from './validation/numeric-keyword.js';
 
 /** Texts by their names, an array where a name is repeated; and the values that they are read as. */
 export type Values = Record<string, unknown>;

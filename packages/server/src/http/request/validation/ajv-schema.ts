@@ -13,8 +13,7 @@ import { idOf } from '../../../contract/schema/alternatives.js';
 import { allSchemas } from '../../../contract/schema/schema-walk.js';
 import type { TypeName } from '../../../contract/schema/shape.js';
 import { weigh } from './validation-effort.js';
-import type { ValueSource } from './fault-messages.js';
-import type { NumericRule } from './numeric-keyword.js';
+import type { NumericRule, ValueSource } from './numeric-keyword.js';
 
 /** The keywords that Ajv gets as they are. */
 const plainKeywords = [

@@ -2,9 +2,7 @@
 import type { ErrorObject } from 'ajv';
 import { pointerOf } from '../../../contract/document/finding.js';
 import type { RequestFault } from '../../../base/errors.js';
-
-/** The source of a value: JSON has types, the other parts of a request have only text. */
-export type ValueSource = 'json' | 'text';
+import { kindOf, numericFaults, type ValueSource } from './numeric-keyword.js';
 
 /** How many faults a message describes; it only counts the others, since a long body can have very many. */
 const describedFaults = 10;
@@ -12,9 +10,6 @@ const describedFaults = 10;
 const listedFaults = 100;
 /** Maximum length of a client's unknown name in a message, in characters. */
 const repeatedNameLength = 64;
-
-/** A number in decimal digits, as in JSON. */
-export const decimalNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /** Keywords whose faults other ones describe, and the alternatives that are not tried. */
 const summaries = ['if', 'propertyNames', 'false schema'];
@@ -26,29 +21,8 @@ const rules: Readonly<Record<string, string>> = {
   wellFormed: 'format',
 };
 
-/** How messages name places, which Ajv gives as JSON Pointers. */
-export interface Places {
-  /** The place itself; empty for the whole value. */
-  readonly at: (pointer: string) => string;
-  /** A property inside a place. */
-  readonly inside: (pointer: string, name: string) => string;
-  /** A name that no schema has. */
-  readonly unknown: (name: string) => string;
-}
-
-/** Names as in code, for those who send requests: `items.0.id`. */
-const dots: Places = {
-  at: (pointer) => pointer.slice(1).split('/').map(unescape).join('.'),
-  inside: (pointer, name) => [dots.at(pointer), name].filter((step) => step !== '').join('.'),
-  unknown: quote,
-};
-
-/** JSON Pointers (RFC 6901), for those who write a service: `/items/0/id`. */
-export const pointers: Places = {
-  at: (pointer) => pointer.split('/').map(shorten).join('/'),
-  inside: (pointer, name) => pointers.at(pointer + pointerOf([name])),
-  unknown: (name) => name,
-};
+/** How messages name places: as in code, for those who send requests, or by JSON Pointers, for those who write a service. */
+export type Places = 'items.0.id' | '/items/0/id';
 
 /** What is wrong with a value; its place is also that of what is missing, or should not be there. */
 type Fault = Omit<RequestFault, 'in'>;
@@ -59,23 +33,15 @@ export interface Faults {
   readonly list: readonly Fault[];
 }
 
-/**
- * Describes all faults.
- * @param explain - Returns what an error of the keyword `numeric` stands for.
- */
-export function describe(
-  errors: readonly ErrorObject[],
-  source: ValueSource,
-  explain: (error: ErrorObject) => Partial<ErrorObject>[],
-  places = dots,
-): Faults {
+/** Describes all faults. */
+export function describeFaults(errors: readonly ErrorObject[], source: ValueSource, places: Places): Faults {
   const described = errors.map(innermost).filter(({ keyword }) => !summaries.includes(keyword));
   const describedTo = (count: number) =>
     described
       .slice(0, count)
       .flatMap((error) =>
         error.keyword === 'numeric'
-          ? explain(error).map((fault) => ({ ...error, params: {}, ...fault }))
+          ? numericFaults(error).map((fault) => ({ ...error, params: {}, ...fault }))
           : [error],
       )
       .map((error) => describeFault(error, source, places));
@@ -109,51 +75,61 @@ interface FaultParams {
 }
 
 function describeFault(
-  { instancePath, keyword, params, message = 'is not valid', data, propertyName }: ErrorObject,
+  error: ErrorObject,
   source: ValueSource,
   places: Places,
 ): Fault & { readonly place: string } {
-  const {
-    missingProperty,
-    additionalProperty,
-    unevaluatedProperty,
-    allowedValues,
-    passingSchemas,
-    type,
-    limit,
-  } = (params as FaultParams | undefined) ?? {};
-  const unknown = additionalProperty ?? unevaluatedProperty;
-  const named = missingProperty ?? unknown ?? propertyName;
-  const path = instancePath + pointerOf(named === undefined ? [] : [named]);
-  const inside = (name: string) => places.inside(instancePath, name);
-  const rule = rules[keyword] ?? keyword;
-  const found = (place: string, message: string) => ({ place, path, rule, message });
+  const { instancePath, keyword, propertyName } = error;
+  const { missingProperty, additionalProperty, unevaluatedProperty }: FaultParams = error.params;
+  const unknown = additionalProperty ?? unevaluatedProperty ?? propertyName;
+  const pathTo = (name: string | undefined) => instancePath + pointerOf(name === undefined ? [] : [name]);
+  const missing = keyword === 'required' ? missingProperty : undefined;
   const place =
-    propertyName === undefined ? places.at(instancePath) : `the name ${inside(places.unknown(propertyName))}`;
-  if (keyword === 'required') return found(inside(missingProperty ?? ''), 'is missing');
-  if (unknown !== undefined) return found(inside(places.unknown(unknown)), 'is unknown');
+    places === '/items/0/id'
+      ? pathTo(missing ?? unknown)
+          .split('/')
+          .map(shorten)
+          .join('/')
+      : [
+          instancePath.slice(1).split('/').map(unescape).join('.'),
+          missing ?? (unknown === undefined ? '' : quote(unknown)),
+        ]
+          .filter((step) => step !== '')
+          .join('.');
+  return {
+    place: propertyName === undefined ? place : `the name ${place}`,
+    path: pathTo(missingProperty ?? unknown),
+    rule: rules[keyword] ?? keyword,
+    message: messageOf(error, source),
+  };
+}
+
+function messageOf(
+  { keyword, params, message = 'is not valid', data }: ErrorObject,
+  source: ValueSource,
+): string {
+  const { additionalProperty, unevaluatedProperty, allowedValues, passingSchemas, type, limit }: FaultParams =
+    params;
+  if (keyword === 'required') return 'is missing';
+  if ((additionalProperty ?? unevaluatedProperty) !== undefined) return 'is unknown';
   if (keyword === 'anyOf' || (keyword === 'oneOf' && passingSchemas === null))
-    return found(place, 'must match one of the alternatives');
+    return 'must match one of the alternatives';
   if (keyword === 'oneOf')
-    return found(
-      place,
-      `matches the alternatives ${passingSchemas?.map((i) => i + 1).join(' and ')}, and must match only one`,
-    );
-  let fault = allowedValues === undefined ? message : `must be one of ${allowedValues.map(shown).join(', ')}`;
-  const counted = countedBy[keyword];
-  if (counted !== undefined && limit !== undefined) {
-    const [bound, one, several] = counted;
-    fault = `must have ${bound} ${limit} ${limit === 1 ? one : several}`;
-  }
+    return `matches the alternatives ${passingSchemas?.map((i) => i + 1).join(' and ')}, and must match only one`;
   if (type !== undefined) {
     const isText = source === 'text';
     // No text stands for null.
     const types = [type].flat().filter((name) => !isText || name !== 'null');
     const given = isText ? (Array.isArray(data) ? ', given once' : '') : `, not ${kindOf(data)}`;
     const hint = types.includes('boolean') ? notBoolean(data, source) : '';
-    fault = `must be ${types.map((name) => typeNames[name] ?? name).join(' or ')}${given}${hint}`;
+    return `must be ${types.map((name) => typeNames[name] ?? name).join(' or ')}${given}${hint}`;
   }
-  return found(place, fault);
+  const counted = countedBy[keyword];
+  if (counted !== undefined && limit !== undefined) {
+    const [bound, one, several] = counted;
+    return `must have ${bound} ${limit} ${limit === 1 ? one : several}`;
+  }
+  return allowedValues === undefined ? message : `must be one of ${allowedValues.map(shown).join(', ')}`;
 }
 
 /** A value that the contract names, as messages show it. */
@@ -178,33 +154,6 @@ const typeNames: Readonly<Record<string, string>> = {
   boolean: 'true or false',
 };
 
-/** What a body has in place of a value of the right type. */
-function kindOf(data: unknown): string {
-  if (data === null || typeof data === 'boolean') return String(data);
-  if (Array.isArray(data)) return 'an array';
-  return { object: 'an object', string: 'a string' }[typeof data as string] ?? 'a number';
-}
-
-/**
- * The end of the message about what is not a number, or is one of the wrong kind or size: what came instead, or the
- * required notation. A quoted number is called one only if its digits would be accepted without the quotes.
- * @param hint - The required notation in a text.
- * @param accepts - Whether a text without quotes would be accepted.
- */
-export function notNumber(
-  data: unknown,
-  source: ValueSource,
-  hint: string,
-  accepts: (digits: string) => boolean,
-): string {
-  if (source === 'text' && Array.isArray(data)) return ', given once';
-  const kind = kindOf(data);
-  const instead = source === 'text' ? hint : kind === 'a number' ? '' : `, not ${kind}`;
-  const digits = source === 'text' ? /^"([^"]*)"$/.exec(String(data))?.[1] : data;
-  const isQuoted = typeof digits === 'string' && accepts(digits);
-  return `${instead}${isQuoted ? ': send the digits without quotes' : ''}`;
-}
-
 /** The end of the message about what looks like true or false, but is not one of them. */
 function notBoolean(data: unknown, source: ValueSource): string {
   if (typeof data !== 'string') return '';
@@ -223,7 +172,7 @@ function unescape(step: string): string {
 }
 
 /** Quotes a client's unknown name, shortened and well-formed. */
-function quote(name: string): string {
+export function quote(name: string): string {
   return JSON.stringify(shorten(name));
 }
 

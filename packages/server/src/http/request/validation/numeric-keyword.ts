@@ -3,7 +3,12 @@ import type { ErrorObject, FuncKeywordDefinition } from 'ajv';
 import { integerRanges, isInexact, parseDecimal, toDouble } from '../../../contract/document/exact-json.js';
 import type { numericKeywords, Schema } from '../../../contract/schema/schema.js';
 import { typeOf, type TypeName } from '../../../contract/schema/shape.js';
-import { decimalNumber, notNumber, type ValueSource } from './fault-messages.js';
+
+/** The source of a value: JSON has types, the other parts of a request have only text. */
+export type ValueSource = 'json' | 'text';
+
+/** A number in decimal digits, as in JSON. */
+export const decimalNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 type NumericSchema = Pick<Schema, 'type' | 'enum' | (typeof numericKeywords)[number]> & {
   readonly isInt64: boolean;
@@ -58,6 +63,33 @@ function createCheck({ schema, source }: NumericRule): (data: unknown) => Fault[
   };
 }
 
+/**
+ * The end of the message about what is not a number, or is one of the wrong kind or size: what came instead, or the
+ * required notation. A quoted number is called one only if its digits would be accepted without the quotes.
+ * @param hint - The required notation in a text.
+ * @param accepts - Whether a text without quotes would be accepted.
+ */
+function notNumber(
+  data: unknown,
+  source: ValueSource,
+  hint: string,
+  accepts: (digits: string) => boolean,
+): string {
+  if (source === 'text' && Array.isArray(data)) return ', given once';
+  const kind = kindOf(data);
+  const instead = source === 'text' ? hint : kind === 'a number' ? '' : `, not ${kind}`;
+  const digits = source === 'text' ? /^"([^"]*)"$/.exec(String(data))?.[1] : data;
+  const isQuoted = typeof digits === 'string' && accepts(digits);
+  return `${instead}${isQuoted ? ': send the digits without quotes' : ''}`;
+}
+
+/** What a body has in place of a value of the right type. */
+export function kindOf(data: unknown): string {
+  if (data === null || typeof data === 'boolean') return String(data);
+  if (Array.isArray(data)) return 'an array';
+  return { object: 'an object', string: 'a string' }[typeof data as string] ?? 'a number';
+}
+
 /** Stands for a value that is not of the type, or outside its range. */
 const wrongType: Fault[] = [];
 
@@ -95,31 +127,26 @@ function integerCheck(schema: NumericSchema) {
   return { check, rule: `must be an integer from ${min} to ${max}`, keywordOf };
 }
 
+type Holds = (value: number | bigint, bound: number) => boolean;
+const comparisons: readonly (readonly [keyword: keyof NumericSchema, sign: string, holds: Holds])[] = [
+  ['minimum', '>=', (value, bound) => value >= bound],
+  ['maximum', '<=', (value, bound) => value <= bound],
+  ['exclusiveMinimum', '>', (value, bound) => value > bound],
+  ['exclusiveMaximum', '<', (value, bound) => value < bound],
+];
+
 /** Checks numbers; a fraction counts as the nearest double. */
 function numberCheck(schema: NumericSchema) {
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
-  const limits = limitCheck(multipleOf, schema.type === undefined ? undefined : schema.enum);
+  const bounds = comparisons.filter(([keyword]) => schema[keyword] !== undefined);
+  const limits = limitCheck(schema.multipleOf, schema.type === undefined ? undefined : schema.enum);
   const check = (data: Numeric): Fault[] | undefined => {
     const value = isInexact(data) ? toDouble(data) : data;
     if (value === undefined || (typeof value === 'number' && !Number.isFinite(value))) return wrongType;
     const faults: Fault[] = [];
-    const demand = (keyword: string, holds: boolean, sign: string, bound: number | undefined) => {
-      if (!holds) faults.push({ keyword, message: `must be ${sign} ${bound!}` });
-    };
-    demand('minimum', minimum === undefined || value >= minimum, '>=', minimum);
-    demand('maximum', maximum === undefined || value <= maximum, '<=', maximum);
-    demand(
-      'exclusiveMinimum',
-      exclusiveMinimum === undefined || value > exclusiveMinimum,
-      '>',
-      exclusiveMinimum,
-    );
-    demand(
-      'exclusiveMaximum',
-      exclusiveMaximum === undefined || value < exclusiveMaximum,
-      '<',
-      exclusiveMaximum,
-    );
+    for (const [keyword, sign, holds] of bounds) {
+      const bound = schema[keyword] as number;
+      if (!holds(value, bound)) faults.push({ keyword, message: `must be ${sign} ${bound}` });
+    }
     faults.push(...(limits?.(value) ?? []));
     return faults.length > 0 ? faults : undefined;
   };

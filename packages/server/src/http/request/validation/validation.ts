@@ -10,9 +10,9 @@ import { LinearPattern, patternOf } from '../../../contract/schema/pattern.js';
 import { UploadedFile } from '../../../contract/raw-body.js';
 import { Rewriter, type BytesRule, type RewriteOptions } from './ajv-schema.js';
 import { count, countText, counting, isCostly, limitDepth } from './validation-effort.js';
-import { describe, innermost, pointers, type Faults, type ValueSource } from './fault-messages.js';
+import { describeFaults, innermost, type Faults } from './fault-messages.js';
 import { addTextFormats } from './formats.js';
-import { numericFaults, numericKeyword, type CompiledKeyword } from './numeric-keyword.js';
+import { numericKeyword, type CompiledKeyword, type ValueSource } from './numeric-keyword.js';
 
 /** Returns all faults of a value, or undefined if it is valid. */
 export type Validator = (data: unknown) => Faults | undefined;
@@ -176,19 +176,19 @@ function createAjv(text: string, allErrors: boolean, isOnce: boolean): Ajv | Ajv
 
 /** Compiles `bytes`: a file of a form, or a whole body. */
 function bytesKeyword({ minLength = 0, maxLength = Infinity }: BytesRule): CompiledKeyword {
-  const faultOf = (data: unknown) => {
+  const check = (data: unknown) => {
     const bytes = data instanceof UploadedFile ? data.bytes : data;
     if (!(bytes instanceof Uint8Array))
-      return ['type', `must be a file${Array.isArray(data) ? ', given once' : ''}`] as const;
-    if (bytes.length < minLength) return ['minLength', `must have at least ${minLength} bytes`] as const;
-    return bytes.length > maxLength
-      ? (['maxLength', `must have at most ${maxLength} bytes`] as const)
-      : undefined;
+      return [{ keyword: 'type', message: `must be a file${Array.isArray(data) ? ', given once' : ''}` }];
+    if (bytes.length < minLength)
+      return [{ keyword: 'minLength', message: `must have at least ${minLength} bytes` }];
+    if (bytes.length > maxLength)
+      return [{ keyword: 'maxLength', message: `must have at most ${maxLength} bytes` }];
+    return [];
   };
   const validate: CompiledKeyword = (data: unknown) => {
-    const [keyword, message] = faultOf(data) ?? [];
-    validate.errors = keyword === undefined ? [] : [{ keyword, message, params: {} }];
-    return keyword === undefined;
+    validate.errors = check(data).map((fault) => ({ ...fault, params: {} }));
+    return validate.errors.length === 0;
   };
   return validate;
 }
@@ -221,7 +221,7 @@ export function createValidator(compiler: Compiler, schema: Schema, source: Valu
     if (hasLimit) limitDepth(data);
     const isValid = counting(validate, data);
     if (typeof isValid === 'string') return { text: isValid, list: [] };
-    return isValid ? undefined : describe(validate.errors ?? [], source, numericFaults);
+    return isValid ? undefined : describeFaults(validate.errors ?? [], source, 'items.0.id');
   };
   // V8 compiles a function when it is called first, and the first body of a schema with very many properties would wait.
   check({});
@@ -255,7 +255,7 @@ function findUnfit(
   return samples.flatMap(({ schema, value, find }) => {
     const validate = compiler.compile(schema, { source: 'json', ...purpose });
     if (validate(value)) return [];
-    const fault = describe(validate.errors ?? [], 'json', numericFaults).text;
+    const fault = describeFaults(validate.errors ?? [], 'json', 'items.0.id').text;
     return find(...describeFault(fault.replaceAll(': send ', ': write ')));
   });
 }
@@ -272,5 +272,5 @@ function hasRounded(value: unknown): boolean {
 export function createResponseValidator(compiler: Compiler, schema: Schema): ResponseValidator {
   const validate = compiler.compile(schema, { source: 'json', isResponse: true });
   return (data) =>
-    validate(data) ? undefined : describe(validate.errors ?? [], 'json', numericFaults, pointers).text;
+    validate(data) ? undefined : describeFaults(validate.errors ?? [], 'json', '/items/0/id').text;
 }
