@@ -73,7 +73,7 @@ type Handle = (request: object) => Promise<unknown>;
 export async function registerRoutes(app: FastifyInstance, options: RoutesOptions): Promise<void> {
   const { contract } = options;
   refuseMissing(options);
-  const parseBody = createBodyParser({ ...options.bodies, maxDepth: maxDepthOf(contract) });
+  const parseBody = createBodyParser({ ...options.bodies, maxDepth: contract.bodyDepth + spareDepth });
   const routes = new Map(
     contract.operations.map((operation) => [
       operation.operationId,
@@ -181,28 +181,19 @@ function readWith(parseBody: ReturnType<typeof createBodyParser>): preHandlerHoo
   };
 }
 
-function readerOptions(
-  { security, method }: Operation,
-  { contract, compiler, ignoresBodies: ignoresBody }: RoutesOptions,
-) {
-  const { securitySchemes, bodyTypes } = contract;
-  const schemes = security.flat().map(({ scheme }) => securitySchemes[scheme]);
-  const credentials = schemes.flatMap((scheme) =>
-    scheme?.kind === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
-  );
-  const maxDepth = maxDepthOf(contract);
-  const checksType = bodyTypes.length > 1 || method === 'DELETE';
-  return { compiler, credentials, checksType, maxDepth, ignoresBody };
-}
-
-function maxDepthOf({ bodyDepth }: Contract): number {
-  return bodyDepth + spareDepth;
-}
-
 function operationHandler(operation: Operation, options: RoutesOptions): RouteHandlerMethod {
-  const { handlers, lists, compiler } = options;
+  const { contract, handlers, lists, compiler } = options;
   const handle = handlers[operation.operationId] as Handle;
-  const read = createRequestReader(operation, readerOptions(operation, options));
+  const schemes = operation.security.flat().map(({ scheme }) => contract.securitySchemes[scheme]);
+  const read = createRequestReader(operation, {
+    compiler,
+    credentials: schemes.flatMap((scheme) =>
+      scheme?.kind === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
+    ),
+    checksType: contract.bodyTypes.length > 1 || operation.method === 'DELETE',
+    maxDepth: contract.bodyDepth + spareDepth,
+    ignoresBody: options.ignoresBodies,
+  });
   const validatorOf = (schema: Schema) => createResponseValidator(compiler, schema);
   const send = createSender(operation, { ...lists, validatorOf });
   const challenges = challengesOf(operation, options.authentication);

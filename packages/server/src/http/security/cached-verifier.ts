@@ -10,7 +10,7 @@ import {
   invalidReasons,
   type Grant,
   type InvalidReason,
-  type KnowingVerifier,
+  type VerifiedScheme,
   type Verifier,
 } from './verifier.js';
 
@@ -33,17 +33,18 @@ export interface CachedVerifierOptions extends TokenSources {
  * advance, many at a time. A credential that was valid before is looked up at once. Unknown ones wait in a queue, so that
  * a flood of invented ones does not delay known callers.
  */
-export function createCachedVerifier(options: CachedVerifierOptions): KnowingVerifier {
+export function createCachedVerifier(options: CachedVerifierOptions): VerifiedScheme {
   const { scheme, prefix, realm, canBeValid, now, monotonic } = options;
   const read = credentialReader(scheme, prefix);
   const refusals = refusalsOf(scheme);
+  const challenge = (parameters?: string) => challengeOf(scheme, realm, { parameters, prefix });
   // Created once, so that a flood of requests without a valid credential costs little.
   const refusal = (
     kind: 'missingToken' | 'invalidToken',
     parameters?: string,
     options: Pick<ApiErrorOptions, 'cause' | 'detail'> = {},
   ) => {
-    const text = challengeOf(scheme, realm, { parameters, prefix });
+    const text = challenge(parameters);
     return new ApiError(refusals[kind], {
       ...options,
       headers: text === undefined ? {} : { 'www-authenticate': text },
@@ -73,16 +74,15 @@ export function createCachedVerifier(options: CachedVerifierOptions): KnowingVer
           cause: new InvalidCredential('malformed'),
           detail: `it must have the form "${prefix}TOKEN"`,
         });
-  const faultOf = ({ revokedAt, expiresAt }: Grant): InvalidReason | undefined => {
+  const endOf = ({ revokedAt, expiresAt }: Grant): 'revoked' | 'expired' | undefined => {
     if (revokedAt !== undefined) return 'revoked';
     return expiresAt !== undefined && expiresAt <= now() ? 'expired' : undefined;
   };
   const check = (found: Grant | InvalidReason) => {
-    if (typeof found === 'string') return refuse(found);
-    const fault = faultOf(found);
-    return fault === undefined ? found : refuse(fault);
+    const reason = typeof found === 'string' ? found : endOf(found);
+    return reason === undefined ? (found as Grant) : refuse(reason);
   };
-  const cache = new GrantCache({ canBeValid, isValid: (grant) => faultOf(grant) === undefined, monotonic });
+  const cache = new GrantCache({ canBeValid, isValid: (grant) => endOf(grant) === undefined, monotonic });
   const lookup = new TokenLookup(cache, options);
 
   const verify: Verifier = (request) => {
@@ -107,6 +107,9 @@ export function createCachedVerifier(options: CachedVerifierOptions): KnowingVer
       const credential = read(request);
       return typeof credential === 'string' && cache.isRecognized(credential);
     },
+    challenge,
+    refusals,
+    takesBearer: isBearer,
   };
 }
 

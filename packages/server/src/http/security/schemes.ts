@@ -5,9 +5,9 @@ import type { SecurityScheme } from '../../contract/security.js';
 import type { AnyVerifiers, BuiltIn } from '../../contract/verifiers.js';
 import { secretTest } from '../../storage/core/access-token.js';
 import { createCachedVerifier, type CachedVerifierOptions } from './cached-verifier.js';
-import { challengeOf, decodeBasic, placeOf, refusalsOf, takesBearer } from './credentials.js';
+import { decodeBasic, placeOf, takesBearer } from './credentials.js';
 import { askVerifier } from './service-verifier.js';
-import type { KnowingVerifier, TokenPlace, VerifiedScheme, VerifiedSchemes, Verifier } from './verifier.js';
+import type { TokenPlace, VerifiedScheme, VerifiedSchemes, Verifier } from './verifier.js';
 
 /** What the schemes are verified with. */
 export interface SchemesOptions extends Omit<
@@ -29,7 +29,7 @@ export interface SchemesOptions extends Omit<
 }
 
 /** The schemes that operations use, and what all of them know. */
-export interface Authentication extends Pick<KnowingVerifier, 'isKnown'> {
+export interface Authentication extends Pick<VerifiedScheme, 'isKnown'> {
   readonly schemes: VerifiedSchemes;
   /** Where clients put access tokens; undefined if no scheme takes them. */
   readonly tokenPlace?: TokenPlace | undefined;
@@ -53,35 +53,25 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
   ];
   if (faults.length > 0) return { isKnown: () => false, schemes: new Map(), faults };
 
-  const knowing = [...used].map((name) => {
-    const choice = choices.get(name)!;
-    const scheme = securitySchemes[name]!;
-    const verifier = isBuiltIn(choice)
-      ? builtInVerifier(name, scheme, prefixOf(choice), options)
-      : serviceVerifier({ name, scheme, verify: choice }, options, builtIn !== undefined);
-    return [name, scheme, verifier] as const;
-  });
-  const all = knowing.map(([, , { isKnown }]) => isKnown);
-  const [only = () => false] = all;
+  const schemes = new Map(
+    [...used].map((name) => {
+      const choice = choices.get(name)!;
+      const scheme = securitySchemes[name]!;
+      const verified = isBuiltIn(choice)
+        ? builtInVerifier(name, scheme, prefixOf(choice), options)
+        : serviceVerifier({ name, scheme, verify: choice }, options, builtIn !== undefined);
+      return [name, { ...verified, verify: options.observe(verified.verify) }];
+    }),
+  );
+  const all = [...schemes.values()];
   return {
     faults,
+    schemes,
+    isKnown: (request) => all.some(({ isKnown }) => isKnown(request)),
     tokenPlace:
       builtIn !== undefined && used.has(builtIn)
         ? { scheme: builtIn, ...placeOf(securitySchemes[builtIn]!, prefixOf(tokenChoice)) }
         : undefined,
-    isKnown: all.length < 2 ? only : (request) => all.some((isKnown) => isKnown(request)),
-    schemes: new Map(
-      knowing.map(([name, scheme, { verify }]): [string, VerifiedScheme] => [
-        name,
-        {
-          verify: options.observe(verify),
-          challenge: (parameters) =>
-            challengeOf(scheme, options.realm, { parameters, prefix: prefixOf(choices.get(name)) }),
-          refusals: refusalsOf(scheme),
-          takesBearer: takesBearer(scheme),
-        },
-      ]),
-    ),
   };
 }
 
@@ -200,7 +190,7 @@ function builtInVerifier(
   scheme: SecurityScheme,
   prefix: string | undefined,
   options: SchemesOptions,
-): KnowingVerifier {
+): VerifiedScheme {
   const isSecret = secretTest(options.tokenPrefix);
   const canBeValid = options.verifyForeign === undefined ? isSecret : () => true;
   return createCachedVerifier({ ...options, name, scheme, prefix, canBeValid, isSecret });
@@ -211,7 +201,7 @@ function serviceVerifier(
   one: Pick<Parameters<typeof askVerifier>[0], 'name' | 'scheme' | 'verify'>,
   { realm, tokenPrefix, scopes, limit, now, monotonic }: SchemesOptions,
   hasBuiltIn: boolean,
-): KnowingVerifier {
+): VerifiedScheme {
   const { scheme } = one;
   const isOwnToken = secretTest(tokenPrefix);
   const hidesOwn = hasBuiltIn && takesBearer(scheme);

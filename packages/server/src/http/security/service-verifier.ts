@@ -53,7 +53,7 @@ export function askVerifier({ name, scheme, verify, scopes, limit }: ServiceVeri
       if (error instanceof StorageError || (error instanceof ApiError && error.statusCode === 503))
         throw error;
       const secrets = typeof given === 'string' ? [given] : [given.password, credential];
-      const cause = new Error(`the verifier of ${name} failed: ${describe(error, secrets)}`);
+      const cause = new Error(`the verifier of ${name} failed: ${withoutSecrets(error, secrets)}`);
       throw new ApiError('unavailable', { cause });
     } finally {
       giveUp.abort();
@@ -86,7 +86,7 @@ function toGrant(given: unknown, name: string, known: readonly string[]): Found 
 }
 
 /** What was thrown, for the log, without the credential. */
-function describe(error: unknown, secrets: readonly string[]): string {
+function withoutSecrets(error: unknown, secrets: readonly string[]): string {
   let text: string;
   try {
     text = inspect(error);

@@ -61,13 +61,6 @@ export class InvalidCredential extends Error {
  */
 export type Verifier = (request: FastifyRequest) => Promise<Caller | ApiError> | Caller | ApiError;
 
-/** A verifier that remembers whom it has admitted. */
-export interface KnowingVerifier {
-  readonly verify: Verifier;
-  /** Whether a request's credential was valid when it was last looked up, and has not expired since. */
-  readonly isKnown: (request: FastifyRequest) => boolean;
-}
-
 /** The errors of a security scheme: entries of the catalogue, or with other messages under the same codes. */
 export type Refusals = Readonly<
   Record<'missingToken' | 'invalidToken' | 'insufficientScope', ErrorKind | ErrorEntry>
@@ -76,6 +69,8 @@ export type Refusals = Readonly<
 /** How callers are verified by one security scheme, and asked for credentials. */
 export interface VerifiedScheme {
   readonly verify: Verifier;
+  /** Whether a request's credential was valid when it was last looked up, and has not expired since. */
+  readonly isKnown: (request: FastifyRequest) => boolean;
   /** Returns the challenge, with further parameters for bearer tokens; undefined if the scheme has none. */
   readonly challenge: (parameters?: string) => string | undefined;
   /** Its errors. */
