@@ -32,8 +32,10 @@ const maxContexts = 10_000;
 /** How schemas are rewritten. */
 export interface RewriteOptions {
   readonly source: ValueSource;
-  /** Whether the effort of checks is counted, and how many faults validation finds. */
-  readonly counted?: 'all faults' | 'first fault' | undefined;
+  /** Whether the effort of checks is counted. */
+  readonly isCounted?: boolean;
+  /** Whether validation goes on after the first fault. */
+  readonly allErrors: boolean;
   /** Whether responses are checked; otherwise, requests. */
   readonly isResponse?: boolean;
   /** Whether examples are checked, which may have what only requests or only responses have. */
@@ -133,7 +135,7 @@ export class Rewriter {
    */
   #write(place: Place): AnySchemaObject {
     const { schema, isTest } = place;
-    const { counted, source } = this.#options;
+    const { isCounted = false, allErrors, source } = this.#options;
     if (schema.binary && source === 'text')
       return { bytes: pick(schema, ['minLength', 'maxLength']) satisfies BytesRule };
     const { type, enum: values } = schema;
@@ -142,14 +144,14 @@ export class Rewriter {
       numericKeywords.some((keyword) => schema[keyword] !== undefined);
     const takes = (name: TypeName) => type?.includes(name) ?? true;
     const isContainer = takes('object') || takes('array');
-    const weight = weigh(schema, counted === 'all faults');
+    const weight = weigh(schema, allErrors);
     const written: AnySchemaObject = {
       ...pick(schema, plainKeywords),
-      ...(schema.uniqueItems && { distinct: { isCounted: counted !== undefined } }),
+      ...(schema.uniqueItems && { distinct: { isCounted } }),
       ...(type !== undefined && { type: type.length === 1 ? type[0] : type }),
       ...(!isTest && takes('string') && { wellFormed: true }),
       ...this.#writeParts(place),
-      ...(counted && (isContainer || weight.own + weight.text > 0) && { counted: weight }),
+      ...(isCounted && (isContainer || weight.own + weight.text > 0) && { counted: weight }),
     };
     if (!isNumeric) return written;
     delete written['type'];

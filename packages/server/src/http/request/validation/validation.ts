@@ -28,7 +28,7 @@ const newerKeywords = /"(?:prefixItems|(?:min|max)Contains|dependent\w+|unevalua
 const inheritedNames = Object.getOwnPropertyNames(Object.prototype);
 
 /** What schemas are compiled for. */
-type Purpose = Omit<RewriteOptions, 'hasRefused' | 'hasUnevaluated'>;
+type Purpose = Omit<RewriteOptions, 'allErrors' | 'hasRefused' | 'hasUnevaluated'>;
 
 /** Compiles the schemas of a contract. */
 export class Compiler {
@@ -64,12 +64,14 @@ export class Compiler {
 
   /** Schemas that are rewritten in the same way share the schemas that they refer to. */
   #rewriterOf(purpose: Purpose, ajv: Ajv | Ajv2020): Rewriter {
-    const { source, counted, isResponse = false, isExample = false } = purpose;
-    const key = [ajv.opts.allErrors, source, counted, isResponse, isExample].join();
+    const { source, isCounted = false, isResponse = false, isExample = false } = purpose;
+    const { allErrors = false } = ajv.opts;
+    const key = [allErrors, source, isCounted, isResponse, isExample].join();
     const known = this.#rewriters.get(key);
     if (known !== undefined) return known;
     const options = {
       ...purpose,
+      allErrors,
       hasRefused: /"(?:readOnly|writeOnly)"/.test(this.#text),
       hasUnevaluated: this.#text.includes('"unevaluated'),
     };
@@ -85,15 +87,13 @@ export class Compiler {
 const choosing = new WeakMap<Schema, boolean>();
 
 /** Whether a schema has alternatives somewhere, or contains itself. */
-function isChoosing(root: Schema): boolean {
-  const walked = new Set([resolve(root)]);
-  let found = isRecursive(root);
-  for (const schema of found ? [] : walked) {
-    found ||= choosing.get(schema) ?? (schema.anyOf ?? schema.oneOf) !== undefined;
-    if (found) break;
-    if (!choosing.has(schema)) for (const part of partsOf(schema)) walked.add(resolve(part));
-  }
-  for (const schema of found ? [root] : walked) choosing.set(schema, found);
+function isChoosing(given: Schema): boolean {
+  const schema = resolve(given);
+  const known = choosing.get(schema);
+  if (known !== undefined) return known;
+  const hasAlternatives = (schema.anyOf ?? schema.oneOf) !== undefined;
+  const found = isRecursive(schema) || hasAlternatives || partsOf(schema).some(isChoosing);
+  choosing.set(schema, found);
   return found;
 }
 
@@ -213,9 +213,7 @@ function canonicalJson(value: unknown): string {
  * @param source - Whether the part is JSON, or texts that have been read as what the schema says.
  */
 export function createValidator(compiler: Compiler, schema: Schema, source: ValueSource): Validator {
-  const isCounted = isCostly(schema);
-  const counted = isCounted ? (isChoosing(schema) ? 'first fault' : 'all faults') : undefined;
-  const validate = compiler.compile(schema, { source, counted });
+  const validate = compiler.compile(schema, { source, isCounted: isCostly(schema) });
   const hasLimit = isRecursive(schema);
   const check: Validator = (data) => {
     if (hasLimit) limitDepth(data);
