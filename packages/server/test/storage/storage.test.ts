@@ -94,12 +94,9 @@ const groupWriter = (
   limits: Partial<WriteLimits> = {},
 ) => {
   const committer: Committer = {
-    broken: new Promise(() => undefined),
     maxInFlight: 1,
     repeatsKeys: false,
     commit,
-    check: () => undefined,
-    close: () => Promise.resolve(),
     ...given,
   };
   return new GroupCommit(committer, { ...defaultWriteLimits, ...limits });

@@ -13,8 +13,6 @@ export type WriteResult = Outcome | StorageError | undefined;
 
 /** Commits batches of writes: the writer thread, or PostgreSQL. */
 export interface Committer {
-  /** Resolves with the reason if it fails permanently. */
-  readonly broken: Promise<StorageError>;
   /** The maximum number of batches in flight. More than one require that batches commit in order. */
   readonly maxInFlight: number;
   /** Whether a batch may have several writes of one document, which take effect in order. */
@@ -24,10 +22,6 @@ export interface Committer {
    * @throws StorageError that applies to every write of the batch.
    */
   commit(batch: readonly Write[]): Promise<readonly WriteResult[]>;
-  /** @throws StorageError when it has failed permanently. */
-  check(): void;
-  /** Releases its resources, when all batches have been committed. */
-  close(): Promise<void>;
 }
 
 /** A text that identifies the document of a write: no name of a collection contains a space, and no id U+0000. */

@@ -16,8 +16,6 @@ export function createPostgresCommitter(
   observer: WriteObserver | undefined,
 ): Committer {
   return {
-    // Never resolves: new connections may succeed after any failure of the server.
-    broken: new Promise<StorageError>(() => undefined),
     maxInFlight: 1,
     repeatsKeys: false,
     async commit(writes) {
@@ -27,12 +25,6 @@ export function createPostgresCommitter(
       } finally {
         observer?.committed?.(writes.length, (performance.now() - start) / 1000);
       }
-    },
-    check() {
-      // Each connection has checked its server.
-    },
-    async close() {
-      await runner.close();
     },
   };
 }

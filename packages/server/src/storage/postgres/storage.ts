@@ -73,10 +73,7 @@ export async function openPostgres({
   const check = async () => {
     await checkPrivileges(runner, schema);
     if (distributed === true) nodes.requireSafety();
-    const rows = await runner.read(selectApplied).catch((error: unknown) => {
-      if (error instanceof StorageError && isMissingTable(error.cause)) return [];
-      return explain(error);
-    });
+    const rows = await runner.read(selectApplied).catch(noneApplied);
     if (rows.length === 0) throw missingStore(schema);
     const isCurrent = pendingMigrations(schema, toApplied(rows)).length === 0;
     if (isCurrent) {
@@ -117,12 +114,13 @@ export async function openPostgres({
     collection: documents.collection,
     transaction: documents.transaction,
     tokens: openPostgresTokens(runner, groupCommit),
-    broken: committer.broken,
+    // Never resolves: new connections may succeed after any failure of the server.
+    broken: new Promise(() => undefined),
     check,
     async close() {
       await Promise.all([documents.close(), groupCommit.close()]);
       while (reads.size > 0) await Promise.allSettled(reads);
-      await committer.close();
+      await runner.close();
     },
   };
 }
@@ -205,7 +203,7 @@ async function migrate(schema: StoreSchema, client: Client, mayCreate: boolean):
     execute: async (sql) => {
       for (const statement of takesOne ? statementsOf(sql) : [sql]) await client.query(statement);
     },
-    read: async () => toApplied(await query(selectApplied).catch(explain)),
+    read: async () => toApplied(await query(selectApplied).catch(noneApplied)),
   });
   await distribute(query, schema);
   await checkSchema(query, schema);
@@ -219,9 +217,13 @@ function toApplied(rows: readonly (readonly unknown[])[]): AppliedMigration[] {
   );
 }
 
-/** @throws StorageError that says why a store that no release has begun is refused, or the error itself. */
-function explain(error: unknown): never {
+/**
+ * Returns the applied migrations if they cannot be read because there is no table: none.
+ * @throws StorageError that says why a store that no release has begun is refused, or the error itself.
+ */
+function noneApplied(error: unknown): [] {
   const cause = error instanceof StorageError ? error.cause : error;
+  if (isMissingTable(cause)) return [];
   if (!isMissingColumn(cause)) throw error;
   throw new StorageError('unavailable', `PostgreSQL: ${madeBeforeReleases('psql')}`, { cause });
 }

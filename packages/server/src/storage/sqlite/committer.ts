@@ -85,6 +85,7 @@ export function connectToWriter(port: MessagePort, observer?: WriteObserver): Th
 
 /** The writer, which commits the batches and transactions that it is sent and replies in the same order. */
 class ThreadCommitter implements Committer, TransactionCommitter {
+  /** Resolves with the reason if it fails permanently. */
   readonly broken: Promise<StorageError>;
   /** With several, the writer can start the next commit without waiting for an event loop. */
   readonly maxInFlight = 4;
@@ -168,10 +169,12 @@ class ThreadCommitter implements Committer, TransactionCommitter {
     this.#end();
   }
 
+  /** @throws StorageError when it has failed permanently. */
   check(): void {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
+  /** Disconnects, when all batches have been committed. */
   async close(): Promise<void> {
     this.#closing = true;
     this.#disconnect();

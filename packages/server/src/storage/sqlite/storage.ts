@@ -12,8 +12,6 @@ import {
   type Migration,
   type StoreSchema,
 } from '../core/migrations.js';
-import type { TransactionCommitter } from '../core/transactions.js';
-import type { Committer } from '../core/writes.js';
 import { beginRun, checkForCommand, closeWithCheckpoint, openDatabase, openFolder } from './database.js';
 import { toSqliteError, withStorageErrors } from './failures.js';
 import { checkFiles, identifyFiles, type StoreFile } from './file/files.js';
@@ -232,7 +230,7 @@ function createStorage(
   { collections }: StoreDefinition,
   database: DatabaseSyncInstance,
   files: readonly StoreFile[],
-  committer: Committer & TransactionCommitter,
+  committer: ReturnType<typeof connectToWriter>,
   limits: Partial<WriteLimits> | undefined,
   lock?: StoreLock,
 ): Storage {
