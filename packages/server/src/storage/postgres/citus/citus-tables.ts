@@ -15,9 +15,10 @@ export async function hasCitus(query: Query): Promise<boolean> {
  * way so that one node has everything of a subject, or as copies on every node (reference tables).
  */
 async function readDistribution(query: Query, { collections }: Tables) {
+  if (!(await hasCitus(query)))
+    return { wanted: new Map<string, string>(), found: new Map<string, string>() };
   const byHash = collections.map(({ name }) => [name, 'by subject'] as const);
   const wanted = new Map<string, string>([...byHash, ['tokens', 'as copies'], ['migrations', 'as copies']]);
-  if (!(await hasCitus(query))) return { wanted, found: new Map<string, string>() };
   // In order, those apart from the first one marked.
   const rows = await query(
     `SELECT name, CASE WHEN partmethod = 'h' THEN 'by ' || column_to_column_name(logicalrelid, partkey) ||
@@ -47,7 +48,6 @@ export async function isDistributed(query: Query, store: Tables): Promise<boolea
  * Citus. Must run on the coordinator.
  */
 export async function distribute(query: Query, store: Tables): Promise<void> {
-  if (!(await hasCitus(query))) return;
   const { wanted, found } = await readDistribution(query, store);
   let first = [...found].find(([, how]) => how === 'by subject')?.[0];
   for (const [table, how] of wanted) {

@@ -1,4 +1,5 @@
 // Tables that Citus distributes by subject: a statement concerns one shard, and a node may be missing.
+import { LRUCache } from 'lru-cache';
 import { escapeLiteral } from 'pg';
 import { type CollectionDefinition, StorageError } from '../../core/interface.js';
 import { outcomeOf, type Write } from '../../core/writes.js';
@@ -16,10 +17,6 @@ const nodeConnectionTime = 500;
 /** The settings of a write transaction: it uses one connection per node, and does not wait long for it. */
 const sequentially = `SET LOCAL citus.node_connection_timeout TO ${nodeConnectionTime};
   SET LOCAL citus.multi_shard_modify_mode TO 'sequential'`;
-/** The maximum number of subjects whose placements are cached. */
-const maxSubjects = 100_000;
-/** The maximum number of rows in an INSERT. Each has three parameters, and a statement can have 65,535. */
-const rowsInserted = 1_000;
 /** The minimum time between two checks of the nodes, in ms, since a check takes longer than a statement. */
 const pause = 1_000;
 
@@ -54,7 +51,7 @@ export type CitusNodes = ReturnType<typeof citusNodes>;
  * @param table - One that is distributed. The others are likewise.
  */
 export function citusNodes(runner: StatementRunner, table: string) {
-  const placements = new Map<string, Placement>();
+  const placements = new LRUCache<string, Placement>({ max: 100_000 });
   /** When the last check ended, on the clock of performance.now(). */
   let checked = -Infinity;
   let checking: Promise<void> | undefined;
@@ -106,7 +103,6 @@ export function citusNodes(runner: StatementRunner, table: string) {
   };
   /** Returns where subjects are, in order. @throws StorageError */
   const placementsOf = async (subjects: readonly string[]): Promise<(Placement | undefined)[]> => {
-    if (placements.size > maxSubjects) placements.clear();
     const unknown = [...new Set(subjects.filter((subject) => !placements.has(subject)))];
     if (unknown.length > 0) {
       const rows = await runner.read(readPlacements, [unknown, table]);
@@ -206,7 +202,6 @@ function citusDocuments(
   collection: CollectionDefinition,
   texts: DocumentTexts,
 ): Documents {
-  const compareText = texts.compare();
   // Each node has its own, so that one that does not respond cannot occupy all connections.
   const readersOfNodes = new Map<number, PageReaders>();
   type Work = (query: Query, writes: readonly Write[]) => Promise<Row[]>;
@@ -216,14 +211,8 @@ function citusDocuments(
       await nodes.requireReachable(writes.map(({ subject }) => subject));
       return runner.transaction(sequentially, deadline, (query) => work(query, writes));
     };
-  const insertRows = async (query: Query, kind: 'insert' | 'replace', writes: readonly Write[]) => {
-    const rows: Row[] = [];
-    for (let from = 0; from < writes.length; from += rowsInserted) {
-      const some = columnsOf(writes.slice(from, from + rowsInserted));
-      rows.push(...(await query(...insertion(texts, kind, some))));
-    }
-    return rows;
-  };
+  const insertRows = (query: Query, kind: 'insert' | 'replace', writes: readonly Write[]) =>
+    query(...insertion(texts, kind, columnsOf(writes)));
   const deleteRows: Work = (query, writes) =>
     query(texts.delete, [...columnsOf(writes).slice(0, 2), Infinity]);
   const changeRows: Work = async (query, writes) => {
@@ -236,9 +225,9 @@ function citusDocuments(
     });
     const those = (wanted: string) =>
       decided.flatMap(({ write, outcome }) => (outcome === wanted ? write : []));
-    const deleted = those('deleted');
+    const [deleted, replaced] = [those('deleted'), those('replaced')];
     if (deleted.length > 0) await deleteRows(query, deleted);
-    await insertRows(query, 'replace', those('replaced'));
+    if (replaced.length > 0) await insertRows(query, 'replace', replaced);
     return decided.map(({ write: { subject, id }, outcome }) => [subject, `${id}`, outcome]);
   };
   const read = <T>(subject: string, from: (readers: PageReaders, shard: string) => Promise<T>): Promise<T> =>
@@ -255,7 +244,7 @@ function citusDocuments(
   return {
     insert: writing((query, all) => insertRows(query, 'insert', all)),
     compare: (writes, deadline) =>
-      bySubject(writes, (own) => runner.read(compareText, columnsOf(own), deadline)),
+      bySubject(writes, (own) => runner.read(texts.compare(), columnsOf(own), deadline)),
     delete: writing((query, all) => bySubject(all, (own) => deleteRows(query, own))),
     change: writing((query, all) => bySubject(all, (own) => changeRows(query, own))),
     split: (writes, error) => nodes.split(writes, error),
@@ -271,6 +260,7 @@ function insertion(
   [subjects, ids, texts]: ReturnType<typeof columnsOf>,
 ): [text: string, values: unknown[]] {
   const rows = subjects.map((_, i) => `($${3 * i + 1}, $${3 * i + 2}, $${3 * i + 3})`).join();
+  // A statement has at most 65,535 parameters, far more than those of a batch.
   const values = subjects.flatMap((subject, i) => [subject, ids[i], texts[i]]);
   return [`${into} VALUES ${rows} ON CONFLICT ${onConflict[kind]}`, values];
 }

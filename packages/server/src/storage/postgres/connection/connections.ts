@@ -1,6 +1,5 @@
 // Connections to PostgreSQL, each to a server whose settings have been checked.
 import { Pool, type PoolClient } from 'pg';
-import { within } from '../../../base/time-limit.js';
 import { StorageError } from '../../core/interface.js';
 import { storageError } from './failures.js';
 import { runQuery, type Query } from './query.js';
@@ -136,16 +135,13 @@ export class Connections {
       throw new StorageError('overloaded', 'PostgreSQL: too many wait for a connection');
     const free = pool.idleCount + pool.options.max - pool.totalCount;
     const isBusy = pool.waitingCount >= free;
-    const connecting = pool.connect();
-    if (!isBusy) return connecting;
-    const client = await within(connecting, this.#limits.busy, undefined);
-    if (client !== undefined) return client;
-    connecting.then(
-      (late) => {
-        late.release();
-      },
-      () => undefined,
-    );
-    throw new StorageError('overloaded', 'PostgreSQL: all connections are in use');
+    const since = performance.now();
+    try {
+      return await pool.connect();
+    } catch (cause) {
+      // The pool does not say whether it has waited for a connection or for the server.
+      if (!isBusy || performance.now() < since + this.#limits.busy) throw cause;
+      throw new StorageError('overloaded', 'PostgreSQL: all connections are in use', { cause });
+    }
   }
 }

@@ -7,7 +7,7 @@ export type TimeLimits = ReturnType<typeof timeLimits>;
  * The limits of one statement, in ms. A request waits for its token, in a queue, and for its statement, so that each of
  * the three has a third of the time. Of its third, a statement has:
  *
- * - two fifths to connect, or nine tenths of that to get a connection which others use;
+ * - two fifths to connect, or to get a connection which others use;
  * - a half until it starts, whatever came before: waits, checks of the connection, and attempts that failed;
  * - two fifths to run. So it ends after nine tenths, and the last tenth is for its way to the server and back: who gives
  *   up earlier than the server does not know the outcome.
@@ -26,7 +26,7 @@ export function timeLimits(timeout: number) {
     all,
     /** For connecting, and for a statement to run on the server. */
     server,
-    /** For a connection that others use: shorter, because the pool does not say which of the two took too long. */
+    /** After how long a failure to get a connection which others use means that they have used it all the time. */
     busy: server * (9 / 10),
     /** For each statement of a transaction: short, so that there is time to retry without a node that does not respond. */
     inTransaction,
