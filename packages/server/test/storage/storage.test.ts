@@ -96,6 +96,7 @@ const groupWriter = (
   const committer: Committer = {
     maxInFlight: 1,
     repeatsKeys: false,
+    broken: new Promise(() => undefined),
     commit,
     ...given,
   };
