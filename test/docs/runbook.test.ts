@@ -1,5 +1,6 @@
-// Runs every command of docs/runbook.md, and those of docs/monitor.md, against a server in the state that
-// they are for. What a machine with systemd has is replaced: its commands, its folders, and the user of the service.
+// Runs every command of docs/runbook.md and docs/restore.md, and those of docs/monitor.md, against a server in
+// the state that they are for. What a machine with systemd has is replaced: its commands, its folders, and the user
+// of the service.
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -38,7 +39,8 @@ import { noProc } from '../../packages/server/test/support/threads.js';
 
 const root = new URL('../..', import.meta.url).pathname;
 const read = (path: string) => readFile(join(root, path), 'utf8');
-const runbook = await read('docs/runbook.md');
+/** Both pages for the night: the runbook leads to the other one. */
+const runbook = `${await read('docs/runbook.md')}\n${await read('docs/restore.md')}`;
 const monitor = await read('docs/monitor.md');
 const lacking = noProc ?? ['jq', 'curl', 'openssl', 'ss'].map(lacks).find((lack) => lack !== undefined);
 
