@@ -96,7 +96,6 @@ const groupWriter = (
   const committer: Committer = {
     maxInFlight: 1,
     repeatsKeys: false,
-    broken: new Promise(() => undefined),
     commit,
     ...given,
   };
