@@ -1,6 +1,6 @@
 // The TypeScript types of values, from the normal form of their schemas: what the server checks, no more and no less.
 import type { Contract } from '../contract/contract.js';
-import { isAnything, isNothing, resolve, type Schema, type Use } from '../contract/schema/schema.js';
+import { isAnything, isNothing, type Schema, type Use } from '../contract/schema/schema.js';
 import { allSchemas } from '../contract/schema/schema-walk.js';
 import { type Shape, typeNames, type TypeName, typeOf } from '../contract/schema/shape.js';
 
@@ -52,7 +52,7 @@ export class SchemaTypes {
     const found = Object.entries(schemas).flatMap(([component, described]) => {
       const forms = uses.flatMap((use) => {
         const schema = schemaOf(component, use);
-        return schema === undefined ? [] : [{ use, schema: resolve(schema) }];
+        return schema === undefined ? [] : [{ use, schema }];
       });
       if (forms.length === 0) return [];
       const named = this.#name(component, described);
@@ -138,8 +138,7 @@ export class SchemaTypes {
    * The type of a value.
    * @param known - The types that it can have because of the schemas that it is combined with.
    */
-  #type(given: Schema, place: Place, known?: readonly TypeName[]): string {
-    const schema = resolve(given);
+  #type(schema: Schema, place: Place, known?: readonly TypeName[]): string {
     const indexes = this.#indexesOf(place);
     const index = indexes.get(schema);
     // Without a type, a part of a combination does not say by itself that it is an object.
@@ -170,7 +169,7 @@ export class SchemaTypes {
     );
     const all = [
       this.#own(schema, place, types, described),
-      ...allOf.map((one) => without(part(one), absentIn(schema.shape, resolve(one).shape))),
+      ...allOf.map((one) => without(part(one), absentIn(schema.shape, one.shape))),
       ...alternatives.map((group) => unionOf(group.map(part))),
     ];
     this.#open.delete(schema);

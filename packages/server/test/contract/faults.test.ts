@@ -453,7 +453,7 @@ const refused: Record<string, Case[]> = {
     [
       field(nested(250, (inner) => ({ type: 'object', properties: { a: inner } }))),
       'the schema is nested more than 200 levels deep',
-      nested(197, (inner: string) => `/properties/a${inner}`, ''),
+      nested(198, (inner: string) => `/properties/a${inner}`, ''),
     ],
   ],
   '`unevaluatedItems` next to `contains`, or to alternatives and conditions that describe items': [

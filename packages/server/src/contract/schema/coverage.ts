@@ -1,12 +1,11 @@
 // Finds schemas whose values all fit another one, as far as their keywords show.
-import { isAnything, resolve, type Schema } from './schema.js';
+import { isAnything, type Schema } from './schema.js';
 
 /** How deeply properties and items are compared. */
 const maxDepth = 5;
 
 /** Whether every value that fits one schema also fits another. */
-export function covers(outer: Schema, inner: Schema, depth = 0): boolean {
-  const [wide, narrow] = [resolve(outer), resolve(inner)];
+export function covers(wide: Schema, narrow: Schema, depth = 0): boolean {
   if (wide === narrow || isAnything(wide)) return true;
   if (depth > maxDepth) return false;
   const inside = (one: Schema, other: Schema | undefined) =>

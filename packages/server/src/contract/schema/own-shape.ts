@@ -1,6 +1,6 @@
 // Finds what a schema says by itself about its value, and about what is in it.
 import { bothOf, eitherOf, open, type Alternatives } from './alternatives.js';
-import { isAnything, isNothing, resolve, type Schema } from './schema.js';
+import { isAnything, isNothing, type Schema } from './schema.js';
 import type { NumberForm, TypeName } from './shape.js';
 
 /** What a schema says by itself. */
@@ -58,8 +58,7 @@ function describing(schema: Schema | undefined): Schema[] {
 
 /** The alternatives of a value that has a schema, which is not looked into. */
 export function alternativesOf(schema: Schema): Alternatives {
-  const written = resolve(schema);
-  return isAnything(written) ? open : [[written]];
+  return isAnything(schema) ? open : [[schema]];
 }
 
 /**
@@ -70,7 +69,7 @@ export function alternativesOf(schema: Schema): Alternatives {
 export function expand(schema: Schema, known: Map<Schema, Alternatives>): Alternatives {
   const found = known.get(schema);
   if (found !== undefined) return found;
-  const of = (part: Schema) => expand(resolve(part), known);
+  const of = (part: Schema) => expand(part, known);
   const { allOf = [], anyOf, oneOf, if: condition, then, else: otherwise, dependentSchemas = {} } = schema;
   const groups = [
     ...[anyOf, oneOf].flatMap((group) => (group === undefined ? [] : [group.map(of)])),

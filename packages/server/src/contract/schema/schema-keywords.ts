@@ -1,7 +1,7 @@
 // Reads the keywords of a schema, and reports those that the server does not support.
 import { PatternError, patternOf } from './pattern.js';
 import type { ContractNode } from '../document/contract-node.js';
-import { countKeywords, schemaKeywords, type Draft, type Schema, type Use } from './schema.js';
+import { countKeywords, schemaKeywords, type MutableSchema, type Schema, type Use } from './schema.js';
 import { absent, typeOf, type TypeName } from './shape.js';
 
 const textFormats = 'date-time date time uuid email uri hostname ipv4 ipv6 byte password'.split(' ');
@@ -72,7 +72,7 @@ export interface Context {
 }
 
 /** Reads all keywords of a schema but `type`. */
-export function readKeywords(node: ContractNode, context: Context): Partial<Draft> {
+export function readKeywords(node: ContractNode, context: Context): Partial<MutableSchema> {
   warnWithoutEffect(node, context.types);
   checkMapping(node.at('discriminator'));
   checkContains(node);
@@ -87,9 +87,9 @@ export function readKeywords(node: ContractNode, context: Context): Partial<Draf
 }
 
 /** Reads the schemas inside a schema. */
-function readSchemas(node: ContractNode, { normalize }: Context): Partial<Draft> {
+function readSchemas(node: ContractNode, { normalize }: Context): Partial<MutableSchema> {
   const { one, list, named } = schemaKeywords;
-  const draft: Partial<Draft> = {};
+  const draft: Partial<MutableSchema> = {};
   for (const keyword of one) {
     const isUsed = node.has(keyword) && (node.has('if') || !['then', 'else'].includes(keyword));
     const part = node.at(keyword);
@@ -129,7 +129,7 @@ function checkMapping(discriminator: ContractNode): void {
   }
 }
 
-function readTexts(node: ContractNode, { use, types }: Context): Partial<Draft> {
+function readTexts(node: ContractNode, { use, types }: Context): Partial<MutableSchema> {
   const pattern = node.text('pattern');
   const isUsable = pattern !== undefined && checkPattern(node.at('pattern'), pattern, use);
   const format = node.text('format') ?? '';
@@ -143,7 +143,7 @@ function readTexts(node: ContractNode, { use, types }: Context): Partial<Draft> 
 }
 
 /** Reads the names of properties that must be there. */
-function readRequired(node: ContractNode): Partial<Draft> {
+function readRequired(node: ContractNode): Partial<MutableSchema> {
   const namesIn = (owner: ContractNode, keyword: string) => {
     const fix = 'List the names of the required properties in the object that has them, next to properties';
     const names = owner.list(keyword, fix).flatMap((one) => {
@@ -164,7 +164,7 @@ function readRequired(node: ContractNode): Partial<Draft> {
 }
 
 /** Reads what limits numbers. */
-function readNumbers(node: ContractNode, is30: boolean): Partial<Draft> {
+function readNumbers(node: ContractNode, is30: boolean): Partial<MutableSchema> {
   const types = [node.at('type').value].flat();
   const isInteger = types.includes('integer');
   // The range of other integers is narrower in any case.
@@ -197,7 +197,7 @@ function readNumbers(node: ContractNode, is30: boolean): Partial<Draft> {
 }
 
 /** Reads the only values that are allowed. */
-function readValues(node: ContractNode): Partial<Draft> {
+function readValues(node: ContractNode): Partial<MutableSchema> {
   const isNumber = [node.at('type').value].flat().includes('number');
   const values = node.has('const') ? [node.at('const')] : node.list('enum');
   if (values.length === 0) {

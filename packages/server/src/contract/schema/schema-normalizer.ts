@@ -5,10 +5,9 @@ import { covers } from './coverage.js';
 import {
   anySchema,
   isOfRequests,
-  resolve,
   nothing,
   partsOf,
-  type Draft,
+  type MutableSchema,
   type Sample,
   type Schema,
   type Use,
@@ -19,6 +18,8 @@ import { anything, typeNames, type NumberForm, type TypeName } from './shape.js'
 
 /** The maximum nesting of schemas that are written in one another. */
 const maxNesting = 200;
+/** The nesting from which what a reference refers to is read later: references may lead in any depth. */
+const maxReferring = 100;
 
 /** Names of types in other languages, and what to write instead. */
 const slips: readonly [RegExp, fix: string][] = [
@@ -41,16 +42,16 @@ const sometimes = ['allOf', 'anyOf', 'oneOf', 'if', 'then', 'else', 'dependentSc
 /** Normalizes the schemas of one document. A schema that several places refer to is normalized once for each use. */
 export class Schemas {
   readonly #is30: boolean;
-  readonly #known = mapsByUse();
-  /** What stands for schemas inside themselves. */
-  readonly #recursive = mapsByUse();
-  /** The schemas that are being normalized. */
-  readonly #open = new Set<unknown>();
-  /** Schemas that something stands for, and that are normalized later. */
-  readonly #postponed: (() => void)[] = [];
-  #isSettling = false;
-  /** How deeply schemas are nested in each one. */
-  readonly #depths = new Map<Schema, number>();
+  readonly #known: Readonly<Record<Use, Map<unknown, Schema>>> = {
+    text: new Map(),
+    request: new Map(),
+    response: new Map(),
+    error: new Map(),
+  };
+  /** How many schemas are being read, each inside the one before. */
+  #nesting = 0;
+  /** Reads the schemas that are read later. */
+  readonly #unread: (() => void)[] = [];
   readonly #shapes = new ShapeGraph();
   /** Checks of shapes, which are known only when all schemas are. */
   readonly #checks: (() => void)[] = [];
@@ -66,7 +67,54 @@ export class Schemas {
     this.#is30 = is30;
   }
 
-  normalize(given: ContractNode, use: Use): Schema {
+  /** Returns the normal form of a schema. */
+  normalize(node: ContractNode, use: Use): Schema {
+    const schema = this.#find(node, use);
+    for (let read = this.#unread.pop(); read !== undefined; read = this.#unread.pop()) read();
+    this.#shapes.settle();
+    for (const check of this.#checks.splice(0)) check();
+    return schema;
+  }
+
+  /** What `normalize` has returned for a schema of the document; undefined if it has no such use. */
+  known(value: unknown, use: Use): Schema | undefined {
+    return this.#known[use].get(value);
+  }
+
+  /**
+   * Returns the normal form of a schema, or of what it refers to. It is empty as long as it is being read, since a schema
+   * may contain itself.
+   */
+  #find(given: ContractNode, use: Use, isReferred = false): Schema {
+    const known = this.#known[use];
+    const references = new Set<unknown>();
+    let node = given;
+    while (!known.has(node.value) && this.#isReference(node)) {
+      // References that only refer to each other lead to nothing.
+      const next = references.has(node.value) ? node.target('schemas') : node.follow('schemas');
+      references.add(node.value);
+      node = next;
+    }
+    const schema = known.get(node.value) ?? this.#begin(node, use, isReferred || node !== given);
+    for (const value of references) known.set(value, schema);
+    return schema;
+  }
+
+  /** Whether a schema is nothing but a reference: OpenAPI 3.0 ignores what is next to one. */
+  #isReference(node: ContractNode): boolean {
+    if (!node.has('$ref')) return false;
+    const siblings = Object.keys(node.value as object).filter(
+      (name) => name !== '$ref' && !onlyDescribes(name),
+    );
+    if (siblings.length > 0 && this.#is30)
+      node.warn(
+        `OpenAPI 3.0 ignores what is next to $ref (${siblings.join(', ')})`,
+        'Leave that out, or write allOf with the reference, and the rest next to it, which then has an effect',
+      );
+    return this.#is30 || siblings.length === 0;
+  }
+
+  #begin(given: ContractNode, use: Use, isReferred: boolean): Schema {
     // The server sends errors of its own: what it does not support in their schemas has no effect.
     const node = use === 'error' && !given.has('$ref') ? given.quiet : given;
     if (node.value === true) return anySchema;
@@ -77,85 +125,26 @@ export class Schemas {
       node.fault('must be a schema', `Write ${fix}`);
       return anySchema;
     }
-    const found = this.#known[use].get(node.value);
-    if (found !== undefined) return found;
-    if (this.#open.has(node.value)) return this.#repeat(node, use);
-    if (this.#open.size === maxNesting) {
+    if (this.#nesting === maxNesting) {
       node.fault(`the schema is nested more than ${maxNesting} levels deep`, 'Refer to parts of it');
       return anySchema;
     }
-    this.#open.add(node.value);
-    const schema = node.has('$ref') ? this.#reference(node, use) : this.#inline(node, use);
-    this.#open.delete(node.value);
+    const schema: MutableSchema = { shape: anything, ...(isLeftOut(node, use) && { refused: true }) };
     this.#known[use].set(node.value, schema);
-    this.#depths.set(schema, 1 + Math.max(0, ...partsOf(schema).map((part) => this.#depths.get(part) ?? 0)));
-    if (this.#open.size === 0 && !this.#isSettling) this.#settle();
-    return schema;
-  }
-
-  /** What `normalize` has returned for a schema of the document; undefined if it has no such use. */
-  known(value: unknown, use: Use): Schema | undefined {
-    return this.#known[use].get(value);
-  }
-
-  /** Finishes what needs schemas to be complete. */
-  #settle(): void {
-    this.#isSettling = true;
-    for (let next = this.#postponed.pop(); next !== undefined; next = this.#postponed.pop()) next();
-    this.#shapes.settle();
-    for (const check of this.#checks.splice(0)) check();
-    this.#isSettling = false;
-  }
-
-  /** Stands for a schema inside itself. */
-  #repeat(node: ContractNode, use: Use): Schema {
-    // References that only refer to each other.
-    if (node.has('$ref') && node.target('schemas').value === undefined) return anySchema;
-    const known = this.#recursive[use].get(node.value);
-    if (known !== undefined) return known;
-    const recursive = () => this.#known[use].get(node.value)!;
-    const schema: Schema = {
-      recursive,
-      get shape() {
-        return recursive().shape;
-      },
-      ...(isLeftOut(node, use) && { refused: true }),
+    const read = () => {
+      this.#nesting += 1;
+      this.#read(node, use, schema);
+      this.#nesting -= 1;
     };
-    this.#recursive[use].set(node.value, schema);
+    if (isReferred && this.#nesting >= maxReferring) this.#unread.push(read);
+    else read();
     return schema;
   }
 
-  #reference(node: ContractNode, use: Use): Schema {
-    const target = this.#normalizeTarget(node, use);
-    const siblings = Object.keys(node.value as object).filter(
-      (name) => name !== '$ref' && !onlyDescribes(name),
-    );
-    if (siblings.length === 0) return target;
-    if (this.#is30) {
-      node.warn(
-        `OpenAPI 3.0 ignores what is next to $ref (${siblings.join(', ')})`,
-        'Leave that out, or write allOf with the reference, and the rest next to it, which then has an effect',
-      );
-      return target;
-    }
-    return this.#inline(node, use, target);
-  }
-
-  /** Normalizes what a reference refers to; if schemas would be nested too deeply, something stands for it. */
-  #normalizeTarget(node: ContractNode, use: Use): Schema {
-    const target = node.follow('schemas');
-    const known = this.#known[use].get(target.value);
-    const depth = this.#open.size + (known === undefined ? 0 : (this.#depths.get(known) ?? 0));
-    if (depth < maxNesting / 2 || !target.isObject) return this.normalize(target, use);
-    if (known === undefined) this.#postponed.push(() => this.normalize(target, use));
-    return this.#repeat(target, use);
-  }
-
-  /** @param referenced - What a `$ref` next to the keywords refers to. */
-  #inline(node: ContractNode, use: Use, referenced?: Schema): Schema {
+  /** Reads a schema into its normal form. */
+  #read(node: ContractNode, use: Use, schema: MutableSchema): void {
     checkKeywords(node, this.#is30);
-    const nullable = this.#nullable(node, use);
-    if (nullable !== undefined) return nullable;
+    if (this.#readNullable(node, use, schema)) return;
     const types = this.#types(node);
     const isArray = node.at('type').value === 'array';
     if (isArray && this.#is30) node.require('items', 'Write items with the schema of the items');
@@ -163,41 +152,38 @@ export class Schemas {
       use,
       is30: this.#is30,
       types,
-      normalize: (part: ContractNode) => this.normalize(part, use),
+      normalize: (part: ContractNode) => this.#find(part, use),
     };
-    const draft: Draft = {
-      ...(types !== undefined && { type: types }),
-      ...readKeywords(node, context),
-      shape: anything,
-    };
+    const referred = node.has('$ref') ? [this.#find(node.follow('schemas'), use, true)] : [];
+    Object.assign(schema, { ...(types !== undefined && { type: types }), ...readKeywords(node, context) });
     const number = numberForm(node, types);
-    if (number !== undefined) draft.number = number;
-    if (use === 'request' && isBinary(node, this.#is30)) draft.binary = true;
-    if (isOfRequests(use) && node.at('default').value !== undefined) draft.default = node.at('default').value;
+    if (number !== undefined) schema.number = number;
+    if (use === 'request' && isBinary(node, this.#is30)) schema.binary = true;
+    if (isOfRequests(use) && node.at('default').value !== undefined)
+      schema.default = node.at('default').value;
     if (number === 'integer' && node.at('format').value === 'int32') {
-      draft.minimum = Math.max(draft.minimum ?? -Infinity, -(2 ** 31));
-      draft.maximum = Math.min(draft.maximum ?? Infinity, 2 ** 31 - 1);
+      schema.minimum = Math.max(schema.minimum ?? -Infinity, -(2 ** 31));
+      schema.maximum = Math.min(schema.maximum ?? Infinity, 2 ** 31 - 1);
     }
-    if (use !== 'error') this.#discriminate(node, draft, use);
-    if (referenced !== undefined) draft.allOf = [referenced, ...(draft.allOf ?? [])];
-    if (isLeftOut(node, use) || draft.allOf?.some((part) => part.refused)) draft.refused = true;
-    draft.shape = this.#shapes.shapeOf(draft, this.#originOf(node, use));
-    if (use !== 'error') this.addExamples(node, draft);
+    if (use !== 'error') this.#discriminate(node, schema, use);
+    if (referred.length > 0) schema.allOf = [...referred, ...(schema.allOf ?? [])];
+    if (schema.allOf?.some((part) => part.refused)) schema.refused = true;
+    schema.shape = this.#shapes.shapeOf(schema, this.#originOf(node, use));
+    if (use !== 'error') this.addExamples(node, schema);
     this.#checks.push(() => {
-      this.#checkRequired(node, draft);
-      checkEvaluation(node, draft);
-      if (use !== 'error') checkAlternatives(node, draft);
-      checkValues(node, draft.shape.types);
-      this.#addDefault(node, draft, use);
+      this.#checkRequired(node, schema);
+      checkEvaluation(node, schema);
+      if (use !== 'error') checkAlternatives(node, schema);
+      checkValues(node, schema.shape.types);
+      this.#addDefault(node, schema, use);
     });
-    return draft;
   }
 
   /**
    * Holds each alternative to the values by which the discriminator names it, so that a value is what it says it is. An
    * alternative that has values of its own keeps them, and one without the property is left alone.
    */
-  #discriminate(node: ContractNode, draft: Draft, use: Use): void {
+  #discriminate(node: ContractNode, draft: MutableSchema, use: Use): void {
     const given = node.at('discriminator').quiet;
     const name = given.text('propertyName');
     if (name === undefined) return;
@@ -214,9 +200,9 @@ export class Schemas {
       const own = valuesOf(alternative.quiet, name);
       if (own === undefined || (own.length > 0 && !own.some((value) => values.includes(value as string))))
         return one;
-      const property: Draft = { type: ['string'], enum: values, shape: anything };
+      const property: MutableSchema = { type: ['string'], enum: values, shape: anything };
       property.shape = this.#shapes.shapeOf(property, origin);
-      const schema: Draft = {
+      const schema: MutableSchema = {
         allOf: [one],
         required: [name],
         properties: { [name]: property },
@@ -231,36 +217,37 @@ export class Schemas {
     }
   }
 
-  /** Reads anyOf or oneOf of a schema and null, as generators write for a nullable value, as if null was a type of it. */
-  #nullable(node: ContractNode, use: Use): Schema | undefined {
+  /**
+   * Reads anyOf or oneOf of a schema and null, as generators write for a nullable value, as if null was a type of it.
+   * @returns Whether the schema is one.
+   */
+  #readNullable(node: ContractNode, use: Use, schema: MutableSchema): boolean {
     const isNull = (part: ContractNode) => part.at('type').value === 'null';
     const keyword = ['anyOf', 'oneOf'].find((name) => {
       const parts = node.list(name);
       return parts.length === 2 && parts.filter(isNull).length === 1;
     });
-    if (keyword === undefined) return undefined;
-    const schema = this.normalize(
+    if (keyword === undefined) return false;
+    const other = this.#find(
       node.list(keyword).find((part) => !isNull(part))!,
       use,
     );
     const isAlone = Object.keys(node.value as object).every(
       (name) => [keyword, 'default', 'readOnly', 'writeOnly'].includes(name) || onlyDescribes(name),
     );
-    const { allOf, anyOf, oneOf, not, if: condition, type: types } = schema;
-    if (!isAlone || types === undefined || (allOf ?? anyOf ?? oneOf ?? not ?? condition)) return undefined;
-    const draft: Draft = {
-      ...schema,
+    const { allOf, anyOf, oneOf, not, if: condition, type: types } = other;
+    if (!isAlone || types === undefined || (allOf ?? anyOf ?? oneOf ?? not ?? condition)) return false;
+    Object.assign(schema, other, {
       type: [...new Set<TypeName>([...types, 'null'])],
-      ...(schema.enum !== undefined && { enum: [...new Set([...schema.enum, null])] }),
-      ...(isLeftOut(node, use) && { refused: true }),
+      ...(other.enum !== undefined && { enum: [...new Set([...other.enum, null])] }),
       ...(isOfRequests(use) && node.has('default') && { default: node.at('default').value }),
-    };
-    checkValues(node, draft.type);
-    this.#checks.push(() => {
-      this.#addDefault(node, draft, use);
     });
-    draft.shape = this.#shapes.shapeOf(draft, this.#originOf(node, use));
-    return draft;
+    checkValues(node, schema.type);
+    this.#checks.push(() => {
+      this.#addDefault(node, schema, use);
+    });
+    schema.shape = this.#shapes.shapeOf(schema, this.#originOf(node, use));
+    return true;
   }
 
   #originOf(node: ContractNode, use: Use): Origin {
@@ -359,7 +346,7 @@ function checkEvaluation(node: ContractNode, schema: Schema): void {
   const sure = allSchemas(schema, ['allOf']);
   const others = new Set<Schema>();
   for (const one of [sure, others])
-    for (const outer of one) for (const part of partsOf(outer, sometimes)) others.add(resolve(part));
+    for (const outer of one) for (const part of partsOf(outer, sometimes)) others.add(part);
   const describesItems = (one: Schema) => one.items ?? one.prefixItems ?? one.unevaluatedItems;
   const isWrong =
     [...sure, ...others].some(({ contains }) => contains) ||
@@ -403,10 +390,6 @@ function valuesOf(node: ContractNode, name: string, known = new Set<unknown>()):
 
 function sampleOf(schema: Schema, place: ContractNode, value = place.value): Sample {
   return { schema, value, find: (message, fix) => place.find(message, fix) };
-}
-
-function mapsByUse(): Record<Use, Map<unknown, Schema>> {
-  return { text: new Map(), request: new Map(), response: new Map(), error: new Map() };
 }
 
 /** Whether a property must not be in a request (`readOnly`) or in a response (`writeOnly`). */

@@ -1,10 +1,10 @@
 // Walks through a schema and all schemas inside it, which may contain it again.
-import { partsOf, resolve, type Schema } from './schema.js';
+import { partsOf, type Schema } from './schema.js';
 
 /** A schema and all schemas inside it, or only those of some keywords, each once. */
 export function allSchemas(root: Schema, keywords?: Parameters<typeof partsOf>[1]): Set<Schema> {
-  const found = new Set([resolve(root)]);
-  for (const schema of found) for (const part of partsOf(schema, keywords)) found.add(resolve(part));
+  const found = new Set([root]);
+  for (const schema of found) for (const part of partsOf(schema, keywords)) found.add(part);
   return found;
 }
 
@@ -12,13 +12,13 @@ const recursive = new WeakMap<Schema, boolean>();
 
 /** Whether a schema, or one inside it, contains itself. */
 export function isRecursive(root: Schema): boolean {
-  const known = recursive.get(resolve(root));
+  const known = recursive.get(root);
   if (known !== undefined) return known;
   const unknown = [...allSchemas(root)].filter((schema) => !recursive.has(schema));
   const owners = new Map<Schema, Schema[]>(unknown.map((schema) => [schema, []]));
   const parts = new Map<Schema, number>();
   for (const schema of unknown) {
-    const inner = new Set(partsOf(schema).map(resolve));
+    const inner = new Set(partsOf(schema));
     const left = [...inner].filter((part) => recursive.get(part) !== false);
     for (const part of left) owners.get(part)?.push(schema);
     parts.set(schema, left.length);
@@ -34,5 +34,5 @@ export function isRecursive(root: Schema): boolean {
     }
   }
   for (const schema of unknown) if (!recursive.has(schema)) recursive.set(schema, true);
-  return recursive.get(resolve(root))!;
+  return recursive.get(root)!;
 }

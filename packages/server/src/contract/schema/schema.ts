@@ -33,7 +33,10 @@ export const numericKeywords = [
 
 type Keywords<Names extends readonly string[], Value> = { readonly [_ in Names[number]]?: Value };
 
-/** A schema in the normal form: keywords of JSON Schema 2020-12, each checked, and the shape that follows from them. */
+/**
+ * A schema in the normal form: keywords of JSON Schema 2020-12, each checked, and the shape that follows from them. It may
+ * contain itself.
+ */
 export interface Schema
   extends
     Keywords<typeof schemaKeywords.one, Schema>,
@@ -54,8 +57,6 @@ export interface Schema
   readonly uniqueItems?: true;
   readonly required?: readonly string[];
   readonly dependentRequired?: Readonly<Record<string, readonly string[]>>;
-  /** Stands for the schema that it returns, which contains this one. */
-  readonly recursive?: () => Schema;
   /** Whether a request (`readOnly`) or a response (`writeOnly`) must not contain the value. */
   readonly refused?: true;
   readonly shape: Shape;
@@ -70,7 +71,7 @@ export interface Sample {
 }
 
 /** A schema that is being read. */
-export type Draft = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
+export type MutableSchema = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
 
 /** The schema that accepts every value, and the one that accepts none. */
 export const anySchema: Schema = { shape: anything };
@@ -84,11 +85,6 @@ export function isAnything(schema: Schema): boolean {
 /** Whether a schema accepts no value, as `false` does. */
 export function isNothing({ not }: Schema): boolean {
   return not !== undefined && isAnything(not);
-}
-
-/** Returns the schema that another one stands for. */
-export function resolve(schema: Schema): Schema {
-  return schema.recursive?.() ?? schema;
 }
 
 /** The keywords whose schemas apply to the value itself. */

@@ -4,8 +4,7 @@ import {
   combiningKeywords,
   isAnything,
   partsOf,
-  resolve,
-  type Draft as MutableSchema,
+  type MutableSchema,
   type Schema,
   type Use,
 } from './schema.js';
@@ -82,7 +81,7 @@ export class ShapeGraph {
     if (known !== undefined) return known;
     outer.add(schema);
     let depth = 0;
-    for (const part of partsOf(schema, combiningKeywords).map(resolve)) {
+    for (const part of partsOf(schema, combiningKeywords)) {
       const isCycle = outer.has(part) && !this.#combined.has(part);
       depth = Math.max(depth, isCycle ? Infinity : 1 + this.#checkCombined(part, outer));
     }

@@ -6,7 +6,6 @@ import {
   mapSchemas,
   numericKeywords,
   partsOf,
-  resolve,
   type Schema,
 } from '../../../contract/schema/schema.js';
 import { idOf } from '../../../contract/schema/alternatives.js';
@@ -61,7 +60,6 @@ export class Rewriter {
   readonly #prefix: string;
   /** The names of the schemas that are referred to. */
   readonly #names = new Map<string, string>();
-  readonly #sizes = new Map<Schema, number>();
   /** The schemas of which others need to know what they have evaluated. */
   readonly #tracked = new Set<Schema>();
   readonly #refused = new Map<Schema, ReadonlySet<string>>();
@@ -84,7 +82,7 @@ export class Rewriter {
   /** Rewrites a schema, and defines those that it refers to. */
   rewrite(schema: Schema): AnySchemaObject {
     this.#track(schema);
-    const written = this.#write({ schema: resolve(schema), context: [resolve(schema)], isTest: false });
+    const written = this.#write({ schema, context: [schema], isTest: false });
     for (let next = this.#unwritten.pop(); next !== undefined; next = this.#unwritten.pop()) next();
     return written;
   }
@@ -94,9 +92,8 @@ export class Rewriter {
    * @param keyword - `$ref` for a schema of the same value, since Ajv then knows what it has evaluated; `refer` for one
    *   inside it, which need not be compiled first.
    */
-  #use(given: Place, keyword: '$ref' | 'refer'): AnySchemaObject {
-    const place = { ...given, schema: resolve(given.schema) };
-    if (this.#sizeOf(place.schema) <= maxInline) return this.#write(place);
+  #use(place: Place, keyword: '$ref' | 'refer'): AnySchemaObject {
+    if (isSmall(place.schema)) return this.#write(place);
     const isKnown = this.#names.size > maxContexts || !this.#options.hasRefused;
     const context = isKnown ? [place.schema] : place.context;
     const ids = [...new Set(context)].map(idOf).sort();
@@ -117,16 +114,6 @@ export class Rewriter {
       if ((schema.unevaluatedItems ?? schema.unevaluatedProperties) === undefined) continue;
       for (const one of allSchemas(schema, combiningKeywords)) this.#tracked.add(one);
     }
-  }
-
-  /** How many schemas are in a schema, with itself; above `maxInline`, it is not counted on. */
-  #sizeOf(schema: Schema): number {
-    if (schema.recursive !== undefined) return Infinity;
-    const known = this.#sizes.get(schema);
-    if (known !== undefined) return known;
-    const size = partsOf(schema).reduce((sum, part) => sum + this.#sizeOf(part), 1);
-    this.#sizes.set(schema, size);
-    return size;
   }
 
   /**
@@ -166,14 +153,10 @@ export class Rewriter {
     const inside = (one: Schema, others: Schema[]) =>
       this.#use({ schema: one, context: others, isTest }, 'refer');
     const unless = (one: Schema, others: Schema[]) => !isNothing(one) && inside(one, others);
-    const alone = (one: Schema) => unless(one, [resolve(one)]);
+    const alone = (one: Schema) => unless(one, [one]);
     const test = (one: Schema, keyword: string) =>
-      this.#use(
-        { schema: one, context: [resolve(one)], isTest: true },
-        keyword === 'contains' ? 'refer' : '$ref',
-      );
-    const part = (one: Schema) =>
-      this.#use({ schema: one, context: [...context, resolve(one)], isTest }, '$ref');
+      this.#use({ schema: one, context: [one], isTest: true }, keyword === 'contains' ? 'refer' : '$ref');
+    const part = (one: Schema) => this.#use({ schema: one, context: [...context, one], isTest }, '$ref');
     const property = (one: Schema, name: string) => {
       if (one.refused && this.#options.isExample) return {};
       if (one.refused) return { refused: this.#options.isResponse ? 'write-only' : 'read-only' };
@@ -253,7 +236,7 @@ export class Rewriter {
     const known = this.#refused.get(schema);
     if (known !== undefined) return known;
     const { properties = {}, allOf = [], anyOf, oneOf } = schema;
-    const of = (one: Schema) => this.#refusedBy(resolve(one));
+    const of = (one: Schema) => this.#refusedBy(one);
     const names = new Set(Object.keys(properties).filter((name) => properties[name]!.refused));
     for (const part of allOf) for (const name of of(part)) names.add(name);
     for (const [first, ...others] of [anyOf ?? [], oneOf ?? []]) {
@@ -263,6 +246,19 @@ export class Rewriter {
     this.#refused.set(schema, names);
     return names;
   }
+}
+
+const small = new WeakMap<Schema, boolean>();
+
+/** Whether few schemas are in a schema, with itself, each counted as often as it is there. */
+function isSmall(root: Schema): boolean {
+  const known = small.get(root);
+  if (known !== undefined) return known;
+  const found = [root];
+  for (const schema of found)
+    if (found.length <= maxInline) for (const part of partsOf(schema)) found.push(part);
+  small.set(root, found.length <= maxInline);
+  return found.length <= maxInline;
 }
 
 /** Writes a condition so that Ajv knows what it has evaluated: without `then`, and whether the condition holds or not. */
@@ -277,7 +273,7 @@ function asAlternatives({
 /** The schemas that apply to a part of a value, from those that apply to the value. */
 function insideOf(context: readonly Schema[], find: (schema: Schema) => Schema | undefined): Schema[] {
   const parts = context.flatMap((one) => [...allSchemas(one, ['allOf'])]).map(find);
-  return [...new Set(parts.filter((one) => one !== undefined).map(resolve))];
+  return [...new Set(parts.filter((one) => one !== undefined))];
 }
 
 /** Lets Ajv try an alternative only if the texts that it fixes are right, such as those that discriminate. */

@@ -4,7 +4,6 @@ import {
   isNothing,
   nothing,
   partsOf,
-  resolve,
   type Schema,
 } from '../../../contract/schema/schema.js';
 import { isRecursive } from '../../../contract/schema/schema-walk.js';
@@ -69,14 +68,14 @@ function sum(numbers: readonly number[]): number {
 export function isCostly(root: Schema): boolean {
   if (isRecursive(root)) return true;
   // Schemas of single values, and of the items of arrays and maps.
-  const [single, repeated] = [new Set([resolve(root)]), new Set<Schema>()];
+  const [single, repeated] = [new Set([root]), new Set<Schema>()];
   const isFound = (schema: Schema, isRepeated: boolean) => {
     if (isNothing(schema)) return false;
     const { own, text, each, required } = weigh(schema, true);
     if (text > 0 || each > 0 || (isRepeated && own + 2 * required.length > cheap)) return true;
     const { items, additionalProperties = nothing } = schema;
     const repeats = isRepeated || items !== undefined || !isNothing(additionalProperties);
-    for (const part of partsOf(schema)) (repeats ? repeated : single).add(resolve(part));
+    for (const part of partsOf(schema)) (repeats ? repeated : single).add(part);
     return false;
   };
   for (const schema of single) if (isFound(schema, false)) return true;

@@ -4,7 +4,7 @@ import { Ajv, str, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { exactJson } from '../../../contract/document/json-text.js';
 import type { Finding } from '../../../contract/document/finding.js';
-import { partsOf, resolve, type Sample, type Schema } from '../../../contract/schema/schema.js';
+import { partsOf, type Sample, type Schema } from '../../../contract/schema/schema.js';
 import { isRecursive } from '../../../contract/schema/schema-walk.js';
 import { LinearPattern, patternOf } from '../../../contract/schema/pattern.js';
 import { UploadedFile } from '../../../contract/raw-body.js';
@@ -87,13 +87,15 @@ export class Compiler {
 const choosing = new WeakMap<Schema, boolean>();
 
 /** Whether a schema has alternatives somewhere, or contains itself. */
-function isChoosing(given: Schema): boolean {
-  const schema = resolve(given);
-  const known = choosing.get(schema);
-  if (known !== undefined) return known;
-  const hasAlternatives = (schema.anyOf ?? schema.oneOf) !== undefined;
-  const found = isRecursive(schema) || hasAlternatives || partsOf(schema).some(isChoosing);
-  choosing.set(schema, found);
+function isChoosing(root: Schema): boolean {
+  const walked = new Set([root]);
+  let found = isRecursive(root);
+  for (const schema of found ? [] : walked) {
+    found ||= choosing.get(schema) ?? (schema.anyOf ?? schema.oneOf) !== undefined;
+    if (found) break;
+    if (!choosing.has(schema)) for (const part of partsOf(schema)) walked.add(part);
+  }
+  for (const schema of found ? [root] : walked) choosing.set(schema, found);
   return found;
 }
 
