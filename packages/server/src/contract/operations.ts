@@ -1,16 +1,15 @@
 // Reads the operations of a contract into the normal form.
-import type { ApiError } from '../base/errors.js';
 import { readRequirements, type Requirement, type SecurityScheme } from './security.js';
 import { readBasePaths } from './servers.js';
 import { readParameters, readRoute, type Parameter, type Route } from './parameters.js';
 import { scopeExtension, type ContractNode } from './document/contract-node.js';
 import { readBody, type Body } from './body.js';
-import { declares, readResponses, statusOf, type ErrorContents, type Result } from './responses.js';
+import { readResponses, type Responses } from './responses.js';
 import type { Schemas } from './schema/schema-normalizer.js';
 import type { Finding } from './document/finding.js';
 
 /** An operation in the normal form. */
-export interface Operation {
+export interface Operation extends Responses {
   readonly operationId: string;
   /** In upper case, as in a request. */
   readonly method: string;
@@ -27,22 +26,8 @@ export interface Operation {
   readonly requiredScope: string | undefined;
   readonly parameters: readonly Parameter[];
   readonly body: Body | undefined;
-  /** The responses that its handler may return; it says which if there are several. */
-  readonly results: readonly Result[];
-  /** Whether the server responds to conditional requests for its list, with 304. */
-  readonly isConditional: boolean;
-  /** All responses, errors too. */
-  readonly declaredResponses: readonly Result[];
-  /** The bodies of its errors, as far as they describe those of the server. */
-  readonly errors: readonly ErrorContents[];
   /** Describes what is wrong with the operation, and where it is in the contract. */
   readonly find: (message: string, fix: string) => Finding;
-  /** Whether it declares a status, by itself, a range or `default`. */
-  readonly declares: (status: number) => boolean;
-  /** Whether it can have a status: it declares it, or the server returns it by itself, such as 429 and 503. */
-  readonly mayReturn: (status: number) => boolean;
-  /** The status that an error has here. */
-  readonly statusOf: (error: ApiError) => number;
 }
 
 /** The methods that an operation can have. OPTIONS is used for CORS only. */
@@ -156,10 +141,9 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
   const isScoped = requiredScope !== undefined || security.flat().some(({ scopes }) => scopes.length > 0);
   const own = [...(security.length > 0 ? [401] : []), ...(isScoped ? [403] : [])];
   const responses = readResponses(node, schemas, own, surroundings.hasOwnErrors);
-  const { results, keys, ofServer, errors } = responses;
-  const isConditional = keys.has('304') && results.some(({ isList }) => isList);
   const servers = [node, item].find((owner) => owner.has('servers')) ?? document;
   return {
+    ...responses,
     operationId: node.text('operationId') ?? deriveId(method, path),
     method: method.toUpperCase(),
     path,
@@ -170,17 +154,11 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
     requiredScope,
     parameters: readParameters(item, node, path, schemas).filter(
       // The server reads it itself, and returns 304.
-      (one) => !(isConditional && one.in === 'header' && one.name.toLowerCase() === 'if-none-match'),
+      (one) =>
+        !(responses.isConditional && one.in === 'header' && one.name.toLowerCase() === 'if-none-match'),
     ),
     body: readBody(node, method, schemas, surroundings.is30),
-    results,
-    isConditional,
-    declaredResponses: responses.declared,
-    errors,
     find: (message, fix) => node.find(message, fix),
-    declares: (status) => declares(keys, status),
-    mayReturn: (status) => declares(keys, status) || ofServer.includes(status),
-    statusOf: (error) => statusOf(keys, error),
   };
 }
 

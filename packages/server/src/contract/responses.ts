@@ -54,26 +54,29 @@ export interface Result {
   /** Whether the body is a JSON array, which the handler may return page by page. */
   readonly isList: boolean;
   readonly headers: readonly ResponseHeader[];
+  /** Where the contract describes it. */
+  readonly node: ContractNode;
 }
 
-/** What the body of an error may be. */
-export interface ErrorContents {
-  /** The status, a range of statuses, or `default`. */
-  readonly key: string;
-  readonly contents: readonly Content[];
-}
+/** What the body of an error may be; the key is a status, a range of statuses, or `default`. */
+export type ErrorContents = Pick<Result, 'key' | 'contents'>;
 
 /** The responses of an operation. */
 export interface Responses {
+  /** Those that its handler may return; it says which if there are several. */
   readonly results: readonly Result[];
+  /** Whether the server responds to conditional requests for its list, with 304. */
+  readonly isConditional: boolean;
   /** All responses, errors too. */
-  readonly declared: readonly Result[];
-  /** Their keys. */
-  readonly keys: ReadonlySet<string>;
-  /** The statuses that the server returns by itself, whether they are declared or not. */
-  readonly ofServer: readonly number[];
-  /** The errors' bodies, as far as they describe those of the server. */
+  readonly declaredResponses: readonly Result[];
+  /** The bodies of its errors, as far as they describe those of the server. */
   readonly errors: readonly ErrorContents[];
+  /** Whether it declares a status, by itself, a range or `default`. */
+  readonly declares: (status: number) => boolean;
+  /** Whether it can have a status: it declares it, or the server returns it by itself, such as 429 and 503. */
+  readonly mayReturn: (status: number) => boolean;
+  /** The status that an error has here. */
+  readonly statusOf: (error: ApiError) => number;
 }
 
 /** The headers that the server sets on success, in lower case; `listHeaders` on lists only. */
@@ -92,20 +95,9 @@ export function keysOf(status: number): string[] {
   return [String(status), `${Math.floor(status / 100)}XX`, 'default'];
 }
 
-/** Whether responses declare a status: by itself, by its range, or by `default`. */
-export function declares(keys: ReadonlySet<string>, status: number): boolean {
-  return keys.has(String(status)) || keys.has(`${Math.floor(status / 100)}XX`) || keys.has('default');
-}
-
 /** The status of requests that are not valid: 422 where only that is declared. */
 function invalidStatus(keys: ReadonlySet<string>): 400 | 422 {
   return keys.has('422') && !keys.has('400') ? 422 : 400;
-}
-
-/** The status that an error has in an operation: the server's own of 400 may be declared as 415 or 422. */
-export function statusOf(keys: ReadonlySet<string>, { kind, statusCode }: ApiError): number {
-  if (typeof kind !== 'string' || statusCode !== 400) return statusCode;
-  return kind === 'unsupportedMediaType' && keys.has('415') ? 415 : invalidStatus(keys);
 }
 
 const json = parseMediaType('application/json');
@@ -181,59 +173,59 @@ export function readResponses(
     const isError = /^[45]/.test(key) || (key === 'default' && hasSuccess);
     return readResponse(given, schemas, key, isError ? 'error' : 'response');
   });
-  const keys = new Set(read.map(({ result }) => result.key));
-  const hasList = read.some(({ result }) => /^2/.test(result.key) && result.isList);
+  const keys = new Set(read.map(({ key }) => key));
+  const declares = (status: number) => keysOf(status).some((key) => keys.has(key));
+  const hasList = read.some(({ key, isList }) => /^2/.test(key) && isList);
   // The server itself responds to conditional requests for lists.
-  const results = read
-    .map(({ result }) => result)
-    .filter(({ key }) => /^[23]/.test(key) && !(key === '304' && hasList));
-  const failures = read.filter(({ result }) => !/^[23]/.test(result.key));
-  const fallback = failures.find(({ result }) => result.key === 'default')?.result;
+  const results = read.filter(({ key }) => /^[23]/.test(key) && !(key === '304' && hasList));
+  const failures = read.filter(({ key }) => !/^[23]/.test(key));
+  const fallback = failures.find(({ key }) => key === 'default');
   const isError = (result: Result) => hasOwnErrors || isErrorBody(result);
   if (results.length === 0 && fallback && !isError(fallback)) results.push(fallback);
   else {
     const message = 'errors of the server have another body: an integer "error" and a text "message"';
     const fix =
       'Render errors as declared, by renderError; or, if there are no clients yet, declare these two';
-    for (const { node: failure, result } of failures)
-      if (result.contents.length > 0 && !isError(result)) failure.at('content').warn(message, fix);
+    for (const failure of failures)
+      if (failure.contents.length > 0 && !isError(failure)) failure.node.at('content').warn(message, fix);
   }
   if (results.length === 0) {
     const message = 'no success status is declared: success is 200, without content';
     if (operation.has('responses')) node.warn(message, 'Declare 200, 201, 202 or 204');
     const nothing = { contents: [], content: undefined, isList: false, headers: [] };
-    results.push({ key: '200', status: 200, ...nothing });
+    results.push({ key: '200', status: 200, node, ...nothing });
   }
   const ofServer = [invalidStatus(keys), ...everyOperation, ...own].sort();
-  const missing = ofServer.filter((status) => !declares(keys, status));
+  const missing = ofServer.filter((status) => !declares(status));
   if (missing.length > 0 && operation.has('responses')) {
     node.warn(
       `${missing.join(', ')} can be returned but ${missing.length === 1 ? 'is' : 'are'} not declared`,
       'Declare the status, its range or default',
     );
   }
-  const errors = failures.flatMap(({ result }) => {
-    const { key, contents } = result;
-    const served = contents.filter(({ isJson }) => isJson || contents[0]?.isJson === false);
-    return isError(result) && served.length > 0 ? [{ key, contents: served }] : [];
-  });
-  return { results, declared: [...results, ...read.map(({ result }) => result)], keys, ofServer, errors };
+  const errors = failures.filter(isError).map(({ key, contents }) => ({
+    key,
+    contents: contents.filter(({ isJson }) => isJson || contents[0]?.isJson === false),
+  }));
+  return {
+    results,
+    isConditional: keys.has('304') && results.some(({ isList }) => isList),
+    declaredResponses: [...results, ...read],
+    errors: errors.filter(({ contents }) => contents.length > 0),
+    declares,
+    mayReturn: (status) => declares(status) || ofServer.includes(status),
+    // The server's own of 400 may be declared as 415 or 422.
+    statusOf: ({ kind, statusCode }) => {
+      if (typeof kind !== 'string' || statusCode !== 400) return statusCode;
+      return kind === 'unsupportedMediaType' && keys.has('415') ? 415 : invalidStatus(keys);
+    },
+  };
 }
 
 /** Whether a key is that of responses that Node.js sends by itself, or that change the protocol. */
 const isInformational = (key: string) => /^1(\d\d|XX)$/.test(key);
 
-interface ReadResponse {
-  readonly node: ContractNode;
-  readonly result: Result;
-}
-
-function readResponse(
-  place: ContractNode,
-  schemas: Schemas,
-  key: string,
-  use: 'response' | 'error',
-): ReadResponse {
+function readResponse(place: ContractNode, schemas: Schemas, key: string, use: 'response' | 'error'): Result {
   const node = place.target('responses');
   if (!/^([2-5]\d\d|[2-5]XX|default)$/.test(key))
     place.fault(`${key} is not a status`, 'Write a status from 200 to 599, a range such as 4XX, or default');
@@ -258,15 +250,15 @@ function readResponse(
   }
   const isList = content?.schema.shape.types?.join() === 'array';
   const set = ['content-type', ...serverHeaders, ...(isList ? listHeaders : [])];
-  const result: Result = {
+  return {
     key,
     status: key === 'default' ? 200 : key.endsWith('XX') ? undefined : Number(key),
     contents,
     content,
     isList,
     headers: node.entries('headers').map(([name, given]) => readHeader(name, given, schemas, set)),
+    node,
   };
-  return { node, result };
 }
 
 /** @param set - The names of those that the server sets, in lower case. */
