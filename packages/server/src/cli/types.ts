@@ -4,7 +4,7 @@ import type { Contract } from '../contract/contract.js';
 import { withoutControls } from '../contract/document/control-characters.js';
 import type { Operation } from '../contract/operations.js';
 import type { Parameter, ParameterPlace } from '../contract/parameters.js';
-import { comment, indented, keyOf, SchemaTypes, type Place } from './schema-types.js';
+import { comment, indented, keyOf, SchemaTypes } from './schema-types.js';
 
 const places: readonly ParameterPlace[] = ['path', 'query', 'header', 'cookie'];
 
@@ -31,9 +31,7 @@ export function renderTypes(contract: Contract): string {
 function operationType(operation: Operation, types: SchemaTypes): string {
   const { operationId, declared, parameters, body, declaredResponses } = operation;
   const inPlaces = places.map((at) => {
-    // The server itself reads the header of conditional requests.
-    const isRead = ({ name }: Parameter) => operation.isConditional && name.toLowerCase() === 'if-none-match';
-    const own = parameters.filter((one) => one.in === at && !isRead(one));
+    const own = parameters.filter((one) => one.in === at);
     // A default is filled in.
     const isThere = ({ required, schema }: Parameter) => required || schema.shape.default !== undefined;
     const members = own.map((one) => {
@@ -44,15 +42,12 @@ function operationType(operation: Operation, types: SchemaTypes): string {
   });
   const contents = body?.contents.map((one) => [one.name, bodyType(one, types)] as const);
   const responses = new Map(declaredResponses.map((one) => [one.key, one]));
-  const hasSuccess = declaredResponses.some(({ key }) => /^[23]/.test(key));
-  const returned = [...responses.values()].map(({ key, contents, headers }) => {
-    const isError = /^[45]/.test(key) || (key === 'default' && hasSuccess);
-    const place: Place = { use: isError ? 'error' : 'response' };
+  const returned = [...responses.values()].map(({ key, use, contents, headers }) => {
     const own = headers.filter(({ isOfServer }) => !isOfServer);
     const members = own.map(
       (one) => [one.name, types.typeOf(one.schema, { use: 'response' }), one.required] as const,
     );
-    const bodies = contents.map((one) => [one.name, types.typeOf(one.schema, place)] as const);
+    const bodies = contents.map((one) => [one.name, types.typeOf(one.schema, { use })] as const);
     return [
       key,
       object([

@@ -45,6 +45,8 @@ export interface ResponseHeader {
 export interface Result {
   /** The key in the contract: a status, a range such as `2XX`, or `default`. */
   readonly key: string;
+  /** Whether it is an error. */
+  readonly use: 'response' | 'error';
   /** The status if the handler need not say it; undefined for a range. */
   readonly status: number | undefined;
   /** What its body may be; none without content. */
@@ -193,7 +195,7 @@ export function readResponses(
     const message = 'no success status is declared: success is 200, without content';
     if (operation.has('responses')) node.warn(message, 'Declare 200, 201, 202 or 204');
     const nothing = { contents: [], content: undefined, isList: false, headers: [] };
-    results.push({ key: '200', status: 200, node, ...nothing });
+    results.push({ key: '200', use: 'response', status: 200, node, ...nothing });
   }
   const ofServer = [invalidStatus(keys), ...everyOperation, ...own].sort();
   const missing = ofServer.filter((status) => !declares(status));
@@ -252,6 +254,7 @@ function readResponse(place: ContractNode, schemas: Schemas, key: string, use: '
   const set = ['content-type', ...serverHeaders, ...(isList ? listHeaders : [])];
   return {
     key,
+    use,
     status: key === 'default' ? 200 : key.endsWith('XX') ? undefined : Number(key),
     contents,
     content,
