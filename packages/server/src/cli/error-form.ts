@@ -81,7 +81,7 @@ export function findErrorForms({ document, operations }: Contract): ErrorForms |
   const errors = Object.fromEntries(
     statuses.map((status) => [`of ${status}`, { code: status * 100 + 99, message: 'The request failed.' }]),
   );
-  const faultOf = (forms: ErrorForms, of: readonly Declaring[] = operations): string | undefined => {
+  const mismatchOf = (forms: ErrorForms, of: readonly Declaring[] = operations): string | undefined => {
     try {
       createErrorRenderer(compiler, of, { errors, render: (error) => render(forms, error) });
       return undefined;
@@ -90,7 +90,7 @@ export function findErrorForms({ document, operations }: Contract): ErrorForms |
     }
   };
   const find = (of: readonly Declaring[], first: readonly ErrorForm[] = []) =>
-    [...first, ...candidatesOf(of)].find((form) => faultOf([{ statuses: [], form }], of) === undefined);
+    [...first, ...candidatesOf(of)].find((form) => mismatchOf([{ statuses: [], form }], of) === undefined);
 
   const single = find(operations);
   if (single !== undefined) return single === ownForm ? ownForms : [{ statuses: [], form: single }];
@@ -102,15 +102,15 @@ export function findErrorForms({ document, operations }: Contract): ErrorForms |
   const forms = new Map<string, { statuses: number[]; form: ErrorForm }>();
   for (const status of statuses) {
     const form = rest && find(at(operations, status), [rest]);
-    if (form === undefined) return faultOf(ownForms) ?? `the status ${status}`;
+    if (form === undefined) return mismatchOf(ownForms) ?? `the status ${status}`;
     if (form === rest) continue;
     const same = forms.get(JSON.stringify(form)) ?? { statuses: [], form };
     same.statuses.push(status);
     forms.set(JSON.stringify(form), same);
   }
-  if (rest === undefined) return faultOf(ownForms) ?? 'the statuses that are not declared one by one';
+  if (rest === undefined) return mismatchOf(ownForms) ?? 'the statuses that are not declared one by one';
   const all = [...forms.values(), { statuses: [], form: rest }];
-  return faultOf(all) ?? all;
+  return mismatchOf(all) ?? all;
 }
 
 /** The operations with what they declare for a status, as if that were all. */

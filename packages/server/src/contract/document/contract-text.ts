@@ -117,7 +117,7 @@ export class ContractText {
     this.#document = document!;
     // After the first error of syntax, others only follow from it.
     const [error] = this.#document.errors;
-    if (error !== undefined) report(error.pos[0], ...describe(text, error));
+    if (error !== undefined) report(error.pos[0], ...describeMistake(text, error));
     else if (another === undefined) this.#targets = checkNodes(this.#document, text, report);
     else report(another.range[0], 'another document begins here', 'Write one document in each file');
     if (this.#faults.size === 0) this.value = this.#document.toJS({ maxAliasCount: -1 });
@@ -225,7 +225,7 @@ function shortened(text: string): string {
 }
 
 /** Describes an error of syntax, and what to do about it. */
-function describe(text: string, { message, code, pos }: Mistake): [message: string, fix: string] {
+function describeMistake(text: string, { message, code, pos }: Mistake): [message: string, fix: string] {
   if (/^\s*<[!\w]/.test(text))
     return ['this is HTML or XML', 'Write YAML or JSON; if it is a download, get the raw file'];
   const line = text.slice(text.lastIndexOf('\n', pos[0] - 1) + 1, pos[1]);

@@ -8,31 +8,39 @@ export function allSchemas(root: Schema, keywords?: Parameters<typeof partsOf>[1
   return found;
 }
 
-const recursive = new WeakMap<Schema, boolean>();
-
 /** Whether a schema, or one inside it, contains itself. */
-export function isRecursive(root: Schema): boolean {
-  const known = recursive.get(root);
-  if (known !== undefined) return known;
-  const unknown = [...allSchemas(root)].filter((schema) => !recursive.has(schema));
-  const owners = new Map<Schema, Schema[]>(unknown.map((schema) => [schema, []]));
-  const parts = new Map<Schema, number>();
-  for (const schema of unknown) {
-    const inner = new Set(partsOf(schema));
-    const left = [...inner].filter((part) => recursive.get(part) !== false);
-    for (const part of left) owners.get(part)?.push(schema);
-    parts.set(schema, left.length);
-  }
-  // Those whose parts have none that are recursive are not either; what remains contains itself.
-  const plain = unknown.filter((schema) => parts.get(schema) === 0);
-  for (let schema = plain.pop(); schema !== undefined; schema = plain.pop()) {
-    recursive.set(schema, false);
-    for (const owner of owners.get(schema)!) {
-      const left = parts.get(owner)! - 1;
-      parts.set(owner, left);
-      if (left === 0) plain.push(owner);
+export const isRecursive = finding(() => false);
+
+/** The same, or whether one has alternatives. */
+export const isChoosing = finding(({ anyOf, oneOf }) => (anyOf ?? oneOf) !== undefined);
+
+/**
+ * Returns a function that finds whether a schema contains itself or is one that is looked for, or one inside it does. Each
+ * schema is walked through once, whatever it is asked about.
+ */
+function finding(isWanted: (schema: Schema) => boolean): (root: Schema) => boolean {
+  const known = new WeakMap<Schema, boolean>();
+  const find = (root: Schema) => {
+    const unknown = [...allSchemas(root)].filter((schema) => !known.has(schema));
+    const owners = new Map<Schema, Schema[]>(unknown.map((schema) => [schema, []]));
+    const parts = new Map<Schema, number>();
+    for (const schema of unknown) {
+      const left = [...new Set(partsOf(schema))].filter((part) => known.get(part) !== false);
+      for (const part of left) owners.get(part)?.push(schema);
+      parts.set(schema, left.length + (isWanted(schema) ? 1 : 0));
     }
-  }
-  for (const schema of unknown) if (!recursive.has(schema)) recursive.set(schema, true);
-  return recursive.get(root)!;
+    // Those whose parts have none are none either; what remains leads to one, or contains itself.
+    const plain = unknown.filter((schema) => parts.get(schema) === 0);
+    for (let schema = plain.pop(); schema !== undefined; schema = plain.pop()) {
+      known.set(schema, false);
+      for (const owner of owners.get(schema)!) {
+        const left = parts.get(owner)! - 1;
+        parts.set(owner, left);
+        if (left === 0) plain.push(owner);
+      }
+    }
+    for (const schema of unknown) if (!known.has(schema)) known.set(schema, true);
+    return known.get(root)!;
+  };
+  return (root) => known.get(root) ?? find(root);
 }

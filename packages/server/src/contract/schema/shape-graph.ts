@@ -21,7 +21,7 @@ export interface Origin {
 }
 
 /** A shape that is being found. */
-type Draft = { -readonly [Field in keyof Shape]: Shape[Field] };
+type MutableShape = { -readonly [Field in keyof Shape]: Shape[Field] };
 
 /** What the schemas of a term say together. */
 interface Combined extends Omit<OwnShape, 'properties' | 'number'> {
@@ -49,7 +49,7 @@ export class ShapeGraph {
   readonly #origins = new Map<Schema, Origin>();
   readonly #own = new Map<Schema, OwnShape>();
   readonly #expanded = new Map<Schema, Alternatives>();
-  readonly #shapes = new Map<string, Draft>();
+  readonly #shapes = new Map<string, MutableShape>();
   readonly #unchecked: MutableSchema[] = [];
   /** How deeply schemas are combined in each one. */
   readonly #combined = new Map<Schema, number>();
@@ -109,7 +109,7 @@ export class ShapeGraph {
     const key = `${origin.use} ${alternatives.map(keyOf).sort().join('|')}`;
     const known = this.#shapes.get(key);
     if (known !== undefined) return known;
-    const shape: Draft = { ...anything };
+    const shape: MutableShape = { ...anything };
     this.#shapes.set(key, shape);
     this.#waiting.push(() => {
       this.#find(shape, alternatives, origin);
@@ -117,7 +117,7 @@ export class ShapeGraph {
     return shape;
   }
 
-  #find(shape: Draft, alternatives: Alternatives, origin: Origin): void {
+  #find(shape: MutableShape, alternatives: Alternatives, origin: Origin): void {
     const terms = eitherOf(
       alternatives.map((term) => bothOf(term.map((schema) => expand(schema, this.#expanded)))),
     );
@@ -177,7 +177,7 @@ export class ShapeGraph {
     return own;
   }
 
-  #findInside(shape: Draft, all: readonly Combined[], origin: Origin): void {
+  #findInside(shape: MutableShape, all: readonly Combined[], origin: Origin): void {
     const names = new Set(
       all.flatMap(({ parts }) => parts.flatMap(({ properties }) => Object.keys(properties))),
     );

@@ -4,8 +4,8 @@ import { Ajv, str, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { exactJson } from '../../../contract/document/json-text.js';
 import type { Finding } from '../../../contract/document/finding.js';
-import { partsOf, type Sample, type Schema } from '../../../contract/schema/schema.js';
-import { isRecursive } from '../../../contract/schema/schema-walk.js';
+import type { Sample, Schema } from '../../../contract/schema/schema.js';
+import { isChoosing, isRecursive } from '../../../contract/schema/schema-walk.js';
 import { LinearPattern, patternOf } from '../../../contract/schema/pattern.js';
 import { UploadedFile } from '../../../contract/raw-body.js';
 import { Rewriter, type BytesRule, type RewriteOptions } from './ajv-schema.js';
@@ -82,21 +82,6 @@ export class Compiler {
     this.#rewriters.set(key, rewriter);
     return rewriter;
   }
-}
-
-const choosing = new WeakMap<Schema, boolean>();
-
-/** Whether a schema has alternatives somewhere, or contains itself. */
-function isChoosing(root: Schema): boolean {
-  const walked = new Set([root]);
-  let found = isRecursive(root);
-  for (const schema of found ? [] : walked) {
-    found ||= choosing.get(schema) ?? (schema.anyOf ?? schema.oneOf) !== undefined;
-    if (found) break;
-    if (!choosing.has(schema)) for (const part of partsOf(schema)) walked.add(part);
-  }
-  for (const schema of found ? [root] : walked) choosing.set(schema, found);
-  return found;
 }
 
 /** Compiles `refer`: like `$ref`, but what it refers to is compiled later, so that references may be nested deeply. */
