@@ -60,7 +60,7 @@ export class Connection extends Duplex {
   #isWanted = false;
   /** Whether the next piece is due in the next turn of the event loop. */
   #isDue = false;
-  /** How much of the newest request's body is still to come, in bytes; at most a piece less than that. */
+  /** The length of the newest request's body, without what has been passed on since its head was parsed, in bytes. */
   #bodyLeft = 0;
   /** The newest request, until its response is sent and its body is complete. */
   #newest: IncomingMessage | undefined;
