@@ -247,7 +247,8 @@ t.test(
     const generated = await bash(migrate);
     for (const engine of ['sqlite', 'postgres'])
       t.match(generated, `migrations/${engine}/0002_tasks.sql is new: review it.`);
-    t.match(await bash(test), /# pass 2\n# fail 0/);
+    // The marks are those of Node.js's reporters.
+    t.match(await bash(test), /[#ℹ] pass 2\n[#ℹ] fail 0/);
     t.equal(await bash(`exec 2>&1\n${command} check openapi.yaml --strict`), '0 errors, 0 warnings.\n');
 
     t.equal(start, 'npm start\n');

@@ -116,9 +116,15 @@ export class Connection extends Duplex {
   }
 
   override _writev(chunks: { chunk: Buffer | string; encoding: BufferEncoding }[], done: Done): void {
+    // Node ends each response with an empty chunk; a single write is faster.
+    const [first, ...others] = chunks.filter(({ chunk }) => chunk.length > 0);
+    if (first === undefined || others.length === 0) {
+      this._write(first?.chunk ?? '', first?.encoding ?? 'latin1', done);
+      return;
+    }
+    const last = others.pop()!;
     this.#socket.cork();
-    const last = chunks.pop()!;
-    for (const { chunk, encoding } of chunks) this.#socket.write(chunk, encoding);
+    for (const { chunk, encoding } of [first, ...others]) this.#socket.write(chunk, encoding);
     this.#socket.write(last.chunk, last.encoding, this.#failFirst(done));
     this.#socket.uncork();
   }
