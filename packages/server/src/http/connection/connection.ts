@@ -12,10 +12,12 @@ import { closeNotStarted } from '../../base/node/http.js';
 const pieceLength = 1024;
 /** What a request that waits for earlier ones takes, in bytes: an estimate. */
 const waitingRequest = 4 * 1024;
-/** How much one connection may have waiting in any case, in bytes: 16 requests. */
+/** How much one connection may have waiting until mostAtAll, in bytes: 16 requests. */
 const mostOfOne = 64 * 1024;
 /** How much may wait on all connections together, in bytes. Beyond it, those with more than mostOfOne are cut off. */
 const mostOfAll = 16 * 1024 * 1024;
+/** Beyond this, every connection on which more would wait is cut off. */
+const mostAtAll = 2 * mostOfAll;
 /** How much of an unwanted body is read before the connection is closed, in bytes. */
 export const drainLimit = 64 * 1024;
 /** How long a client may take to read the last response and stop sending, in ms. */
@@ -211,7 +213,8 @@ export class Connection extends Duplex {
       (isWaiting ? this.#waiting * waitingRequest + (this.#input?.length ?? 0) : 0) - this.#counted;
     this.#counted += more;
     waitingOfAll += more;
-    if (more > 0 && this.#counted > mostOfOne && waitingOfAll > mostOfAll) this.destroy();
+    const most = this.#counted > mostOfOne ? mostOfAll : mostAtAll;
+    if (more > 0 && waitingOfAll > most) this.destroy();
   }
 
   /**

@@ -215,6 +215,30 @@ t.test('a connection with many waiting requests is cut off when all wait for too
   }
 });
 
+// Over TLS, the same takes three times as many connections.
+if (!tls) {
+  t.test('what many connections send behind unanswered requests is bounded', async (t) => {
+    const { wrap, release } = holdCreates();
+    const { app, open, authorized } = await startListening(t, { wrap });
+    const chunks = '1\r\n \r\n'.repeat(8_000);
+    const waiting = `POST /plants HTTP/1.1\r\n${authorized}Transfer-Encoding: chunked\r\n\r\n${chunks}`;
+    const served: Socket[] = [];
+    app.server.on('connection', (socket: Socket) => served.push(socket));
+    for (let id = 0; id < 900 && served.at(-1)?.destroyed !== true; id++) {
+      const connection = await open();
+      connection.send(createRequest(authorized, `{"id":${id},"name":"a"}`) + waiting);
+      const socket = served.at(-1)!;
+      await repeatUntil(
+        () => socket.isPaused() || socket.destroyed,
+        () => setImmediate(),
+      );
+    }
+    t.ok(served.at(-1)!.destroyed, `${served.length} connections`);
+    t.notOk(served[0]!.destroyed);
+    release();
+  });
+}
+
 t.test('of what one connection sends at once, the server makes few requests and chunks', async (t) => {
   const { wrap, release, started } = holdCreates();
   const { app, open, authorized } = await startListening(t, { wrap });
