@@ -157,7 +157,7 @@ function insertPlants(seed, columns, values) {
   return inserts.join('\n');
 }
 
-/** Whether a URL is that of a store on SQLite. @param {string} url */
+/** Whether a URL names a store on SQLite. @param {string} url */
 const isFile = (url) => url.startsWith('file:');
 
 /** Runs statements. @param {string} url @param {string} sql */

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 /** @typedef {bigint | number | string} Id */
 /** @typedef {import('contract-server').Collection<any>} Collection */
 
-/** The path of this server. Its command is that of the library. */
+/** The path of this server, which shares the library's command. */
 export const copyingLibrary = fileURLToPath(import.meta.url);
 
 /** What the ids of copies begin with, or are at least: no client uses such ids. */

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 const sector = 512;
 
 /** @typedef {{ index: number, at: number, data: Buffer } | { index: number, size: number }} Change */
-/** A file: its changes, of which the first are synced. @typedef {{ changes: Change[], synced: number }} ReplayedFile */
+/** A file: its changes, and how many of them, from the first on, are synced. @typedef {{ changes: Change[], synced: number }} ReplayedFile */
 /** @typedef {{ index: number, path: string, file: ReplayedFile | 'folder' | undefined, isSynced: boolean }} Renaming */
 
 /**

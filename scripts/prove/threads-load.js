@@ -256,7 +256,7 @@ export class Load {
   }
 }
 
-/** The loans of an export, none of which has a quoted field. @param {string} text */
+/** The loans of an export whose fields have no quotes. @param {string} text */
 function parseCsv(text) {
   const [, ...lines] = text.trimEnd().split('\r\n');
   return lines.map((line) => {

@@ -55,7 +55,7 @@ export function idOf(collection, value) {
  * @param {string} subject
  * @param {Collection} collection
  * @returns {Map<string | number, string>}
- * @throws {Error} when it has copies of which some differ.
+ * @throws {Error} when some of its copies differ.
  */
 export function statesIn(database, subject, collection) {
   const column = collection.slice(0, -1);

@@ -159,9 +159,14 @@ function formText(form: Form, indent: number): string {
   if (typeof form === 'string') return form;
   if (isList(form)) return `[${formText(form[0], indent)}]`;
   const members = Object.entries(form).map(
-    ([name, part]) => `${inner}${withoutControls(keyOf(name))}: ${formText(part, indent + 2)},\n`,
+    ([name, part]) => `${inner}${codeKey(name)}: ${formText(part, indent + 2)},\n`,
   );
   return `{\n${members.join('')}${' '.repeat(indent)}}`;
+}
+
+/** The key of a property in code. */
+export function codeKey(name: string): string {
+  return withoutControls(keyOf(name));
 }
 
 /** A text in code. */

@@ -5,8 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Contract } from '../contract/contract.js';
 import { withoutControls } from '../contract/document/control-characters.js';
 import type { Operation } from '../contract/operations.js';
-import { ownForms, quoted, renderText, type ErrorForms } from './error-form.js';
-import { keyOf } from './schema-types.js';
+import { codeKey, ownForms, quoted, renderText, type ErrorForms } from './error-form.js';
 import { schemesOf, scopesOf } from './types.js';
 
 /** What the package.json of a package says of others. */
@@ -123,11 +122,6 @@ function stub(operation: Operation): string {
   const { summary } = declared.operation as { summary?: unknown };
   const said = typeof summary === 'string' ? `: ${summary}` : '';
   return `    // ${oneLine(`${method} ${path}${said}`)}\n    ${codeKey(operationId)}: notImplemented,\n`;
-}
-
-/** The key of a property. */
-function codeKey(name: string): string {
-  return withoutControls(keyOf(name));
 }
 
 /** A text for a comment, which its line ends. */

@@ -83,7 +83,7 @@ function undefinedFix(name: string, known: readonly string[]): string {
 }
 
 /**
- * Reads the security requirements of an operation, one of which a caller must satisfy.
+ * Reads the security requirements of an operation. A caller must satisfy one of them.
  * @param node - The field `security` of the operation, or of the document.
  * @param is30 - Whether the document is of OpenAPI 3.0, in which only schemes of OAuth have scopes.
  * @returns An empty list for a public operation.

@@ -14,7 +14,8 @@ export const http = process.getBuiltinModule('node:http');
  *
  * - Promise: what one connection sends at once does not make the server stall or run out of memory; clients receive all
  *   their responses to the last byte, whatever they still send, and though they have half-closed the connection.
- * - Test: test/http/connection/connection.test.ts, "what many connections send at once …"; fuzz.test.ts.
+ * - Test: test/http/connection/connection.test.ts, "of what one connection sends at once ..." and "what many connections
+ *   send behind unanswered requests is bounded".
  * - Node: lib/_http_server.js, Server; lib/https.js, Server.
  * @param isTls - Whether requests arrive over TLS.
  * @param wrap - Makes the stream of a socket.
@@ -41,7 +42,8 @@ export function serveThrough<Stream extends Duplex>(
  * closes one that still waits for its socket.
  *
  * - Promise: each request leaves one line in the log, and ends in the metrics.
- * - Test: test/http/connection/connection.test.ts, "each request leaves one line in the log ...".
+ * - Test: test/http/connection/connection.test.ts, "each request leaves one line in the log ...", which does not end
+ *   without it on Node.js 20.
  * - Node: lib/_http_server.js, abortIncoming and socketOnClose, which know only responses that have the socket.
  */
 export function closeNotStarted(response: ServerResponse): void {

@@ -18,8 +18,8 @@ export function eitherOf(all: readonly Alternatives[]): Alternatives {
 }
 
 /**
- * Combines alternatives of which a value has one each. If there are too many combinations, the result accepts more: what
- * is in all terms, with one of the other schemas or none.
+ * Combines groups of alternatives: a value satisfies one of each group. If there are too many combinations, the result
+ * accepts more: what is in all terms, with one of the other schemas or none.
  */
 export function bothOf(all: readonly Alternatives[]): Alternatives {
   const [first = open, ...others] = all;

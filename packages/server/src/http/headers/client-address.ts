@@ -24,7 +24,8 @@ export function addressOf(request: FastifyRequest): string {
 }
 
 /**
- * Returns the function that tells whether an address is that of a proxy; it may have a port, as some proxies write it.
+ * Returns a function that tells whether an address belongs to a trusted proxy. The address may include a port, as some
+ * proxies write it.
  * @param proxies - Addresses, and networks such as `10.0.0.0/8`.
  */
 export function trustIn(proxies: readonly string[]): (address: string | undefined, hop: number) => boolean {

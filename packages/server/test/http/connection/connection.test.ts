@@ -594,6 +594,16 @@ t.test('while it closes, the service responds to the requests that it has accept
   await closed;
 });
 
+t.test('a connection counts once towards the open ones', async (t) => {
+  const { app, open } = await startListening(t);
+  const connections = [await open(), await open()];
+  for (const connection of connections) {
+    connection.send('GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n');
+    t.equal((await connection.receive('GET', '/nowhere'))?.status, 404);
+  }
+  t.equal(app.openConnections, connections.length);
+});
+
 t.test('while it closes, the service sends responses completely, however slow the reader', async (t) => {
   const { app, open, authorized } = await startListening(t, { wrap: onePiece });
   const reader = await open();
