@@ -10,7 +10,7 @@ export const deviations = [
     pattern:
       /^(?!.*\$id is).*: refused: \S+ is outside of this document(; \S+ is outside of this document)*$/,
     reason: 'A contract is one file, and nothing is fetched',
-    line: 'a `$ref` that is no text, or to another file or to nothing',
+    line: 'a `$ref` that is not a string, or that leads to another file or to nothing',
   },
   {
     pattern: /: refused: .*\$(id|anchor|dynamicRef|dynamicAnchor) is not supported/,
@@ -20,7 +20,7 @@ export const deviations = [
   {
     pattern: /: refused: (#\S+|\S+) refers to nothing$/,
     reason: 'These tests refer to an $anchor or an $id',
-    line: 'a `$ref` that is no text, or to another file or to nothing',
+    line: 'a `$ref` that is not a string, or that leads to another file or to nothing',
   },
   {
     pattern: /^format\.json \w+: .*: invalid [\w-]+ string is only an annotation by default$/,

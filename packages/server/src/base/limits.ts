@@ -243,7 +243,7 @@ export const limitRows = (Object.entries(limitTable) as [LimitName, Limit][]).ma
 /** The values by default. */
 export const defaultLimits = limitsOf((row) => row.default);
 
-/** The limits, of which variables set some. */
+/** All limits; variables set some of them. */
 export function configuredLimits(variables: LimitVariables): Limits {
   return limitsOf(({ variable, factor, default: fixed }) => {
     if (variable === undefined) return fixed;

@@ -107,7 +107,7 @@ const refused: Record<string, Case[]> = {
       `Write true or false here${required === 'true' ? ', without quotes' : ''}`,
     ]),
   ],
-  'a `$ref` that is no text, or to another file or to nothing': [
+  'a `$ref` that is not a string, or that leads to another file or to nothing': [
     ...[null, {}, [], true, 5].flatMap(($ref) =>
       [
         `${putBed}/parameters/0`,
@@ -298,7 +298,7 @@ const refused: Record<string, Case[]> = {
       'a body is not supported for GET',
     ],
   ],
-  'an object as XML or another type, or `multipart` that is no form': [
+  'an object as XML or another type, or `multipart` that is not a form': [
     ...Object.entries({
       'application/xml':
         'Write schema with type: string (for bytes, with format: binary), and read it in the handler: requests stay, but types of generated clients change',
@@ -310,7 +310,7 @@ const refused: Record<string, Case[]> = {
     }),
     [{ [`${putBed}/requestBody/content`]: {} }, 'has no media type'],
   ],
-  'a form that is no object, or has files without `multipart/form-data`': [
+  'a form that is not an object, or has files without `multipart/form-data`': [
     [form({ type: 'array', items: text }), 'a form is an object', '/schema'],
     [
       form({ type: 'object', properties: { a: { type: 'string', format: 'binary' } } }),
@@ -327,7 +327,7 @@ const refused: Record<string, Case[]> = {
       '/encoding/a',
     ],
   ],
-  'an `encoding` of what is no field, or with a style in `multipart/form-data`': [
+  'an `encoding` for something that is not a field, or with a style in `multipart/form-data`': [
     [
       form({ type: 'object', additionalProperties: false }, { b: {} }),
       'b is not a property of the form',

@@ -342,7 +342,7 @@ function isKind(name: string): name is Kind {
   return Object.hasOwn(kinds, name);
 }
 
-/** The steps of a reference within the document; undefined if it is none. */
+/** The steps of a reference; undefined if it does not stay within the document. */
 export function stepsOf(reference: string): string[] | undefined {
   if (!/^#(\/|$)/.test(reference)) return undefined;
   return reference.slice(1).split('/').slice(1).map(unescape);

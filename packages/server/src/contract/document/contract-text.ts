@@ -106,7 +106,7 @@ export class ContractText {
   readonly #faults = new Map<string, Finding>();
   readonly #warnings = new Map<string, Finding>();
 
-  /** @param text - YAML 1.2, of which JSON is a subset. */
+  /** @param text - YAML 1.2, which includes JSON. */
   constructor(text: string) {
     const report = this.#add.bind(this);
     const tokens = [...new Parser(this.#lines.addNewLine).parse(text)];

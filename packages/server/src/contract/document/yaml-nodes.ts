@@ -15,7 +15,7 @@ import {
 
 /** The maximum nesting of objects and arrays. The parser itself would need too much of the stack for more. */
 const maxDepth = 1000;
-/** The maximum length of a name, in UTF-16 code units; also of what is compared with names, such as an operationId. */
+/** The maximum length of a name, and of what is compared with names, such as an operationId, in UTF-16 code units. */
 export const maxNameLength = 2000;
 /** The maximum length of any other text, in UTF-16 code units. */
 const maxTextLength = 1_000_000;

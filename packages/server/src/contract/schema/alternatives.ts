@@ -6,7 +6,7 @@ export type Term = readonly Schema[];
 /** A value satisfies one of these terms. The list is empty if the value must not be there. */
 export type Alternatives = readonly Term[];
 
-/** A value of which nothing is known. */
+/** Nothing is known about the value. */
 export const open: Alternatives = [[]];
 
 /** The maximum number of combinations that are distinguished. */

@@ -49,7 +49,7 @@ export class LinearPattern {
   }
 
   test(text: string): boolean {
-    // RE2JS's own `test` remembers states, of which hostile texts cause ever new ones.
+    // RE2JS's own `test` remembers states, and hostile texts cause ever new ones.
     return this.#parts.every(({ program, isAbsent }) => program.matcher(text).find() !== isAbsent);
   }
 
@@ -64,7 +64,7 @@ const patterns = new Map<string, RegExp | LinearPattern>();
 /**
  * Prepares a pattern of ECMAScript with the flag u (ECMA-262 section 22.2.1).
  * @returns A regular expression if Node.js itself takes no longer than linear time.
- * @throws PatternError if the pattern is none, or not one that RE2 can match.
+ * @throws PatternError if it is not a pattern, or RE2 cannot match it.
  */
 export function patternOf(source: string): RegExp | LinearPattern {
   let pattern = patterns.get(source);
@@ -234,7 +234,7 @@ function exactly(text: string, count: number, each: number): string {
   return repeated(each).repeat(Math.max(0, Math.floor(count / each))) + repeated(count % each);
 }
 
-/** Allows so many repetitions, in pieces of which one must be complete before the next one begins. */
+/** Allows so many repetitions, in pieces that are completed one after the other. */
 function upTo(text: string, count: number, each: number): string {
   if (count <= each) return count === 0 ? '' : `(?:${text}){0,${count}}`;
   return `(?:(?:${text}){0,${each - 1}}|(?:${text}){${each}}${upTo(text, count - each, each)})`;

@@ -33,7 +33,7 @@ export interface Shape {
   readonly default?: unknown;
 }
 
-/** The shape of a value of which nothing is known. */
+/** The shape of a value about which nothing is known. */
 export const anything: Shape = {
   types: undefined,
   number: undefined,

@@ -9,9 +9,10 @@ const mostProxies = 16;
 const addresses = new WeakMap<FastifyRequest | Socket, string>();
 
 /**
- * Returns the IP address of a request's client, without a port: that of the connection; or, if that is a proxy of
- * TRUST_PROXY, the last one in X-Forwarded-For that is none. It is what a proxy wrote, so it may be any text; it is empty if
- * the connection was closed before the request was handled. It is read once, since X-Forwarded-For can be long.
+ * Returns the IP address of a request's client, without a port. This is the peer of the connection; or, if the peer is a
+ * proxy that TRUST_PROXY names, the last entry of X-Forwarded-For that is not such a proxy. A proxy may write any text
+ * there. The address is empty if the connection closed before the request was handled. It is read once, since
+ * X-Forwarded-For can be long.
  */
 export function addressOf(request: FastifyRequest): string {
   const key = request.headers['x-forwarded-for'] === undefined ? request.raw.socket : request;

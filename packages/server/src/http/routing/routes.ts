@@ -209,7 +209,7 @@ function operationHandler(operation: Operation, options: RoutesOptions): RouteHa
   };
 }
 
-/** Returns a handler's error, or an internal error if its status, other than 501, is none of the operation. */
+/** Returns a handler's error, or an internal error if the operation does not declare its status and it is not 501. */
 function declaredError({ operationId, statusOf, mayReturn }: Operation, error: unknown): unknown {
   if (!(error instanceof ApiError) || error.kind === notImplementedEntry) return error;
   const status = statusOf(error);

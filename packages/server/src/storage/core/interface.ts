@@ -22,8 +22,8 @@ export interface Storage {
    * function runs again. So it must do nothing else that counts, such as sending a message. Pages that it reads beside
    * the transaction are not checked.
    *
-   * It resolves with what the function returned, when that is durable, and rejects with what it threw, of which only
-   * the reads are checked. Transactions of one subject whose reads did not hold take turns, on PostgreSQL also with those
+   * It resolves with what the function returned, when that is durable, and rejects with what it threw; then only
+   * its reads are checked. Transactions of one subject whose reads did not hold take turns, on PostgreSQL also with those
    * of other processes. In the function, do not wait for another transaction or `change` of the subject, which may wait
    * for this one.
    * @throws RangeError if it reads more than 100 documents, or 16 MiB of them in memory, where a character takes two

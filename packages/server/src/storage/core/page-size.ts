@@ -8,7 +8,7 @@ export const pageBytes = 256 * 1024;
 export const enoughBytes = pageBytes / 2;
 /** The text of several pages, in bytes, from which no further page is read: all of it is in memory together. */
 export const bytesTogether = 4 * pageBytes;
-/** The maximum size of a document, in bytes with its comma, of which every page or step has room for `pageRows`. */
+/** The size of a document, in bytes with its comma, up to which `pageRows` of them fit into any page or step. */
 export const shortBytes = Math.floor(pageBytes / pageRows);
 /** How long counting may take, in ms. */
 export const countTime = 10_000;

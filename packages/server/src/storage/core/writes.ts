@@ -45,7 +45,7 @@ export function bytesOf(write: Write): number {
 interface Rule {
   readonly outcome: Outcome;
   readonly holds: (change: Change, stored: string) => boolean;
-  /** The same for a row `given` with the columns text and expected, of which comparisons with NULL are not true. */
+  /** The same for a row `given` with the columns text and expected. Comparisons with NULL are not true. */
   readonly sql: (stored: string, given: string) => string;
 }
 

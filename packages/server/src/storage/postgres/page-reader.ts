@@ -11,7 +11,7 @@ import type { DocumentTexts } from './statements.js';
 
 /** The maximum number of pages that wait in a reader. */
 const maxWaiting = 10_000;
-/** How many first pages a statement reads at most, each of which waits for all the others. */
+/** How many first pages a statement reads at most: each waits for all the others. */
 const firstPages = { maxBatch: 64, minConcurrentBatch: 8 };
 /** Likewise for next pages. They are mostly full, so that combining more saves little. */
 const nextPages = { maxBatch: 4, minConcurrentBatch: 1 };

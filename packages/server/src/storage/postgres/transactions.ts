@@ -44,8 +44,8 @@ interface Waiting {
  * - The subject, by an advisory lock in a statement of its own. Single writes do not take it. Without it, the next
  *   statement could look for rows that another transaction then moves, and lock them in another order than a third.
  * - The rows that must exist, collection by collection, in the order of their locations, as all statements do.
- * - The keys that must be absent, in a later statement, sorted as single inserts are: by inserting rows, of which those
- *   that are not wanted are deleted again. Otherwise a document could be created before COMMIT, and two transactions
+ * - The keys that must be absent, in a later statement, sorted as single inserts are: by inserting rows, and
+ *   deleting those that are not wanted. Otherwise a document could be created before COMMIT, and two transactions
  *   could each create what the other has not found.
  *
  * Only then are rows replaced and deleted, which waits for nobody.

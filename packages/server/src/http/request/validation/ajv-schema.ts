@@ -60,7 +60,7 @@ export class Rewriter {
   readonly #prefix: string;
   /** The names of the schemas that are referred to. */
   readonly #names = new Map<string, string>();
-  /** The schemas of which others need to know what they have evaluated. */
+  /** The schemas whose evaluated properties and items other schemas need to know. */
   readonly #tracked = new Set<Schema>();
   readonly #refused = new Map<Schema, ReadonlySet<string>>();
   readonly #unwritten: (() => void)[] = [];

@@ -98,7 +98,7 @@ function arrayConverter({ items = anything }: Shape): Converter | undefined {
   };
 }
 
-/** Checks a value of which the contract says nothing: what cannot be kept exactly is a fault. */
+/** Checks a value about which the contract says nothing: what cannot be kept exactly is a fault. */
 const exact: Converter = (value, place, faults) => {
   checkExact(value, place, faults, 0);
   return value;

@@ -24,7 +24,7 @@ const rules: Readonly<Record<string, string>> = {
 /** How messages name places: as in code, for those who send requests, or by JSON Pointers, for those who write a service. */
 export type Places = 'items.0.id' | '/items/0/id';
 
-/** What is wrong with a value; its place is also that of what is missing, or should not be there. */
+/** What is wrong with a value, or is missing from it, or should not be in it. */
 type Fault = Omit<RequestFault, 'in'>;
 
 /** All that is wrong with a value: in one line, `id is missing; "nmae" is unknown`, and one by one, at most 100. */

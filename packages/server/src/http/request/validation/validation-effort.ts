@@ -32,7 +32,7 @@ export interface Weight {
 }
 
 /**
- * Weighs a schema, without the schemas of what is in its values.
+ * Weighs a schema, without the schemas of the items and properties inside its values.
  * @param allErrors - Whether validation goes on after the first fault.
  */
 export function weigh(schema: Schema, allErrors: boolean): Weight {
