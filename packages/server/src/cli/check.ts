@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { ConfigError } from '../process/config.js';
 import { idOf } from '../contract/schema/alternatives.js';
 import type { Contract } from '../contract/contract.js';
-import { ContractError, formatFinding, inOrder } from '../contract/document/contract-text.js';
+import { ContractError, formatFinding, inOrder } from '../contract/document/finding.js';
 import type { Finding } from '../contract/document/finding.js';
 import type { Operation } from '../contract/operations.js';
 import { loadChecked } from '../http/checked-contract.js';

@@ -1,7 +1,7 @@
 // Describes to the operator why a process cannot start.
 import { inspect } from 'node:util';
 import { AddressError, ConfigError, configStatus } from './config.js';
-import { ContractError } from '../contract/document/contract-text.js';
+import { ContractError } from '../contract/document/finding.js';
 import type { Service } from '../service/definition.js';
 import { OpenError } from '../service/opened-service.js';
 import { StorageError } from '../storage/core/interface.js';

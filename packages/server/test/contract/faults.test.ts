@@ -8,7 +8,7 @@ import { contract } from '../support/contract-check.js';
 import { checkContract } from '../../dist/cli/check.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import { loadChecked } from '../../dist/http/checked-contract.js';
-import { ContractError } from '../../dist/contract/document/contract-text.js';
+import { ContractError } from '../../dist/contract/document/finding.js';
 import type { Finding } from '../../dist/contract/document/finding.js';
 import { partOf, type Edits } from '../support/edited.js';
 import { engines, sharedStorage, temporaryFolder } from '../support/engines.js';

@@ -14,7 +14,7 @@ import { commandLimits, runLimited } from '../../dist/cli/limited.js';
 import { filesOf, type Manifest } from '../../dist/cli/new-files.js';
 import { renderTypes } from '../../dist/cli/types.js';
 import { loadContract, type Contract } from '../../dist/contract/contract.js';
-import { ContractError, formatFinding } from '../../dist/contract/document/contract-text.js';
+import { ContractError, formatFinding } from '../../dist/contract/document/finding.js';
 import type { Finding } from '../../dist/contract/document/finding.js';
 import { loadChecked } from '../../dist/http/checked-contract.js';
 import { edited } from '../support/edited.js';

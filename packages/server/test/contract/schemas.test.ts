@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
 import { loadContract } from '../../dist/contract/contract.js';
-import { ContractError } from '../../dist/contract/document/contract-text.js';
+import { ContractError } from '../../dist/contract/document/finding.js';
 import { exactJson } from '../../dist/contract/document/json-text.js';
 import { createConverter } from '../../dist/http/request/validation/conversion.js';
 import { Compiler, createValidator } from '../../dist/http/request/validation/validation.js';

@@ -117,31 +117,39 @@ t.test('systemd learns when the service is ready, from a child', linux(), async 
   t.equal((await fetch(`${without.origin}/openapi.json`)).status, 200, 'it serves nevertheless');
 });
 
+/** Runs a script, and returns its status and the files that it has loaded: the coverage that Node.js writes names them. */
+async function modulesOf(t: Test, script: string, args: readonly string[], env: Record<string, string>) {
+  const folder = await temporaryFolder(t);
+  const { code } = await run(`${root}${script}`, args, { ...env, NODE_V8_COVERAGE: folder });
+  const [file = ''] = await readdir(folder);
+  const { result } = JSON.parse(await readFile(join(folder, file), 'utf8')) as { result: { url: string }[] };
+  const loaded = result.flatMap(({ url }) => (url.startsWith('file:') ? fileURLToPath(url) : []));
+  return { code, loaded: loaded.map((path) => path.slice(root.length)).sort() };
+}
+
 t.test('nothing is loaded before signals are handled but what handles them', async (t) => {
-  // The coverage that Node.js writes when it exits names all modules that it has loaded.
   const exit = "process.on('newListener', (event) => event === 'SIGTERM' && process.exit(7))";
+  const env = { NODE_OPTIONS: `--import "data:text/javascript,${encodeURI(exit)}"` };
   for (const service of ['', 'examples/library/']) {
-    const folder = await temporaryFolder(t);
-    const { code } = await run(`${root}${service}dist/main.js`, [], {
-      NODE_OPTIONS: `--import "data:text/javascript,${encodeURI(exit)}"`,
-      NODE_V8_COVERAGE: folder,
-    });
-    t.equal(code, 7);
-    const [file = ''] = await readdir(folder);
-    const { result } = JSON.parse(await readFile(join(folder, file), 'utf8')) as {
-      result: { url: string }[];
-    };
-    const loaded = result.flatMap(({ url }) => (url.startsWith('file:') ? fileURLToPath(url) : []));
-    t.strictSame(
-      loaded.map((path) => path.slice(root.length)).sort(),
-      [
+    t.strictSame(await modulesOf(t, `${service}dist/main.js`, [], env), {
+      code: 7,
+      loaded: [
         `${service}dist/main.js`,
         'packages/server/dist/process/signals.js',
         'packages/server/dist/process/threads/thread-data.js',
         'packages/server/dist/start.js',
       ].sort(),
-    );
+    });
   }
+});
+
+t.test('a command loads neither Fastify nor what reads a contract', async (t) => {
+  const { code, loaded } = await modulesOf(t, 'dist/cli.js', ['--version'], {});
+  t.equal(code, 0);
+  t.strictSame(
+    loaded.filter((path) => /node_modules\/(fastify|ajv|yaml)\//.test(path)),
+    [],
+  );
 });
 
 /** Whether a service handles signals: SIGHUP, the signal 1, is the last, and Node.js does not handle it itself (Linux). */

@@ -16,8 +16,7 @@ import {
   type YAMLMap,
   type YAMLParseError,
 } from 'yaml';
-import { withoutControls } from './control-characters.js';
-import { pointerOf, type Finding } from './finding.js';
+import { ContractError, inOrder, pointerOf, type Finding } from './finding.js';
 import { checkDepth, checkNodes } from './yaml-nodes.js';
 
 /** The steps from the root of a document to a value. */
@@ -29,27 +28,6 @@ const componentDepth = 3;
 const maxFindings = 10_000;
 /** How many characters of a place, a message or a remedy are kept: names may be long, and paths have many. */
 const maxShown = 4000;
-
-/** The contract has faults; the message lists all of them, one per line. */
-export class ContractError extends Error {
-  override readonly name = 'ContractError';
-  readonly faults: readonly Finding[];
-  readonly warnings: readonly Finding[];
-
-  constructor(faults: readonly Finding[], warnings: readonly Finding[]) {
-    super(['The contract cannot be served:', ...faults.map(formatFinding)].join('\n'));
-    this.faults = faults;
-    this.warnings = warnings;
-  }
-}
-
-/**
- * Formats a finding as one line: `12:3 /paths: must be an object. Write …`; without a pointer if it is of the text. What it
- * repeats of the contract has no control characters, which a terminal would obey.
- */
-export function formatFinding({ line, column, pointer, message, fix }: Finding): string {
-  return withoutControls(`${line}:${column} ${pointer === '' ? '' : `${pointer}: `}${message}. ${fix}.`);
-}
 
 type Mistake = Pick<YAMLParseError, 'message' | 'code' | 'pos'>;
 
@@ -238,9 +216,4 @@ function describeMistake(text: string, { message, code, pos }: Mistake): [messag
 function add(findings: Map<string, Finding>, finding: Finding): void {
   const { line, column, pointer, message } = finding;
   findings.set(`${line}:${column} ${pointer} ${message}`, finding);
-}
-
-/** Findings by their places in the file. */
-export function inOrder(findings: readonly Finding[]): Finding[] {
-  return [...findings].sort((a, b) => a.line - b.line || a.column - b.column);
 }

@@ -1,4 +1,5 @@
-// What is said about a contract.
+// What is said about a contract. Nothing is loaded for it that reads one.
+import { withoutControls } from './control-characters.js';
 
 /** What is wrong with a contract, or worth a warning, and where. */
 export interface Finding {
@@ -15,4 +16,30 @@ export interface Finding {
 /** A place as a JSON Pointer (RFC 6901). */
 export function pointerOf(steps: readonly (string | number)[]): string {
   return steps.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}
+
+/** The contract has faults; the message lists all of them, one per line. */
+export class ContractError extends Error {
+  override readonly name = 'ContractError';
+  readonly faults: readonly Finding[];
+  readonly warnings: readonly Finding[];
+
+  constructor(faults: readonly Finding[], warnings: readonly Finding[]) {
+    super(['The contract cannot be served:', ...faults.map(formatFinding)].join('\n'));
+    this.faults = faults;
+    this.warnings = warnings;
+  }
+}
+
+/**
+ * Formats a finding as one line: `12:3 /paths: must be an object. Write …`; without a pointer if it is of the text. What it
+ * repeats of the contract has no control characters, which a terminal would obey.
+ */
+export function formatFinding({ line, column, pointer, message, fix }: Finding): string {
+  return withoutControls(`${line}:${column} ${pointer === '' ? '' : `${pointer}: `}${message}. ${fix}.`);
+}
+
+/** Findings by their places in the file. */
+export function inOrder(findings: readonly Finding[]): Finding[] {
+  return [...findings].sort((a, b) => a.line - b.line || a.column - b.column);
 }

@@ -7,7 +7,7 @@ import type { AnyHandlers } from '../../contract/handlers.js';
 import { mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Schema } from '../../contract/schema/schema.js';
-import { ContractError } from '../../contract/document/contract-text.js';
+import { ContractError } from '../../contract/document/finding.js';
 import { literalRoute } from '../../contract/parameters.js';
 import { keysOf } from '../../contract/responses.js';
 import { ApiError, notImplementedEntry, UndeclaredResponseError, withHeader } from '../../base/errors.js';
