@@ -55,7 +55,7 @@ const arrows = [...imports].flatMap(([from, all]) =>
     .filter((to) => ![...all].some((other) => other !== to && !reaches(to, other) && reaches(other, to)))
     .map((to) => `  ${from} --> ${to}`),
 );
-const title = '  accTitle: Which room of the server imports which';
+const title = '  accTitle: Which folder of the server imports which';
 const drawing = ['```mermaid', 'flowchart TD', title, ...arrows.sort(), '```'].join('\n');
 const text = readFileSync(design, 'utf8').replace(/```mermaid\nflowchart TD\n[^]*?```/, drawing);
 await writeGenerated('DESIGN.md', text);
