@@ -103,8 +103,8 @@ function render() {
 
 # Evidence
 
-What was checked, what it showed, and the command that repeats it. ✓: \`.ci/run\` repeats it on each change, partly with
-fewer requests. The rest was run by hand, on 2 cores with other work. Each result was measured on the commit or day beside it;
+What was checked, the result, and the command that repeats it. ✓: \`.ci/run\` repeats it on each change, partly with fewer
+requests. The rest was run by hand, on 2 cores with other work, on the day or commit shown;
 \`npm run evidence -- WORD\` renews those whose command contains the word. Several threads
 [need Node.js 22.12](../CONTRIBUTING.md#larger-checks).
 
