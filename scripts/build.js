@@ -4,13 +4,15 @@
 //
 //   node scripts/build.js [client | services | start]
 import { spawnSync } from 'node:child_process';
-import { cpSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
-process.chdir(resolve(import.meta.dirname, '..'));
-const compiler = createRequire(import.meta.url).resolve('typescript/bin/tsc');
+process.chdir(fileURLToPath(new URL('..', import.meta.url)));
+const compiler = findCompiler();
 const [part] = process.argv.slice(2);
+if (part !== 'start') console.error(`Building the ${part ?? 'server'}…`);
 if (part === 'client') {
   const dist = 'packages/client/dist';
   rmSync(dist, { recursive: true, force: true });
@@ -48,6 +50,27 @@ if (part === 'client') {
 } else {
   for (const folder of ['dist', 'packages/server/dist']) rmSync(folder, { recursive: true, force: true });
   if (compile('-b', 'tsconfig.build.json')) copyFiles();
+}
+
+/** The path of the compiler. If it cannot be used, says what to do, and exits. */
+function findCompiler() {
+  /** @type {{ engines: { node: string } }} */
+  const { engines } = JSON.parse(readFileSync('package.json', 'utf8'));
+  const [needed, running] = [engines.node.slice(2), process.versions.node];
+  // What follows would fail in words that do not name the cause.
+  if (running.localeCompare(needed, 'en', { numeric: true }) < 0)
+    fail(`Node.js ${needed} or later is needed, and this is Node.js ${running}.`);
+  try {
+    return createRequire(import.meta.url).resolve('typescript/bin/tsc');
+  } catch {
+    return fail('What the build needs is not installed: run "npm ci" first.');
+  }
+}
+
+/** @param {string} message @returns {never} */
+function fail(message) {
+  console.error(message);
+  process.exit(1);
 }
 
 /** Copies what is not compiled. */
