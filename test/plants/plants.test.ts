@@ -350,14 +350,26 @@ t.test('unknown paths and methods are rejected before anything else is checked',
       40101,
       'The access token is malformed, unknown, expired or revoked: the header has "Bearer" twice.',
     ],
+    [
+      'Bearer',
+      40101,
+      'The access token is malformed, unknown, expired or revoked: the header has no token after "Bearer".',
+    ],
   ] as const;
   for (const [authorization, code, message] of forms)
     t.strictSame((await call('GET', '/plants', { headers: { authorization } })).json, {
       error: code,
       message,
     });
-  const slash = 'There is nothing at this path: the path must not end with a slash.';
-  t.strictSame((await call('GET', '/plants/?limit=1', { token })).json, { error: 40401, message: slash });
+  const slashes = [
+    ['/plants/?limit=1', 'the path must not end with a slash'],
+    ['//plants?limit=1', 'the path must not have two slashes in a row'],
+  ] as const;
+  for (const [url, detail] of slashes)
+    t.strictSame((await call('GET', url, { token })).json, {
+      error: 40401,
+      message: `There is nothing at this path: ${detail}.`,
+    });
   for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'QUERY']) {
     const { status, json, headers } = await call(method, '/plants/?x=1', { body: '{' });
     t.equal(status, 404, `${method} of a plant without an id`);

@@ -280,10 +280,11 @@ t.test('decimal digits are parsed only in canonical form', async (t) => {
 
 t.test('the place of a fault is where the text ceases to be the beginning of JSON', async (t) => {
   const faults: [text: string, place: string][] = [
-    ['', 'line 1, column 1'],
-    ['{"id": 2', 'line 1, column 9'],
+    ['', 'line 1, column 1, where it ends'],
+    ['{"id": 2', 'line 1, column 9, where it ends'],
     ['{"id": 1,\n "name": }', 'line 2, column 10'],
     ['{"id": 1,}', 'line 1, column 10'],
+    ['\uFEFF{}', 'line 1, column 1, a byte order mark'],
     ["{'id': 1}", 'line 1, column 2'],
     ['[1, 2,, 3]', 'line 1, column 7'],
     ['[01]', 'line 1, column 3'],
@@ -291,7 +292,7 @@ t.test('the place of a fault is where the text ceases to be the beginning of JSO
     ['{"a": "x\ny"}', 'line 1, column 9'],
     ['{"a": "\\x"}', 'line 1, column 8'],
     ['{"a": "\\\\"} {}', 'line 1, column 13'],
-    ['["open', 'line 1, column 7'],
+    ['["open', 'line 1, column 7, where it ends'],
     ['[1}', 'line 1, column 3'],
   ];
   for (const [text, place] of faults) {
@@ -311,7 +312,7 @@ t.test('the place of a fault is where the text ceases to be the beginning of JSO
         JSON.parse(text);
       } catch (error) {
         const [, position] = / at position (\d+)/.exec((error as Error).message) ?? [];
-        const [, column] = /column (\d+)$/.exec(faultPlace(text)) ?? [];
+        const [, column] = /column (\d+)/.exec(faultPlace(text)) ?? [];
         if (
           position !== undefined &&
           !text.includes('\n') &&

@@ -33,10 +33,16 @@ const piece = /"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[[\
 // eslint-disable-next-line no-control-regex -- RFC 8259 section 7 forbids these characters in strings
 const faultInString = /[\u0000-\u001f]|\\(?!["\\/bfnrt]|u[\da-fA-F]{4})/;
 
-/** Where a text that is not JSON (RFC 8259) ceases to be its beginning, as line and column. */
+/**
+ * Where a text that is not JSON (RFC 8259) ceases to be its beginning, as line and column, and what is there if it cannot
+ * be seen: the end, or a byte order mark.
+ */
 export function faultPlace(text: string): string {
-  const lines = text.slice(0, faultOffset(text)).split('\n');
-  return `line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`;
+  const offset = faultOffset(text);
+  const lines = text.slice(0, offset).split('\n');
+  const unseen =
+    offset === text.length ? ', where it ends' : text[offset] === '\uFEFF' ? ', a byte order mark' : '';
+  return `line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}${unseen}`;
 }
 
 function faultOffset(text: string): number {

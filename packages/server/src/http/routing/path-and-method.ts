@@ -58,13 +58,23 @@ export function refuseUnknownRoutes(app: FastifyInstance): void {
     }
     const [url = '/'] = request.url.split('?', 1);
     const allow = methodsOf(app, url).join(', ');
-    const hasSlash = url.endsWith('/') && methodsOf(app, url.slice(0, -1)).length > 0;
-    done(
-      allow !== ''
-        ? new ApiError('methodNotAllowed', { headers: { allow }, detail: `it supports ${allow}` })
-        : new ApiError('pathNotFound', hasSlash ? { detail: 'the path must not end with a slash' } : {}),
-    );
+    if (allow !== '') {
+      done(new ApiError('methodNotAllowed', { headers: { allow }, detail: `it supports ${allow}` }));
+      return;
+    }
+    const detail = slashFault(app, url);
+    done(new ApiError('pathNotFound', detail === undefined ? {} : { detail }));
   });
+}
+
+/** Which slash is too many or missing in a path that differs only by it from a path of the contract. */
+function slashFault(app: FastifyInstance, url: string): string | undefined {
+  const exists = (path: string) => methodsOf(app, path).length > 0;
+  if (url.endsWith('/') && exists(url.slice(0, -1))) return 'the path must not end with a slash';
+  if (exists(`${url}/`)) return 'the path must end with a slash';
+  return url.includes('//') && exists(url.replaceAll(/\/{2,}/g, '/'))
+    ? 'the path must not have two slashes in a row'
+    : undefined;
 }
 
 /** The methods of a path. */

@@ -55,21 +55,30 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
   const unnamed = refusal('missingToken', undefined, {
     detail: 'the header must have the form "Authorization: Bearer TOKEN"',
   });
-  const repeated = refusal('invalidToken', invalidParameters('malformed'), {
-    cause: new InvalidCredential('malformed'),
-    detail: 'the header has "Bearer" twice',
-  });
   const isBearer = takesBearer(scheme);
+  const isKey = isBearer || scheme.kind === 'apiKey';
+  const malformed = (detail: string | undefined) =>
+    refusal('invalidToken', invalidParameters('malformed'), {
+      cause: new InvalidCredential('malformed'),
+      ...(detail !== undefined && { detail }),
+    });
+  const repeated = malformed('the header has "Bearer" twice');
+  const unfilled = malformed('the header has no token after "Bearer"');
+  const misshapen = malformed(isKey ? 'it does not have the form of one' : undefined);
   const invalid = new Map(
     invalidReasons.map((reason) => [
       reason,
-      refusal('invalidToken', invalidParameters(reason), { cause: new InvalidCredential(reason) }),
+      refusal('invalidToken', invalidParameters(reason), {
+        cause: new InvalidCredential(reason),
+        // Who learns of this has had a valid credential.
+        ...(isKey && reason === 'expired' && { detail: 'it has expired' }),
+      }),
     ]),
   );
   const refuse = (reason: InvalidReason) => invalid.get(reason)!;
   const unread =
     prefix === undefined
-      ? refuse('malformed')
+      ? misshapen
       : refusal('invalidToken', undefined, {
           cause: new InvalidCredential('malformed'),
           detail: `it must have the form "${prefix}TOKEN"`,
@@ -90,6 +99,7 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
     if (typeof credential !== 'string') {
       const { authorization } = request.headers;
       if (credential === undefined) return isBearer && authorization !== undefined ? unnamed : missing;
+      if (isBearer && /^bearer *$/i.test(authorization ?? '')) return unfilled;
       return isBearer && /^bearer +bearer /i.test(authorization ?? '') ? repeated : unread;
     }
     const known = cache.get(credential);
@@ -97,7 +107,7 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
       if (cache.isAging(credential)) lookup.refresh(credential);
       return check(known);
     }
-    if (!canBeValid(credential)) return refuse('malformed');
+    if (!canBeValid(credential)) return misshapen;
     if (cache.isNotFound(credential)) return refuse('unknown');
     return lookup.find(credential, () => networkOf(addressOf(request))).then(check);
   };

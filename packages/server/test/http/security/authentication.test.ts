@@ -58,7 +58,14 @@ t.test('every operation returns 401 invalid_token for an invalid token, and the 
     [unknown, 'unknown'],
     ...malformed.map((given): [string, string] => [given, 'malformed']),
   ];
+  const details: Record<string, string> = {
+    malformed: 'it does not have the form of one',
+    expired: 'it has expired',
+  };
   for (const [given, reason] of bad) {
+    const detail = given === '' ? 'the header has no token after "Bearer"' : details[reason];
+    const general = allErrors.invalidToken.message;
+    const message = detail === undefined ? general : `${general.slice(0, -1)}: ${detail}.`;
     const description = reason === 'expired' ? ', error_description="The access token expired"' : '';
     for (const [method, url] of operations) {
       const response = await call(method, url, { token: given });
@@ -68,8 +75,7 @@ t.test('every operation returns 401 invalid_token for an invalid token, and the 
         `Bearer realm="plant-store", error="invalid_token"${description}`,
       );
       t.match(lines.at(-1), { level: 30, msg: 'request', status: 401, reason });
-      if (method !== 'HEAD')
-        t.strictSame(response.json, { error: 40101, message: allErrors.invalidToken.message });
+      if (method !== 'HEAD') t.strictSame(response.json, { error: 40101, message });
     }
   }
 });

@@ -115,9 +115,21 @@ const invalid = {
 /** RFC 6750 section 3 has this description; only the holder of a token that was valid receives it. */
 const expired = {
   ...invalid,
+  json: {
+    ...invalid.json,
+    message: 'The access token is malformed, unknown, expired or revoked: it has expired.',
+  },
   headers: {
     'www-authenticate':
       'Bearer realm="plant-store", error="invalid_token", error_description="The access token expired"',
+  },
+};
+/** Anyone can see that the service's own tokens have another form. */
+const misshapen = {
+  ...invalid,
+  json: {
+    ...invalid.json,
+    message: 'The access token is malformed, unknown, expired or revoked: it does not have the form of one.',
   },
 };
 const unavailable = {
@@ -534,7 +546,7 @@ t.test('a verified token is cached for three seconds, and never beyond its expir
 t.test('without an identity provider, no JWT is accepted', async (t) => {
   const issuer = await startIssuer(t);
   const { call } = await startService(t, engine, { now: () => start });
-  t.match(await call('GET', '/plants', { token: await issuer.sign() }), invalid);
+  t.match(await call('GET', '/plants', { token: await issuer.sign() }), misshapen);
   t.equal(issuer.asked, 0);
 });
 

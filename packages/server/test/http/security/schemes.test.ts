@@ -506,7 +506,8 @@ t.test(
     const unread =
       '40101 The API key is malformed, unknown, expired or revoked: it must have the form "Token TOKEN".';
     const missing = '40100 The API key is missing.';
-    const invalid = '40101 The API key is malformed, unknown, expired or revoked.';
+    const invalid =
+      '40101 The API key is malformed, unknown, expired or revoked: it does not have the form of one.';
     type Case = readonly [scheme: object, verifier: AnyVerifiers[string], ...sent: readonly Sent[]];
     type Sent = readonly [of: (token: string) => (typeof valid)['key'], outcome: string, challenge?: string];
     const authorization = (of: (token: string) => string) => (token: string) => ({
