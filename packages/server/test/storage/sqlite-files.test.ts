@@ -501,7 +501,7 @@ t.test(
     const env = { DATABASE_URL: url, PORT: '0' };
     t.match(await run('main.js', [], env), {
       code: 1,
-      stderr: `plant-store: SQLite, ${file}: ${holder}, or use another store\n`,
+      stderr: `plant-store: SQLite, ${file}: ${holder}, or set DATABASE_URL to another store\n`,
     });
     for (const args of [['token', 'create', 'alice'], ['migrate'], ['backup', join(away, 'copy.db')]])
       t.match(await run('cli.js', args, env), { code: 0 }, args.join(' '));

@@ -70,7 +70,9 @@ export async function lockStore(database: string): Promise<StoreLock> {
   }
   lock.close();
   const name = holder === undefined ? '' : `: process ${holder.process} on host ${holder.host}`;
-  throw new Error(`another server has this store${name}. Stop it first, or use another store`);
+  throw new Error(
+    `another server has this store${name}. Stop it first, or set DATABASE_URL to another store`,
+  );
 }
 
 /** Creates the file if it does not exist, for this user only. Does not open one that does. */
