@@ -105,7 +105,7 @@ export interface PlantStoreClient extends Record<keyof operations, unknown> {
 
 /**
  * Creates a client. It holds no resources, so it need not be closed.
- * @throws TypeError when the token is missing or invalid, RangeError when a number is negative or NaN.
+ * @throws TypeError when the token or the URL is missing or invalid, RangeError when a number is negative or NaN.
  */
 export function createClient({
   baseUrl,

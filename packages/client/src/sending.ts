@@ -108,11 +108,12 @@ interface Received {
 
 /**
  * Creates a sender, which throws RangeError when a limit of a call is negative or NaN.
- * @throws TypeError when the token is missing or invalid.
+ * @throws TypeError when the token or the URL is missing or invalid.
  */
 export function createSender(options: SenderOptions): Sender {
   const { baseUrl, token, maxWait, clock } = options;
   if (typeof token !== 'function') checkToken(token);
+  checkUrl(baseUrl);
   const { request: send } = createFetchClient({
     baseUrl,
     bodySerializer: exactJson,
@@ -232,6 +233,15 @@ function checkToken(token: unknown): string {
   // The runtime's own error would contain the token.
   if (!/^[\x20-\x7e]*$/.test(token.trim())) throw new TypeError('token contains an invalid character');
   return token;
+}
+
+/** @throws TypeError when a URL is missing, or has a scheme that fetch would only refuse in each call, after retries. */
+function checkUrl(baseUrl: unknown): void {
+  if (typeof baseUrl !== 'string')
+    throw new TypeError('baseUrl is missing: it must be the URL of the service');
+  // In a browser it may be relative.
+  if (URL.canParse(baseUrl) && !/^https?:/i.test(baseUrl.trim()))
+    throw new TypeError(`baseUrl must begin with http:// or https://: ${baseUrl}`);
 }
 
 /** @throws Fault when there is no body, or one of another media type than JSON. */

@@ -1038,6 +1038,11 @@ t.test('the token is requested before every attempt, and a failure to get it end
   const expired = new Error('log in again');
   await t.rejects(connect({ token: () => Promise.reject(expired) }).listPlants(), expired);
   await t.rejects(connect({ baseUrl: 'no URL' }).listPlants(), TypeError);
+  for (const baseUrl of ['localhost:3000', 'ftp://127.0.0.1', undefined as never])
+    t.throws(() => connect({ baseUrl }), {
+      name: 'TypeError',
+      message: /^baseUrl (?:must begin with http|is missing)/,
+    });
 });
 
 t.test('a token function that hangs is ended by the timeout and by the signal', async (t) => {
