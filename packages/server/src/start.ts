@@ -1,7 +1,6 @@
 // What the entry points of a service call. It loads almost nothing before signals are received.
 import { isMainThread } from 'node:worker_threads';
 import type { Service } from './service/definition.js';
-import { olderNode } from './base/version.js';
 import { receiveSignals } from './process/signals.js';
 
 /** Imports the module of a service, which loads what the service needs. */
@@ -16,7 +15,7 @@ export type LoadService = () => Promise<{ readonly service: Service }>;
  */
 export async function start(load: LoadService): Promise<void> {
   receiveSignals();
-  if (isTooOld()) return;
+  if (await isTooOld()) return;
   const [{ startProcess }, { service }] = await Promise.all([import('./process/start.js'), load()]);
   const args = process.argv.slice(2);
   // Most processes have no options, and threads need none: they start faster without their parser.
@@ -35,7 +34,7 @@ export async function start(load: LoadService): Promise<void> {
  * await runCommand(() => import('./service.js'));
  */
 export async function runCommand(load: LoadService): Promise<void> {
-  if (isTooOld()) return;
+  if (await isTooOld()) return;
   const [{ runServiceCommand }, { service }] = await Promise.all([
     import('./process/commands/commands.js'),
     load(),
@@ -44,7 +43,8 @@ export async function runCommand(load: LoadService): Promise<void> {
 }
 
 /** Whether this Node.js is too old; it says so, and exits with status 1. */
-function isTooOld(): boolean {
+async function isTooOld(): Promise<boolean> {
+  const { olderNode } = await import('./base/version.js');
   const fault = olderNode();
   if (fault === undefined) return false;
   console.error(fault);
