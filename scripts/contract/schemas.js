@@ -7,7 +7,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { loadContract } from '../../packages/server/dist/contract/contract.js';
-import { ContractError } from '../../packages/server/dist/contract/document/contract-text.js';
+import { ContractError } from '../../packages/server/dist/contract/document/finding.js';
 import { parseExactJson } from '../../packages/server/dist/contract/document/exact-json.js';
 import {
   Compiler,

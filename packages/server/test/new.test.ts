@@ -8,7 +8,6 @@ import t, { type Test } from 'tap';
 import { temporaryFolder } from './support/engines.js';
 import { startOther } from './support/other-service.js';
 import { environment, run } from './support/processes.js';
-import { skipFor } from './support/skip.js';
 import { needsThreads } from './support/threads.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
@@ -20,13 +19,18 @@ const useNew = (folder: string, contract: string, ...args: string[]) =>
   run(command, ['new', folder, '--contract', contract, ...args], {});
 
 /** Writes a service, and runs its tests, which compile it, with the packages of this checkout. */
-async function make(t: Test, name: string, contract: string, ...args: string[]): Promise<string> {
+async function make(
+  t: Test,
+  name: string,
+  contract: string,
+  args: readonly string[] = [],
+  scripts: readonly string[] = ['test'],
+): Promise<string> {
   const folder = join(await temporaryFolder(t), name);
   t.match(await useNew(folder, contract, ...args), { code: 0, stderr: '' });
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
   const options = { cwd: folder, env: environment({ npm_config_loglevel: 'error' }) };
-  for (const script of ['test', 'check'])
-    await t.resolves(promisify(execFile)('npm', ['run', script], options));
+  for (const script of scripts) await t.resolves(promisify(execFile)('npm', ['run', script], options));
   return folder;
 }
 
@@ -43,36 +47,28 @@ const closed = (name: string, type: string) =>
 
 type Request = readonly [method: string, path: string, body?: object];
 
-/** Starts a service with one process and with two, and passes on how to send a request. */
-async function withServers(
+type Use = (
   t: Test,
-  folder: string,
-  use: (
-    t: Test,
-    call: (request: Request, headers?: Record<string, string>) => Promise<Response>,
-    token: string,
-  ) => Promise<void>,
-) {
-  for (const [env, options] of [
-    [{}, skipFor(undefined)],
-    [{ WORKERS: '2' }, needsThreads()],
-  ] as const)
-    await t.test(`with ${JSON.stringify(env)}`, options, async (t) => {
-      const { server, token } = await startOther(t, { script: join(folder, 'dist/main.js'), env });
-      const call = ([method, path, body]: Request, headers = {}) =>
-        fetch(server.origin + path, {
-          method,
-          headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
-          ...(body !== undefined && { body: JSON.stringify(body) }),
-        });
-      t.equal((await call(['GET', '/docs/'])).status, 200);
-      await use(t, call, token);
-      t.equal(await server.end(), 0);
-      t.notOk(
-        server.log.some(({ level }) => Number(level) >= 50),
-        'an operation that is not written is no failure',
-      );
+  call: (request: Request, headers?: Record<string, string>) => Promise<Response>,
+  token: string,
+) => Promise<void>;
+
+/** Starts a service, and passes on how to send a request. @param env - Variables for the server. */
+async function withServer(t: Test, folder: string, use: Use, env: Record<string, string> = {}) {
+  const { server, token } = await startOther(t, { script: join(folder, 'dist/main.js'), env });
+  const call = ([method, path, body]: Request, headers = {}) =>
+    fetch(server.origin + path, {
+      method,
+      headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
     });
+  t.equal((await call(['GET', '/docs/'])).status, 200);
+  await use(t, call, token);
+  t.equal(await server.end(), 0);
+  t.notOk(
+    server.log.some(({ level }) => Number(level) >= 50),
+    'an operation that is not written is no failure',
+  );
 }
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
@@ -95,8 +91,8 @@ t.test('from the contract of the library, whose errors are problem details', asy
     ['DELETE', '/loans/1'],
     ['POST', '/loans/1/renewals'],
   ];
-  const folder = await make(t, 'new-library', library);
-  await withServers(t, folder, async (t, call, token) => {
+  const folder = await make(t, 'new-library', library, [], ['test', 'check']);
+  const isNotWritten: Use = async (t, call, token) => {
     for (const request of requests) {
       const response = await call(request, bearer(token));
       t.match(
@@ -115,7 +111,11 @@ t.test('from the contract of the library, whose errors are problem details', asy
       t.equal(response.headers.get('content-type'), 'application/problem+json');
       t.equal((await call(request)).status, 401, 'without a token');
     }
-  });
+  };
+  await withServer(t, folder, isNotWritten);
+  await t.test('with two threads', needsThreads(), (t) =>
+    withServer(t, folder, isNotWritten, { WORKERS: '2' }),
+  );
 });
 
 t.test('from a contract with several security schemes, and names that are no identifiers', async (t) => {
@@ -167,7 +167,7 @@ components:
   );
   const folder = await make(t, '2-schemes', contract);
   t.match(await readFile(join(folder, 'src/verifiers.ts'), 'utf8'), '"user-auth": "built-in"');
-  await withServers(t, folder, async (t, call, token) => {
+  await withServer(t, folder, async (t, call, token) => {
     const refused = { error: { code: 401, message: /./ } };
     for (const [name, query, headers] of [
       ['admin.auth', '', bearer('other')],
@@ -243,7 +243,7 @@ paths:
 `,
   );
   const folder = await make(t, 'by-status', contract);
-  await withServers(t, folder, async (t, call) => {
+  await withServer(t, folder, async (t, call) => {
     const wrong = await call(['POST', '/tides?height=high&tide=low']);
     t.equal(wrong.status, 400);
     t.match(await wrong.json(), { errors: { height: [/must be an integer/], tide: [/unknown/] } });
@@ -271,7 +271,7 @@ paths:
 components: { securitySchemes: { bearerAuth: { type: http, scheme: bearer } } }
 `,
     );
-    const folder = await make(t, 'stateless', contract, '--no-store');
+    const folder = await make(t, 'stateless', contract, ['--no-store']);
     const errors = await readFile(join(folder, 'src/errors.ts'), 'utf8');
     const missing =
       /No form is known that all errors of the contract have:\n \* Error \w+ does not match the contract: /;
@@ -289,7 +289,7 @@ components: { securitySchemes: { bearerAuth: { type: http, scheme: bearer } } }
       'src',
       'tsconfig.json',
     ]);
-    await withServers(t, folder, async (t, call) => {
+    await withServer(t, folder, async (t, call) => {
       t.equal((await call(['GET', '/tides'], bearer('x'))).status, 401);
     });
     const command = join(folder, 'dist/cli.js');
@@ -343,7 +343,7 @@ components:
 `,
   );
   const folder = await make(t, 'derived', contract);
-  await withServers(t, folder, async (t, call, token) => {
+  await withServer(t, folder, async (t, call, token) => {
     const request = ['PUT', '/v1/organizations/o/repositories/r/pull-requests/1', { state: 'open' }] as const;
     t.equal((await call(request)).status, 401);
     const response = await call(request, bearer(token));

@@ -118,7 +118,7 @@ t.test('systemd learns when the service is ready, from a child', linux(), async 
 });
 
 /** Runs a script, and returns its status and the files that it has loaded: the coverage that Node.js writes names them. */
-async function modulesOf(t: Test, script: string, args: readonly string[], env: Record<string, string>) {
+async function modulesOf(t: Test, script: string, args: string[], env: Record<string, string>) {
   const folder = await temporaryFolder(t);
   const { code } = await run(`${root}${script}`, args, { ...env, NODE_V8_COVERAGE: folder });
   const [file = ''] = await readdir(folder);
