@@ -187,6 +187,22 @@ t.test('a pattern matches what ECMAScript says, also unpaired surrogates', async
   t.ok(tried.true > 100 && tried.false > 100, JSON.stringify(tried));
 });
 
+t.test('punctuation may be escaped where that changes nothing, also in a class', (t) => {
+  for (const [source, fits, other] of [
+    ['^\\!\\-$', '!-', '\\!-'],
+    ['^[a\\-\\!c]+$', 'a-!c', 'b'],
+    ['^[\\!-\\/]$', '+', '0'],
+    ['^\\\\!$', '\\!', '!'],
+  ] as const)
+    t.strictSame(
+      [fits, other].map((value) => patternOf(source).test(value)),
+      [true, false],
+      source,
+    );
+  t.throws(() => patternOf('\\q'), /Invalid escape/);
+  t.end();
+});
+
 t.test('counts beyond those that RE2 takes hold exactly, also inside each other', async (t) => {
   const patterns =
     'a{2,3000} a{1002} a{1002,} a{0,1001} (?:a{2}){501} (?:a{2}){0,501} a{0} (?:a{600}){2} (?:a{0,600}){2} (?:a{7}){200,}';

@@ -62,14 +62,25 @@ export class LinearPattern {
 const patterns = new Map<string, RegExp | LinearPattern>();
 
 /**
- * Prepares a pattern of ECMAScript with the flag u (ECMA-262 section 22.2.1).
+ * Prepares a pattern of ECMAScript with the flag u (ECMA-262 section 22.2.1), or one that needs none because it escapes
+ * characters that mean nothing else, such as `\!`.
  * @returns A regular expression if Node.js itself takes no longer than linear time.
  * @throws PatternError if it is not a pattern, or RE2 cannot match it.
  */
 export function patternOf(source: string): RegExp | LinearPattern {
   let pattern = patterns.get(source);
-  if (pattern === undefined) patterns.set(source, (pattern = prepare(source)));
+  if (pattern === undefined)
+    patterns.set(source, (pattern = prepare(source.replaceAll(escapes, withoutVain))));
   return pattern;
+}
+
+const escapes = /\\([^])/g;
+
+/** Writes escaped punctuation, which the flag u does not allow, by its number, which it allows everywhere. */
+function withoutVain(escape: string, of: string): string {
+  return /[\x20-\x7e]/.test(of) && !/[\da-zA-Z^$\\.*+?()[\]{}|/]/.test(of)
+    ? `\\x${of.charCodeAt(0).toString(16)}`
+    : escape;
 }
 
 function prepare(source: string): RegExp | LinearPattern {
