@@ -58,7 +58,7 @@ t.test('check reports all faults and warnings of a contract', async (t) => {
     stdout,
     /bad\.yaml:\d+:\d+ error: \/components\/schemas\/\S+: "thing" is not a type\. Write one of .*\n/,
   );
-  const { file: filled } = await write('filled.yaml', ['format: int32', 'default: 0']);
+  const { file: filled } = await write('filled.yaml', ['format: int32', 'default: 3000000000']);
   const wrong =
     /filled\.yaml:\d+:\d+ error: \S+\/default: the default does not match its schema: it must be .*\n$/;
   t.match(await check(filled), { code: 1, stdout: wrong });

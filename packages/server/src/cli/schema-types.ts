@@ -2,7 +2,7 @@
 import type { Contract } from '../contract/contract.js';
 import { isAnything, isNothing, type Schema, type Use } from '../contract/schema/schema.js';
 import { allSchemas } from '../contract/schema/schema-walk.js';
-import { type Shape, typeNames, type TypeName, typeOf } from '../contract/schema/shape.js';
+import { isOfType, type Shape, typeNames, type TypeName } from '../contract/schema/shape.js';
 
 /** How a value is used, and whether its bytes are files, as in multipart/form-data; otherwise they are texts. */
 export interface Place {
@@ -291,11 +291,7 @@ function without(text: string, names: readonly string[]): string {
 /** Whether a value that a schema names can be there: YAML also has numbers that JSON lacks. */
 function canHave(value: unknown, types: readonly TypeName[] | undefined): boolean {
   if (typeof value === 'number' && !Number.isFinite(value)) return false;
-  return (
-    types === undefined ||
-    types.includes(typeOf(value)) ||
-    (Number.isInteger(value) && types.includes('integer'))
-  );
+  return isOfType(value, types);
 }
 
 /** The type of a value that is JSON. */

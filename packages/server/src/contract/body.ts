@@ -1,7 +1,7 @@
 // Reads request bodies: JSON, forms, texts and bytes.
 import type { ContractNode } from './document/contract-node.js';
 import { isJson, isRange, parseMediaType, type MediaType } from './media-type.js';
-import { checkProperties, checkReadable, readForm, type TextForm } from './parameters.js';
+import { checkProperties, checkReadable, plain, readForm, type TextForm } from './parameters.js';
 import { readContent, type Content } from './responses.js';
 import type { Schemas } from './schema/schema-normalizer.js';
 import { propertyOf, type Shape } from './schema/shape.js';
@@ -106,8 +106,6 @@ function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyConten
   const schema = schemas.normalize(schemaNode, 'request');
   return { ...given, schema, format: schema.binary || isEmpty ? 'bytes' : 'text', ...none };
 }
-
-const plain: TextForm = { kind: 'plain', separator: undefined };
 
 /** Reads how the fields of a form are written. */
 function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart', is30: boolean) {

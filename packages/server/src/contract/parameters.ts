@@ -21,6 +21,9 @@ export interface TextForm {
   readonly separator: string | undefined;
 }
 
+/** One text. */
+export const plain: TextForm = { kind: 'plain', separator: undefined };
+
 /** A parameter in the normal form. */
 export interface Parameter extends TextForm {
   readonly name: string;
@@ -82,11 +85,14 @@ export function readParameters(
         : `Leave it out, or write {${name}} in the path: clients must then use other URLs`;
     places.get(`path ${name}`)!.fault(`the path parameter ${name} is not in the path`, fix);
   }
-  for (const name of isComplete && extra.length === 0 ? missing : []) {
+  if (!isComplete || extra.length > 0) return parameters;
+  for (const name of missing) {
     const example = `{ name: ${name}, in: path, required: true, schema: { type: string } }`;
-    operation.fault(`the path parameter ${name} is not declared`, `Add it to parameters, as in ${example}`);
+    const fix = `Add it to parameters, as in ${example}`;
+    operation.warn(`the path parameter ${name} is not declared: it is any text`, fix);
   }
-  return parameters;
+  const undeclared = { in: 'path', required: true, schema: asText(anySchema), ...plain } as const;
+  return [...parameters, ...missing.map((name) => ({ name, ...undeclared }))];
 }
 
 function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefined {
@@ -145,7 +151,7 @@ function readContentForm(node: ContractNode, schemas: Schemas): TextForm & { sch
       `an object or array is not supported as ${content?.name}`,
       'Write type: string, and read the text in the handler: requests stay',
     );
-  return { schema: asText(schema), kind: 'plain', separator: undefined };
+  return { schema: asText(schema), ...plain };
 }
 
 /** Reads how a parameter or a field of a form is written. */

@@ -108,6 +108,10 @@ const json = parseMediaType('application/json');
 export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Content[] {
   const names = new Map<string, string>();
   const all = owner.entries('content').flatMap(([name, given]): Content[] => {
+    if (name === 'example' || name === 'examples') {
+      given.warn(`${name} is not a media type: it is ignored`, 'Write it in a media type');
+      return [];
+    }
     if (!name.includes('/')) {
       const part = name === '$ref' ? 'schema with the reference' : name === 'schema' ? 'this' : 'schema';
       given.fault(

@@ -32,12 +32,14 @@ export function readBasePaths(owner: ContractNode): string[] {
     const names = [...template.matchAll(/{([^}]*)}/g)].map(([, name = '']) => name);
     const urls = names.reduce(
       (all, name) => {
-        const values = variables.get(name);
-        if (values === undefined)
-          server.at('url').fault(`the variable ${name} is not defined`, 'Add it to variables');
-        const written = all.flatMap((url) =>
-          (values ?? ['']).map((value) => url.replaceAll(`{${name}}`, () => value)),
-        );
+        const values = variables.get(name) ?? ['x'];
+        if (!variables.has(name)) {
+          // Whatever the host is, the paths are the same.
+          const isInHost = !template.replace(/^([a-z]+:)?\/\/[^/]*/i, '').includes(`{${name}}`);
+          const report = isInHost ? 'warn' : 'fault';
+          server.at('url')[report](`the variable ${name} is not defined`, 'Add it to variables');
+        }
+        const written = all.flatMap((url) => values.map((value) => url.replaceAll(`{${name}}`, () => value)));
         return [...new Set(written)].slice(0, maxUrls + 1);
       },
       [template],

@@ -167,6 +167,7 @@ const refused: Record<string, Case[]> = {
       'must be a text',
       '/0/variables/a/enum/0',
     ],
+    [{ '/servers': [{ url: 'https://{a}/{a}' }] }, 'the variable a is not defined', '/0/url'],
   ],
   'a field of a path item that its `$ref` has, too': [
     [
@@ -176,8 +177,13 @@ const refused: Record<string, Case[]> = {
       'Write all of it in one of the two',
     ],
   ],
-  'a path parameter that is not in the path, or the reverse': [
-    [replaceBed({ parameters: undefined }), 'the path parameter bed is not declared'],
+  'a path parameter that is not in the path': [
+    [
+      replaceBed({ parameters: [{ ...id, name: 'bath' }] }),
+      'the path parameter bath is not in the path',
+      '/parameters/0',
+      'Write {bath} in the path instead of {bed}: URLs stay',
+    ],
   ],
   'a parameter twice': [
     [parameter({ name: 'shady', schema: text }), 'the parameter query shady is declared twice'],
@@ -380,7 +386,6 @@ const refused: Record<string, Case[]> = {
   'keywords that JSON Schema does not have': [
     [field({ type: 'string', patern: 'x' }), 'patern is not supported here', '/patern'],
     [field({ type: 'string', minLength: -1 }), 'must be a count', '/minLength'],
-    [field({ type: 'array' }), 'items is missing'],
     [{ '/info': 'x' }, 'must be an object'],
     [{ '/info/title': {} }, 'must be a text'],
     [replaceBed({ security: [{ gardenAuth: [{}] }] }), 'must be a text', '/security/0/gardenAuth/0'],
@@ -395,22 +400,12 @@ const refused: Record<string, Case[]> = {
     [field({ type: 'string', enum: [] }), 'allows no value', '/enum'],
     [field({ type: 'string', enum: [], default: 'a' }), 'allows no value', '/enum'],
   ],
-  'a `default` that its schema does not allow': [
-    [
-      field({ type: 'integer', default: '5' }),
-      `the default does not match its schema: ${integer}, not a string: write the digits without quotes`,
-      '/default',
-    ],
+  'a `default` of the right type that its schema does not allow': [
     [
       field({ type: 'integer', maximum: 3, default: 5, 'x-note': 'kept' }),
       `the default does not match its schema: ${integer.replace(/to .*/, 'to 3')}`,
       '/default',
       'Write a value that the schema allows, or leave it out; what requests without a value mean changes',
-    ],
-    [
-      field({ type: 'string', nullable: true, enum: ['a', null], default: 'b' }),
-      'the default does not match its schema: it must be one of a, null',
-      '/default',
     ],
     [
       field({ type: 'object', required: ['n'], properties: { n: { type: 'integer' } }, default: { m: 1 } }),
@@ -587,6 +582,8 @@ const noSecurity: Edits = {
   '/paths/~1beds~1{bed}/get/x-required-scope': undefined,
 };
 
+const unfilled = 'it is not filled in: not every alternative has it, or its schema does not allow it';
+
 /** Cases of each warning of docs/contract.md. */
 const warned: Record<string, Case[]> = {
   'no `security`': [[noSecurity, 'no security is declared: the operation is public']],
@@ -651,21 +648,41 @@ const warned: Record<string, Case[]> = {
           { type: 'object', properties: { a: text } },
         ],
       }),
-      'it is not filled in: not every alternative has it',
+      unfilled,
       '/anyOf/0/properties/a/default',
     ],
   ],
-  'a `default` of null where null is not allowed': [
+  'a `default` of another type, or not in `enum`': [
     ...[{ type: 'string' }, { allOf: [soil] }, { type: 'array', items: text }].map((schema): Case => [
       field({ ...schema, default: null }),
-      'null is not a value of the schema: it is not filled in',
+      unfilled,
       '/default',
     ]),
+    ...[
+      { type: 'boolean', default: 'false' },
+      { type: 'integer', default: 1.5 },
+      { type: 'string', nullable: true, enum: ['a', null], default: 'b' },
+      { oneOf: [{ type: 'string', enum: ['a'] }, { type: 'integer' }], default: 'b' },
+    ].map((schema): Case => [field(schema), unfilled, '/default']),
+    [parameter({ schema: { type: 'integer', default: '5' } }), unfilled, '/schema/default'],
+    [{ ...field({ ...soil, default: null }), ...version31 }, unfilled, '/default'],
+  ],
+  'an array without `items`, in 3.0': [[field({ type: 'array' }), 'items is missing: they may be anything']],
+  'a path parameter that is not declared': [
+    [replaceBed({ parameters: undefined }), 'the path parameter bed is not declared: it is any text'],
+  ],
+  'a variable in the host of a server that is not defined': [
     [
-      { ...field({ ...soil, default: null }), ...version31 },
-      'null is not a value of the schema: it is not filled in',
-      '/default',
+      { '/servers': [{ url: 'https://{region}.example.org/v1' }] },
+      'the variable region is not defined',
+      '/0/url',
     ],
+  ],
+  '`example` and `examples` directly in `content`': [
+    [{ [`${responses}/200/content/examples`]: {} }, 'examples is not a media type: it is ignored'],
+  ],
+  '`required` that is true or false in a schema': [
+    [field({ type: 'string', required: true }), 'it has no effect here', '/required'],
   ],
   'an alternative of `oneOf` that another includes': [
     ...[
@@ -1226,7 +1243,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   ],
   [
     'title:\n          type: string',
-    'title:\n          type: string\n          required: true',
+    'title:\n          type: string\n          required: yes, always',
     '51:11 must be an array. List the names of the required properties in the object that has them, next to properties.',
   ],
   ['type: boolean', 'type: bool', '52:11 "bool" is not a type. Write boolean.'],

@@ -696,6 +696,27 @@ t.test('a default that not every alternative has is left to the handler, also by
   t.equal(renderTypes(orchard.contract).includes('Pit'), false);
 });
 
+t.test('a default of another type, or that allOf refuses, is left to the handler', async (t) => {
+  const tree = '/components/schemas/Tree/properties';
+  const wide = { type: 'object', properties: { a: { type: 'string', default: 'x' }, b: { default: '1' } } };
+  const narrow = { type: 'object', properties: { a: { enum: ['y'] }, b: { type: 'integer' } } };
+  const contract = loadEdited(orchardDocument, {
+    '/components/schemas/Wide': wide,
+    [`${tree}/bed`]: { allOf: [{ $ref: '#/components/schemas/Wide' }, narrow] },
+    [`${tree}/pit`]: { $ref: '#/components/schemas/Wide' },
+  });
+  const { call } = await startService(t, engines[0]!, { ...orchard, contract });
+  const body = '{"kind":"tree","height":1,"roots":1,"bed":{},"pit":{}}';
+  t.match(await call('PUT', '/v1/orchard/trees/a', { body }), {
+    status: 200,
+    text: '"bed":{},"pit":{"a":"x","b":"1"}}',
+  });
+  t.match(
+    contract.warnings.filter(({ pointer }) => pointer.startsWith('/components/schemas/Wide')),
+    [{ pointer: /a\/default$/ }, { pointer: /b\/default$/ }],
+  );
+});
+
 t.test('items of any type are unique, and comparing them is counted', async (t) => {
   const items = { type: 'array', uniqueItems: true, items: {} };
   const { sow } = await startGarden(t, {
@@ -717,7 +738,7 @@ t.test('items of any type are unique, and comparing them is counted', async (t) 
   );
 });
 
-t.test('a path may have parameters that are parts of a segment', async (t) => {
+t.test('a path may have parameters that are parts of a segment, and undeclared ones', async (t) => {
   const paths = [
     '/reports/{name}.csv',
     '/reports/{name}',
@@ -732,7 +753,7 @@ t.test('a path may have parameters that are parts of a segment', async (t) => {
           get: {
             operationId: `get${i}`,
             security: [],
-            parameters: [...path.matchAll(/{(\w+)}/g)].map(([, name]) => ({
+            parameters: [...path.matchAll(/{(name|from|to|how)}/g)].map(([, name]) => ({
               name,
               in: 'path',
               required: true,

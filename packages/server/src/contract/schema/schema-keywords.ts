@@ -2,7 +2,7 @@
 import { PatternError, patternOf } from './pattern.js';
 import type { ContractNode } from '../document/contract-node.js';
 import { countKeywords, schemaKeywords, type MutableSchema, type Schema, type Use } from './schema.js';
-import { absent, typeOf, type TypeName } from './shape.js';
+import { absent, isOfType, type TypeName } from './shape.js';
 
 const textFormats = 'date-time date time uuid email uri hostname ipv4 ipv6 byte password'.split(' ');
 /** Formats that ask for nothing that a server could check. */
@@ -153,7 +153,11 @@ function readRequired(node: ContractNode): Partial<MutableSchema> {
     });
     return [...new Set(names)];
   };
-  const required = namesIn(node, 'required');
+  const flag = node.at('required');
+  const isFlag = typeof flag.value === 'boolean';
+  if (isFlag)
+    flag.warn('it has no effect here', 'List the name in required of the object that has the property');
+  const required = isFlag ? [] : namesIn(node, 'required');
   const dependent = node
     .entries('dependentRequired')
     .map(([name]) => [name, namesIn(node.at('dependentRequired'), name)] as const);
@@ -212,10 +216,7 @@ function readValues(node: ContractNode): Partial<MutableSchema> {
 /** Checks that the values that a schema names have its type. */
 export function checkValues(node: ContractNode, types: readonly TypeName[] | undefined): void {
   if (types === undefined) return;
-  const isWrong = (value: unknown) => {
-    return !types.includes(typeOf(value)) && !(Number.isSafeInteger(value) && types.includes('integer'));
-  };
-  for (const one of node.list('enum').filter(({ value }) => isWrong(value))) {
+  for (const one of node.list('enum').filter(({ value }) => !isOfType(value, types))) {
     const { value } = one;
     const isBare = typeof value === 'number' || typeof value === 'boolean';
     const quoted = isBare ? `the value: "${value}" in quotes is a text` : 'another value';

@@ -147,7 +147,8 @@ export class Schemas {
     if (this.#readNullable(node, use, schema)) return;
     const types = this.#types(node);
     const isArray = node.at('type').value === 'array';
-    if (isArray && this.#is30) node.require('items', 'Write items with the schema of the items');
+    if (isArray && this.#is30 && !node.has('items'))
+      node.warn('items is missing: they may be anything', 'Write items with the schema of the items');
     const context = {
       use,
       is30: this.#is30,
@@ -258,7 +259,10 @@ export class Schemas {
       },
       loseDefault: (schema) => {
         const place = node.has('default') ? node.at('default') : node;
-        place.warn('it is not filled in: not every alternative has it', 'Fill it in in the handler');
+        place.warn(
+          'it is not filled in: not every alternative has it, or its schema does not allow it',
+          'Fill it in in the handler',
+        );
         this.unfilled.add(schema);
       },
     };
@@ -268,9 +272,6 @@ export class Schemas {
     // What a request must not contain is not filled in.
     if (!isOfRequests(use) || schema.refused) return;
     const place = node.has('default') ? node.at('default') : node;
-    if (place.value === null && schema.shape.types?.includes('null') === false) {
-      place.warn('null is not a value of the schema: it is not filled in', 'Leave it out, or allow null');
-    }
     if (schema.shape.default === undefined) return;
     this.defaults.push(sampleOf(schema, place, schema.shape.default));
   }

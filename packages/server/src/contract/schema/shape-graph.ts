@@ -9,7 +9,15 @@ import {
   type Use,
 } from './schema.js';
 import { expand, ownShape, type OwnShape } from './own-shape.js';
-import { absent, anything, typeNames, type NumberForm, type Shape, type TypeName } from './shape.js';
+import {
+  absent,
+  anything,
+  isOfType,
+  typeNames,
+  type NumberForm,
+  type Shape,
+  type TypeName,
+} from './shape.js';
 
 /** Where a schema is written, and how its values are used. */
 export interface Origin {
@@ -31,6 +39,8 @@ interface Combined extends Omit<OwnShape, 'properties' | 'number'> {
   readonly excluded: string | undefined;
   /** The schema whose default is filled in. */
   readonly filling: Schema | undefined;
+  /** Whether that default is of another type, or not in an enum. */
+  readonly refusesFilling: boolean;
 }
 
 /**
@@ -133,13 +143,13 @@ export class ShapeGraph {
     const fills = possible.map((term) => term.filling?.default);
     const [fill] = fills;
     const isSame = fills.every((one) => JSON.stringify(one) === JSON.stringify(fill));
-    if (!isSame)
+    const isRefused = fill !== undefined && possible.every(({ refusesFilling }) => refusesFilling);
+    if (!isSame || isRefused)
       for (const { filling } of possible) if (filling) this.#origins.get(filling)?.loseDefault(filling);
     const isDescribed = possible.every(({ types }) => types !== undefined);
     if (isDescribed) shape.types = [...new Set(possible.flatMap(({ types = [] }) => types))];
     shape.number = numberOf(possible, ['double', 'integer', 'int64']);
-    const isVain = fill === null && shape.types?.includes('null') === false;
-    if (isSame && fill !== undefined && !isVain) shape.default = fill;
+    if (isSame && fill !== undefined && !isRefused) shape.default = fill;
     if (possible.some(({ binary }) => binary)) shape.binary = true;
     this.#findInside(shape, possible, origin);
   }
@@ -157,6 +167,7 @@ export class ShapeGraph {
     };
     const number = numberOf(parts, ['integer', 'double', 'int64']);
     if (number === 'either') origin.report('one number would have the format int64 and another one', agree);
+    const filling = term.find((schema) => schema.default !== undefined);
     return {
       parts,
       types: types.length === 0 ? undefined : types.reduce(commonTypes),
@@ -164,7 +175,8 @@ export class ShapeGraph {
       binary: parts.some(({ binary }) => binary),
       required: parts.flatMap(({ required }) => required),
       excluded,
-      filling: term.find((schema) => schema.default !== undefined),
+      filling,
+      refusesFilling: filling !== undefined && term.some((schema) => refuses(schema, filling.default)),
       additional: all(parts.map(({ additional }) => additional)),
       items: all(parts.map(({ items }) => items)),
     };
@@ -203,6 +215,12 @@ export class ShapeGraph {
     const items = either(arrays.map((one) => one.items));
     shape.items = items ? inside(items) : undefined;
   }
+}
+
+/** Whether a value is of another type than a schema says, or not one that it lists. */
+function refuses({ type, enum: listed }: Schema, value: unknown): boolean {
+  const isListed = listed?.some((one) => JSON.stringify(one) === JSON.stringify(value)) ?? true;
+  return !isListed || !isOfType(value, type);
 }
 
 function excludedName(parts: readonly OwnShape[]): string | undefined {
