@@ -1,15 +1,25 @@
 # For the shell of an operator: ". /opt/plant-store/deploy/commands.sh" defines the commands of docs/runbook.md.
 
-# Runs plant-store as the user of the service, on its store. The URL, which may have a password, is in the environment:
-# every user of the machine can read arguments, and sudo logs them.
-plant_store() {
-  local url
-  url=$(sudo sed -n 's/^DATABASE_URL=//p' /etc/plant-store.env 2>/dev/null) || :
-  # systemd, too, takes one pair of quotes off.
-  [[ $url =~ ^\"(.*)\"$ || $url =~ ^\'(.*)\'$ ]] && url=${BASH_REMATCH[1]}
-  NODE_ENV=production DATABASE_URL=${url:-file:/var/lib/plant-store/plants.db} \
-    sudo -u plant-store --preserve-env=NODE_ENV,DATABASE_URL node /opt/plant-store/dist/cli.js "$@"
-}
+# Runs plant-store as the user of the service, on its store; "check" has all its settings, and runs where it runs. They
+# are in the environment, since a URL may have a password: every user of the machine can read arguments, and sudo logs
+# them. PLANT_STORE_FOLDER names another release.
+plant_store() (
+  folder=${PLANT_STORE_FOLDER:-/opt/plant-store}
+  names=NODE_ENV,DATABASE_URL
+  export NODE_ENV=production DATABASE_URL=file:/var/lib/plant-store/plants.db
+  settings=$(sudo cat /etc/plant-store.env 2>/dev/null) || :
+  while IFS= read -r line; do
+    [[ $line =~ ^([A-Z][A-Z0-9_]*)=(.*)$ ]] || continue
+    name=${BASH_REMATCH[1]} value=${BASH_REMATCH[2]}
+    [[ $name == DATABASE_URL || ${1:-} == check ]] || continue
+    # systemd, too, takes one pair of quotes off.
+    [[ $value =~ ^\"(.*)\"$ || $value =~ ^\'(.*)\'$ ]] && value=${BASH_REMATCH[1]}
+    export "$name=$value"
+    names+=,$name
+  done <<<"$settings"
+  [[ ${1:-} != check ]] || cd "$folder" || exit
+  sudo -u plant-store --preserve-env="$names" node "$folder/dist/cli.js" "$@"
+)
 
 # Shows the service's log since a time, such as 10m or 24h, without the lines that are not JSON.
 plant_log() {

@@ -603,33 +603,47 @@ t.test('no pattern of files is left to a shell that may not read their folder', 
   }
 });
 
-t.test("the operator's command has the address of the store in its environment only", async (t) => {
+t.test("the operator's command has the settings of the service in its environment only", async (t) => {
   const folder = await temporaryFolder(t);
-  const url = 'postgres://plants:hidden@127.0.0.1/plants';
+  const url = 'postgres://plants:hidden@127.0.0.1/plants?a=b=';
   // Quotes around a value are systemd's.
-  await writeFile(join(folder, 'plant-store.env'), `PORT=1\nDATABASE_URL="${url}"\n`);
+  await writeFile(
+    join(folder, 'plant-store.env'),
+    `# a comment\nWORKERS=two\nDATABASE_URL=old\nDATABASE_URL="${url}"\n`,
+  );
   // As sudo does, it logs its arguments, and passes on only what it is told to.
   const sudo = `#!/bin/bash
 echo "$*" >>"${folder}/log"
 if [[ $1 != -u ]]; then exec "$@"; fi
-[[ $3 == --preserve-env=NODE_ENV,DATABASE_URL ]] && kept=("NODE_ENV=$NODE_ENV" "DATABASE_URL=$DATABASE_URL")
+IFS=, read -ra names <<<"\${3#--preserve-env=}"
+for name in "\${names[@]}"; do kept+=("$name=\${!name}"); done
 exec env --ignore-environment PATH="$PATH" "\${kept[@]}" "\${@:4}"
 `;
-  const node = `#!/bin/bash\necho "$* on $DATABASE_URL in $NODE_ENV"\n`;
+  const node = `#!/bin/bash\necho "$* on $DATABASE_URL in $NODE_ENV with WORKERS=$WORKERS"\n`;
   for (const [name, code] of Object.entries({ sudo, node })) {
     await writeFile(join(folder, name), code);
     await chmod(join(folder, name), 0o755);
   }
-  const commands = (await read('deploy/commands.sh')).replace(
-    '/etc/plant-store.env',
-    join(folder, 'plant-store.env'),
-  );
+  const commands = (await read('deploy/commands.sh'))
+    .replace('/etc/plant-store.env', join(folder, 'plant-store.env'))
+    .replaceAll('/opt/plant-store', folder);
   const env = { PATH: `${folder}:${process.env['PATH']}` };
-  const { stdout } = spawnSync('bash', ['-c', `${commands}\nplant_store token list`], {
-    env,
-    encoding: 'utf8',
-  });
-  t.equal(stdout, `/opt/plant-store/dist/cli.js token list on ${url} in production\n`);
+  const run = (command: string) =>
+    spawnSync('bash', ['-c', `${commands}\n${command}`], { env, encoding: 'utf8' }).stdout;
+  t.equal(
+    run('plant_store token list'),
+    `${folder}/dist/cli.js token list on ${url} in production with WORKERS=\n`,
+  );
+  t.equal(
+    run('plant_store check'),
+    `${folder}/dist/cli.js check on ${url} in production with WORKERS=two\n`,
+    'whatever would prevent the start is checked',
+  );
+  t.match(
+    run('PLANT_STORE_FOLDER=/ plant_store check'),
+    /^\/\/dist\/cli\.js check /,
+    'another release checks the same settings',
+  );
   const log = await readFile(join(folder, 'log'), 'utf8');
   t.match(log, 'token list');
   t.notMatch(log, 'hidden');
