@@ -2,7 +2,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, renameSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
@@ -168,6 +168,29 @@ t.test('sql runs a statement while the server runs', async (t) => {
     stderr: /\nplant-store: this is for SQLite; for PostgreSQL, use psql\n$/,
   });
   t.equal(await server.end('SIGTERM'), 0);
+});
+
+t.test('sql prints what it reads before it meets damage, from both ends', async (t) => {
+  const { file, env } = await newDatabase(t);
+  await run('cli.js', ['migrate'], env);
+  const sql = (statement: string) => run('cli.js', ['sql', statement], env);
+  const rows = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)';
+  await sql(`${rows} INSERT INTO plants SELECT 'alice', i, json_object('name', printf('%0100d', i)) FROM n`);
+  const { size } = statSync(file);
+  const descriptor = openSync(file, 'r+');
+  writeSync(descriptor, Buffer.alloc(4096, 0xff), 0, 4096, Math.floor(size / 8192) * 4096);
+  closeSync(descriptor);
+  for (const [order, first] of [
+    ['ASC', '1\n2\n'],
+    ['DESC', '5000\n4999\n'],
+  ] as const) {
+    const { code, stdout, stderr } = await sql(
+      `SELECT id FROM plants WHERE subject = 'alice' ORDER BY id ${order}`,
+    );
+    t.equal(code, 1);
+    t.equal(stdout.slice(0, first.length), first, order);
+    t.match(stderr, 'database disk image is malformed');
+  }
 });
 
 t.test('sql fails if the store is moved away while its statement waits', skipFor(noProc), async (t) => {

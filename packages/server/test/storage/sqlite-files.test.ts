@@ -281,7 +281,7 @@ for (const commit of commitsBefore) {
         await t.rejects(openExistingStorage(url), refused);
         await t.rejects(migrateStorage(service, url), refused);
         t.throws(() => backUp(service, url, join(away, 'copy')), { message: `the copy failed: ${reason}` });
-        t.throws(() => runSql(service, url, 'DELETE FROM plants'), { message: new RegExp(reason) });
+        t.throws(() => runSql(service, url, 'DELETE FROM plants', []), { message: new RegExp(reason) });
         const { code, stderr } = await run('main.js', [], { DATABASE_URL: url });
         t.strictSame({ code, stderr }, { code: 1, stderr: `plant-store: SQLite, ${file}: ${reason}\n` });
         t.strictSame(await contents(), before);
@@ -320,7 +320,7 @@ t.test('a log is not mixed with another database that is put in the place of its
     await staysClosed(t, store, /plants\.db was put in the place of another database, .*plants\.db-wal: put/);
     const message = /was put in the place of another database/;
     await t.rejects(migrateStorage(service, store.url), { message });
-    t.throws(() => runSql(service, store.url, 'DELETE FROM plants'), { message });
+    t.throws(() => runSql(service, store.url, 'DELETE FROM plants', []), { message });
     // Without the log, it is a store.
     const folder = join(store.away, 'apart');
     await mkdir(folder);

@@ -373,7 +373,7 @@ for (const engine of enginesToTest) {
       await t.rejects(migrateStorage(other, url), refused);
       await t.rejects(openExistingOther(other, url), refused);
       if (engine.name !== 'sqlite') return;
-      t.throws(() => runSql(other, url, 'SELECT 1'), refused);
+      t.throws(() => runSql(other, url, 'SELECT 1', []), refused);
       t.throws(() => backUp(other, url, `${url.slice('file:'.length)}-copy`), refused);
     });
 

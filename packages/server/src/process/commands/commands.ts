@@ -141,13 +141,23 @@ function addSqlCommand(program: Command, commands: StoreCommands): void {
     .description('run one SQL statement on a SQLite store while the server runs; for PostgreSQL, use psql')
     .argument('<statement>', 'its rows are printed to standard output, with tabs between the columns')
     .action((statement: string, options: StoreOptions) => {
-      const { rows, changes } = runSql(commands.service, commands.urlOf(options), statement);
-      const shown = rows.map((row) =>
-        Object.fromEntries(Object.entries(row).map(([name, value]) => [name, readable(value)])),
-      );
-      if (options.json) printJson(shown);
-      else for (const row of shown) console.log(Object.values(row).join('\t'));
-      console.error(`${rows.length} rows; ${changes} changed.`);
+      const rows: Record<string, unknown>[] = [];
+      // Afterwards: a reader that stalls must not keep a transaction open.
+      const print = () => {
+        const shown = rows.map((row) =>
+          Object.fromEntries(Object.entries(row).map(([name, value]) => [name, readable(value)])),
+        );
+        if (options.json) printJson(shown);
+        else for (const row of shown) console.log(Object.values(row).join('\t'));
+      };
+      try {
+        const changes = runSql(commands.service, commands.urlOf(options), statement, rows);
+        print();
+        console.error(`${rows.length} rows; ${changes} changed.`);
+      } catch (error) {
+        if (error instanceof StorageError && error.failure === 'damaged') print();
+        throw error;
+      }
     });
 }
 

@@ -28,14 +28,16 @@ function checkStatement(text: string, first: string): void {
  * Runs one statement.
  * @param service - The one whose store it is.
  * @param url - The URL of the store, which must exist.
- * @returns The rows that it returns, with integers as bigint, and the number of rows that it changed.
+ * @param rows - Receives the rows that it returns, with integers as bigint; from a damaged store, those before the damage.
+ * @returns The number of rows that it changed.
  * @throws StorageError when the store is not a file or cannot be opened, or the statement fails.
  */
 export function runSql(
   service: Pick<StoreDefinition, 'name'>,
   url: string,
   statement: string,
-): { rows: Record<string, unknown>[]; changes: bigint } {
+  rows: Record<string, unknown>[],
+): bigint {
   if (isPostgres(url)) throw new StorageError('unavailable', 'this is for SQLite; for PostgreSQL, use psql');
   const file = existingFileOf(url);
   return withStorageErrors(file, () => {
@@ -44,16 +46,14 @@ export function runSql(
     try {
       checkOwner(database, service.name);
       const files = serverFiles ?? identifyFiles(file);
-      const ask = (sql: string) => {
-        const prepared = database.prepare(sql);
-        checkStatement(sql, prepared.sourceSQL);
-        prepared.setReadBigInts(true);
-        return prepared.all() as Record<string, unknown>[];
-      };
-      const rows = ask(statement);
+      const prepared = database.prepare(statement);
+      checkStatement(statement, prepared.sourceSQL);
+      prepared.setReadBigInts(true);
+      for (const row of prepared.iterate()) rows.push(row as Record<string, unknown>);
       checkFiles(files);
-      const [count] = ask('SELECT total_changes() AS changes') as [{ changes: bigint }];
-      return { rows, changes: count.changes };
+      const changes = database.prepare('SELECT total_changes() AS changes');
+      changes.setReadBigInts(true);
+      return (changes.get() as { changes: bigint }).changes;
     } finally {
       closeWithCheckpoint(database);
     }
