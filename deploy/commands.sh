@@ -26,6 +26,20 @@ plant_log() {
   sudo journalctl --unit plant-store --output cat --since "-$1" | jq --compact-output --raw-input 'fromjson? | objects'
 }
 
+# Shows the last warnings and errors since a time, with their causes.
+plant_problems() {
+  plant_log "$1" | jq --compact-output 'select(.level >= 40 and .msg != "request") |
+    {time: (.time / 1000 | todate), msg, cause: (.err.message // .reason // .signal)}' | tail -n 20
+}
+
+# Shows who has used the most time since a time: milliseconds, requests, and the subject, or the address without one.
+plant_callers() {
+  plant_log "$1" | jq --raw-output 'select(.ms) | [.ms, .subject // .address] | @tsv' |
+    awk -F '\t' '{ ms[$2] += $1; requests[$2]++ }
+      END { for (caller in ms) printf "%d\t%d\t%s\n", ms[caller], requests[caller], caller }' |
+    sort --reverse --numeric-sort | head -n 5
+}
+
 # Shows the metrics whose names begin with a text.
 plant_metrics() { curl --silent --show-error http://127.0.0.1:9090/metrics | grep "^$1"; }
 
