@@ -1,7 +1,7 @@
 // What the service needs of Node's HTTP server beyond its documentation. Each function names the promise that depends on
 // it, the test that fails without it, and where Node's behavior is found.
 // Tried with Node.js 20.20, 22.23, 24.21 and 26.10, by the tests of connections.
-import type { Server as HttpServer, ServerResponse } from 'node:http';
+import type { Server as HttpServer } from 'node:http';
 import { Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
@@ -14,8 +14,8 @@ export const http = process.getBuiltinModule('node:http');
  *
  * - Promise: what one connection sends at once does not make the server stall or run out of memory; clients receive all
  *   their responses to the last byte, whatever they still send, and though they have half-closed the connection.
- * - Test: test/http/connection/connection.test.ts, "of what one connection sends at once ..." and "what many connections
- *   send behind unanswered requests is bounded".
+ * - Test: test/http/connection/connection.test.ts, "the server makes nothing of what a connection sends behind an
+ *   unanswered request" and "what waits on many connections is bounded ...".
  * - Node: lib/_http_server.js, Server; lib/https.js, Server.
  * @param isTls - Whether requests arrive over TLS.
  * @param wrap - Makes the stream of a socket.
@@ -35,22 +35,6 @@ export function serveThrough<Stream extends Duplex>(
     attach(wrap(socket));
   });
   return attach;
-}
-
-/**
- * Closes the response to a request that never starts because its connection closes first. Neither Node nor destroy()
- * closes one that still waits for its socket.
- *
- * - Promise: each request leaves one line in the log, and ends in the metrics.
- * - Test: test/http/connection/connection.test.ts, "each request leaves one line in the log ...", which does not end
- *   without it on Node.js 20.
- * - Node: lib/_http_server.js, abortIncoming and socketOnClose, which know only responses that have the socket.
- */
-export function closeNotStarted(response: ServerResponse): void {
-  // Later Node.js versions have closed it by then.
-  setImmediate(() => {
-    if (!response.closed) response.emit('close');
-  });
 }
 
 /**

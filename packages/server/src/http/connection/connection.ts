@@ -1,23 +1,19 @@
 // One connection: what of its input Node's parser gets and when, which of its responses are pending, and how it ends.
-import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import { closeNotStarted } from '../../base/node/http.js';
 
 /**
- * How much the parser gets at once, in bytes. It makes requests and chunks of all that it gets, and each takes far more
- * memory and time than the few bytes that it may be written in. A body of known length is passed on as it arrives.
+ * How much the parser gets at once, in bytes, and what ends it earlier: the end of a header section, of a trailer section
+ * or of a body. So it makes at most one request of each piece, which takes far more memory and time than the few bytes
+ * that it may be written in, and not many chunks.
  */
 const pieceLength = 1024;
-/** What a request that waits for earlier ones takes, in bytes: an estimate. */
-const waitingRequest = 4 * 1024;
-/** How much one connection may have waiting until mostAtAll, in bytes: 16 requests. */
-const mostOfOne = 64 * 1024;
-/** How much may wait on all connections together, in bytes. Beyond it, those with more than mostOfOne are cut off. */
-const mostOfAll = 16 * 1024 * 1024;
-/** Beyond this, every connection on which more would wait is cut off. */
-const mostAtAll = 2 * mostOfAll;
+const endOfSection = '\r\n\r\n';
+/** How much a connection may have waiting in any case, in bytes. */
+const freeLength = 4 * 1024;
+/** How much may wait on all connections with more than that, in bytes. Beyond it, the one that waits longest is cut off. */
+const mostOfAll = 32 * 1024 * 1024;
 /** How much of an unwanted body is read before the connection is closed, in bytes. */
 export const drainLimit = 64 * 1024;
 /** How long a client may take to read the last response and stop sending, in ms. */
@@ -27,7 +23,9 @@ const takesBody = new Set(['POST', 'PUT', 'PATCH']);
 
 type Done = (error?: Error | null) => void;
 
-/** What waits on all connections, in bytes. */
+/** The connections with more than freeLength waiting, those first that wait longest. */
+const waiting = new Set<Connection>();
+/** What waits on them, in bytes. */
 let waitingOfAll = 0;
 
 /** Returns the connection on which a request arrived or a response is sent; undefined for one that was injected. */
@@ -38,7 +36,9 @@ export function connectionOf({ socket }: Pick<IncomingMessage, 'socket'>): Conne
 
 /**
  * A connection as Node's HTTP server sees it. It passes on what the socket receives in small pieces, and none while a
- * request waits for its turn: input that nobody can handle yet stays as it arrived, and holds back the client.
+ * request has no response or its body is not read: input that nobody can handle yet stays as it arrived, and holds back
+ * the client. So the requests on a connection start in their order, each after the response to the one before (RFC 9112
+ * section 9.3.2 requires this for unsafe requests): a DELETE does not overtake a POST that waits for its body.
  *
  * It is open until it fails or closes. A failed one has received something that is not a complete, valid request; it
  * sends its pending responses, then an error, and closes. A closing one sends what has been written, starts no further
@@ -62,26 +62,26 @@ export class Connection extends Duplex {
   #isWanted = false;
   /** Whether the next piece is due in the next turn of the event loop. */
   #isDue = false;
-  /** The length of the newest request's body, without what has been passed on since its head was parsed, in bytes. */
+  /** The end of what has been passed on: what may be the start of endOfSection. */
+  #tail = '';
+  /** How much of a body of known length has not been passed on, in bytes. */
   #bodyLeft = 0;
   /** The newest request, until its response is sent and its body is complete. */
   #newest: IncomingMessage | undefined;
   /**
-   * The responses to the newest request and the one before it, while they are open. Otherwise an idle connection would
-   * keep everything that a response refers to in memory.
+   * Its response, while that is open. Otherwise an idle connection would keep everything that a response refers to in
+   * memory.
    */
-  #last: ServerResponse | undefined;
-  #previous: ServerResponse | undefined;
-  /** The number of requests that wait for earlier ones. */
-  #waiting = 0;
-  /** What it has added to waitingOfAll, in bytes. */
+  #response: ServerResponse | undefined;
+  /** What of waitingOfAll is its own, in bytes. */
   #counted = 0;
   /** How many bytes have been discarded since it began to close. */
   #discarded = 0;
 
   /** @param socket - A new one; of a TLS connection after the handshake. */
   constructor(socket: Socket) {
-    super({ decodeStrings: false, readableHighWaterMark: pieceLength });
+    // Node holds as much of each body that is not read; and what is held here could have several ends.
+    super({ decodeStrings: false, readableHighWaterMark: 1 });
     this.#socket = socket;
     this.encrypted = 'encrypted' in socket;
     ({ remoteAddress: this.remoteAddress, remotePort: this.remotePort } = socket);
@@ -97,7 +97,7 @@ export class Connection extends Duplex {
 
   /** Whether every response has been passed to the operating system. */
   get hasResponded(): boolean {
-    return this.#last?.writableFinished ?? true;
+    return this.#response?.writableFinished ?? true;
   }
 
   /** As that of a socket. */
@@ -166,13 +166,9 @@ export class Connection extends Duplex {
     this.#passOn();
   };
 
-  /** Whether the parser must not get more: until every complete request has its response. */
+  /** Whether the parser must not get more: until a complete request has its response. */
   get #isHeld(): boolean {
-    return (
-      this.#state !== 'open' ||
-      this.#waiting > 0 ||
-      (this.#last !== undefined && this.#newest?.complete === true)
-    );
+    return this.#state !== 'open' || (this.#response !== undefined && this.#newest?.complete === true);
   }
 
   #passOnLater(): void {
@@ -185,117 +181,105 @@ export class Connection extends Duplex {
   }
 
   /**
-   * Passes on the next piece, if the parser takes it. Others then have their turn, since _read waits for the next one.
+   * Passes on what the parser takes now. Others then have their turn, since _read waits for the next piece.
    * @returns Whether no input is left.
    */
   #passOn(): boolean {
-    this.#count();
-    const input = this.#input;
-    if (this.#isWanted && !this.#isHeld && !this.destroyed) {
-      if (input !== undefined) {
-        this.#isWanted = false;
-        const length = Math.max(pieceLength, this.#bodyLeft);
-        this.#bodyLeft = Math.max(0, this.#bodyLeft - input.length);
-        this.#input = input.length > length ? input.subarray(length) : undefined;
-        this.push(this.#input === undefined ? input : input.subarray(0, length));
-      } else if (this.#hasEnded) {
-        this.#isWanted = false;
-        this.push(null);
-      }
+    if (this.#isWanted) {
+      this.#passOnPiece();
+      // Otherwise a request with a short body would seem to be incomplete when it starts.
+      if (this.#newest?.complete === false) this.#passOnPiece();
     }
+    this.#count();
     return this.#input === undefined;
   }
 
-  /** Counts what waits on this connection, and cuts it off if it becomes too much. */
-  #count(): void {
-    const isWaiting = this.#isHeld && !this.destroyed;
-    const more =
-      (isWaiting ? this.#waiting * waitingRequest + (this.#input?.length ?? 0) : 0) - this.#counted;
-    this.#counted += more;
-    waitingOfAll += more;
-    const most = this.#counted > mostOfOne ? mostOfAll : mostAtAll;
-    if (more > 0 && waitingOfAll > most) this.destroy();
+  #passOnPiece(): void {
+    // Node has paused the stream while something is held in it.
+    if (this.#isHeld || this.destroyed || this.readableLength > 0) return;
+    if (this.#input !== undefined) {
+      this.#isWanted = false;
+      this.push(this.#takePiece(this.#input));
+    } else if (this.#hasEnded) {
+      this.#isWanted = false;
+      this.push(null);
+    }
   }
 
-  /**
-   * Adds a request, and starts it after the responses to the earlier ones. If the connection closes first, it never
-   * starts, and its response emits 'close'.
-   */
-  enqueue(request: IncomingMessage, response: ServerResponse, start: () => void): void {
-    if (this.destroyed) {
-      // Node still parses the rest of the piece.
-      closeNotStarted(response);
-      return;
+  #takePiece(input: Buffer): Buffer {
+    let length: number;
+    if (this.#bodyLeft > 0) {
+      // Of a body that nobody reads yet, little need be held.
+      length = this.#newest?.readableFlowing === null ? pieceLength : Infinity;
+      length = Math.min(length, this.#bodyLeft, input.length);
+      this.#bodyLeft -= length;
+    } else {
+      const before = this.#tail;
+      const text = before + input.toString('latin1', 0, pieceLength);
+      const end = text.indexOf(endOfSection);
+      length = (end < 0 ? text.length : end + endOfSection.length) - before.length;
+      this.#tail = end < 0 ? text.slice(1 - endOfSection.length) : '';
     }
+    this.#input = length < input.length ? input.subarray(length) : undefined;
+    return this.#input === undefined ? input : input.subarray(0, length);
+  }
+
+  /** Counts what waits on this connection; a body that is going to be read does not. */
+  #count(): void {
+    const { length = 0 } = this.#input ?? {};
+    const waits =
+      length > freeLength &&
+      (this.#isHeld || (this.isPaused() && !takesBody.has(this.#newest?.method ?? '')));
+    const counted = waits && !this.destroyed ? length : 0;
+    if (counted === this.#counted) return;
+    waitingOfAll += counted - this.#counted;
+    this.#counted = counted;
+    waiting.delete(this);
+    if (counted > 0) waiting.add(this);
+    while (waitingOfAll > mostOfAll) {
+      const [longest] = waiting;
+      longest!.destroy();
+    }
+  }
+
+  /** Takes note of a request, which may start at once. */
+  begin(request: IncomingMessage, response: ServerResponse): void {
     // `once` costs several times as much.
     response.on('close', forgetResponse);
-    const previous = this.#last;
-    this.#previous = previous;
-    this.#last = response;
+    this.#response = response;
     this.#newest = request;
     this.#bodyLeft = Number(request.headers['content-length'] ?? 0);
-    if (previous === undefined) {
-      this.#start(response, start);
-      return;
-    }
-    this.#waiting++;
-    this.#count();
-    // Otherwise the request would start in the async context of the previous one.
-    const context = new AsyncResource('Request');
-    previous.once('close', () => {
-      this.#waiting--;
-      context.runInAsyncScope(() => {
-        this.#start(response, start);
-      });
-    });
   }
 
-  #start(response: ServerResponse, start: () => void): void {
-    if (this.destroyed || this.#state === 'closing') closeNotStarted(response);
-    else start();
-  }
-
-  /** Forgets a response that has closed. */
-  forget(response: ServerResponse): void {
-    if (this.#last === response) this.#last = undefined;
-    if (this.#previous === response) this.#previous = undefined;
-    if (this.#newest === response.req && response.req.complete) this.#newest = undefined;
+  /** Forgets the response, which has closed. */
+  forget(): void {
+    this.#response = undefined;
+    if (this.#newest?.complete === true) this.#newest = undefined;
     if (this.#input !== undefined || this.#hasEnded) this.#passOnLater();
     this.#count();
   }
 
-  /** Calls back when all pending responses have been sent, or the connection is lost. */
-  whenResponded(then: () => void): void {
-    if (this.#last?.closed === false) this.#last.once('close', then);
-    else then();
-  }
-
   /**
-   * Stops reading requests. Pending responses are sent first, since the client would take the error for one of them.
+   * Stops reading requests. A pending response is sent first, since the client would take the error for it.
    * @param respond - Sends the error and closes the connection. It is not called if the failed request gets a response
    *   of its own, or the connection is lost or closes first.
    */
   fail(respond: () => void): void {
     if (this.#state !== 'open') return;
     this.#state = 'failed';
-    this.#respondInOrder(respond);
-  }
-
-  #respondInOrder(respond: () => void): void {
+    const response = this.#response;
     const inBody = this.#newest?.complete === false;
     // A request that waits for the rest of its body gets the error as its response.
-    const getsError =
-      inBody && this.#last?.headersSent === false && takesBody.has(this.#newest?.method ?? '');
-    const pending = getsError ? this.#previous : this.#last;
-    if (pending?.closed === false) {
-      pending.once('close', () => {
-        if (this.writable) this.#respondInOrder(respond);
-      });
-    } else if (inBody && !getsError) {
-      this.close();
-    } else {
+    if (inBody && response?.headersSent === false && takesBody.has(this.#newest?.method ?? '')) {
       respond();
+      return;
     }
+    const end = () => {
+      if (inBody) this.close();
+      else if (this.writable) respond();
+    };
+    if (response === undefined) end();
+    else response.once('close', end);
   }
 
   /**
@@ -322,5 +306,5 @@ export class Connection extends Duplex {
 }
 
 function forgetResponse(this: ServerResponse): void {
-  connectionOf(this.req)?.forget(this);
+  connectionOf(this.req)?.forget();
 }

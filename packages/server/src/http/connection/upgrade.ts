@@ -18,20 +18,16 @@ export function stayWithHttp(
 ): void {
   server.on('connect', (_: IncomingMessage, connection: Duplex) => {
     if (!(connection instanceof Connection)) return;
-    whenResponded(server, connection, () => {
-      const { remoteAddress: address } = connection.on('error', ignore);
-      const requestId = endWithError(connection, new ApiError('pathNotFound'), rejecting);
-      rejecting.report({ reason: 'connect_method', requestId, address });
-    });
+    const { remoteAddress: address } = connection.on('error', ignore);
+    const requestId = endWithError(connection, new ApiError('pathNotFound'), rejecting);
+    rejecting.report({ reason: 'connect_method', requestId, address });
   });
   server.on('upgrade', (request: IncomingMessage, connection: Duplex, behind: Buffer) => {
     if (!(connection instanceof Connection)) return;
     connection.unshift(behind);
     connection.unshift(headWithoutUpgrade(request));
-    whenResponded(server, connection, () => {
-      // Node adds these each time, and takes all others off.
-      serve(connection.removeAllListeners('pause').removeAllListeners('resume'));
-    });
+    // Node adds these each time, and takes all others off.
+    serve(connection.removeAllListeners('pause').removeAllListeners('resume'));
   });
 }
 
@@ -57,22 +53,6 @@ function headWithoutUpgrade({ method, url, httpVersion, rawHeaders }: IncomingMe
   }
   // Node's parser decodes each byte as one character.
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
-}
-
-/**
- * Calls back when all pending responses of a connection are sent, or never if the connection closes first. Until then
- * it handles the socket's errors and timeouts, since Node has removed its own listeners.
- */
-function whenResponded(server: Server, connection: Connection, then: () => void): void {
-  const timeOut = () => server.emit('timeout', connection);
-  // While 'readable' has a listener, resume() discards nothing.
-  connection.on('error', ignore).on('timeout', timeOut).on('readable', ignore);
-  connection.whenResponded(() => {
-    connection.off('readable', ignore);
-    if (!connection.writable) return;
-    connection.off('error', ignore).off('timeout', timeOut);
-    then();
-  });
 }
 
 function ignore(): void {
