@@ -1024,6 +1024,27 @@ t.test('known callers are served before unknown ones', async (t) => {
   );
 });
 
+t.test('known callers take turns', async (t) => {
+  const lists: string[] = [];
+  const wrap = injectFaults(({ plants }) => ({
+    plants: {
+      list: (caller, ...others) => {
+        lists.push(caller);
+        return plants.list(caller, ...others);
+      },
+    },
+  }));
+  const { call, token, issue, subject } = await startService(t, engine, { wrap });
+  const other = await issue(`${subject}-other`);
+  const list = (given: string) => call('GET', '/plants', { token: given });
+  await list(token);
+  await list(other);
+  lists.length = 0;
+  await Promise.all([...many(500, () => list(token)), list(other)]);
+  const at = lists.indexOf(`${subject}-other`);
+  t.ok(at >= 0 && at < 250, `after ${at} of 500`);
+});
+
 t.test('a flood takes no larger part of the iterations than known callers', async (t) => {
   const { call, token } = await startService(t, engine);
   const list = async (given?: string) => (await call('GET', '/plants', { token: given })).status;
