@@ -1,95 +1,164 @@
-// Generates clients from openapi.yaml with common generators, compiles them, runs each against the real service, and
-// prints what docs/clients.md shows: "npm run test:clients". With names of generators, it runs only those. It takes
-// minutes and many downloads.
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+// Generates clients from openapi.yaml with common generators, and lets each create, list and delete plants, with a store of
+// today and with a later 1.x: "npm run test:clients". Fails unless docs/clients.md has the rows that it prints. With names
+// of generators, it tries only those; with --quick, those that .ci/run tries. It needs Node.js 22, and many downloads.
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
+import { basename, dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { startServer } from '../../packages/server/test/support/server-process.js';
 import { send } from '../lib/request.js';
 import { command, generators, root } from './generators.js';
 
-const workshop = await mkdtemp(join(tmpdir(), 'plant-store-clients-'));
-const server = await startServer();
+/** What one client sent, and its outcomes. @typedef {{ sent: string[], etag: string, outcomes: Record<string, string> }} Log */
 
+const id = '9007199254740993';
+const argv = process.argv.slice(2);
+const chosen = Object.entries(generators).filter(([name, { quick }]) =>
+  argv.includes('--quick') ? quick : argv.length === 0 || argv.some((word) => name.includes(word)),
+);
+const page = plain(await readFile(join(root, 'docs/clients.md'), 'utf8'));
+const workshop = await mkdtemp(join(tmpdir(), 'plant-store-clients-'));
+await symlink(join(root, 'node_modules'), join(workshop, 'node_modules'));
+const server = await startServer();
+let wrong = 0;
 try {
-  const chosen = process.argv.slice(2);
-  /** @type {Record<string, object>} */
-  const results = {};
-  for (const name of chosen.length > 0 ? chosen : Object.keys(generators)) {
-    const generator = generators[name];
-    if (generator === undefined)
-      throw new Error(`there is no generator ${name}: ${Object.keys(generators).join(', ')}`);
-    results[name] = { version: generator.version, ...(await examine(name, generator)) };
+  for (const [name, generator] of chosen) {
+    const folder = join(workshop, name.replace(/\W+/g, '-').replace(/^-|-$/g, ''));
+    const row = `| ${[`${name} ${generator.version}`, generator.options, ...(await examine(folder, generator))].join(' | ')} |`;
+    const known = page.includes(plain(row));
+    if (!known) wrong++;
+    console.log(known ? row : `not in docs/clients.md: ${row}`);
   }
-  console.table(results);
 } finally {
   await server.end();
   await rm(workshop, { recursive: true, force: true });
 }
+console.log(`${chosen.length} generators: ${wrong === 0 ? 'all' : 'not all'} as docs/clients.md says`);
+if (wrong > 0) process.exitCode = 1;
 
-/**
- * Generates, compiles and runs one client.
- * @param {string} name
- * @param {import('./generators.js').Generator} generator
- */
-async function examine(name, { version, build, run }) {
-  const folder = join(workshop, name);
-  await cp(join(root, 'scripts/clients', name), folder, { recursive: true });
-  const result = { compiles: false, 'exact ids': false, 'typed errors': false };
-  try {
-    await build(folder, version);
-    result.compiles = true;
-    Object.assign(result, await roundTrip(name, folder, run(folder)));
-  } catch (error) {
-    console.error(`${name}: ${error}`);
-  }
-  if (!Object.values(result).every(Boolean)) process.exitCode = 1;
-  return result;
+/** Without the spaces that align a table. @param {string} markdown */
+function plain(markdown) {
+  return markdown.replace(/ +/g, ' ');
 }
 
 /**
- * Lets a client's program create 2^53+1 between two neighbors, and 2^63-1; list, delete, and provoke four errors.
- * @param {string} subject
+ * Makes and runs one client, and returns the cells of its row.
  * @param {string} folder
- * @param {string[]} argv - The command that runs the program.
+ * @param {import('./generators.js').Generator} generator
  */
-async function roundTrip(subject, folder, argv) {
-  const token = await server.createToken(subject);
-  /** @type {(method: string, path: string, body?: string) => Promise<string>} */
-  const call = async (method, path, body) => {
-    const { status, text } = await send(server.origin, { method, path, token, ...(body && { body }) });
-    if (status !== 200 && status !== 204) throw new Error(`${method} ${path}: ${status} ${text}`);
-    return text;
-  };
-  const neighbors = { below: 2n ** 53n, above: 2n ** 53n + 2n };
-  for (const [name, id] of Object.entries(neighbors)) {
-    await call('POST', '/plants', `{"id":${id},"name":"${name}"}`);
+async function examine(folder, generator) {
+  await mkdir(folder);
+  const program = join(root, 'scripts/clients', generator.program);
+  await cp(program, join(folder, basename(program)));
+  if (program.endsWith('.ts')) {
+    for (const file of ['program.ts', 'exact-ids.ts'])
+      await cp(join(dirname(program), file), join(folder, file));
+    // npm installs here, not in the folder above.
+    await writeFile(join(folder, 'package.json'), '{"type":"module"}');
   }
+  try {
+    const run = await generator.build(folder, generator);
+    const today = await use(folder, run, false);
+    const later = await use(folder, run, true);
+    return verdicts(today, later);
+  } catch (error) {
+    console.error(String(error));
+    return ['does not compile'];
+  }
+}
 
-  const printed = await command(folder, argv, {
-    BASE_URL: server.origin,
-    TOKEN: token,
-    READ_TOKEN: await server.createToken(subject, '--scope', 'plants:read'),
-  });
-  const { list, errors } = JSON.parse(printed);
-  /** @type {{ name: string }[]} */
-  const plants = JSON.parse(await call('GET', '/plants'));
-  const left = plants.map(({ name }) => name);
-  // It throws unless these plants have exactly these ids.
-  for (const id of [2n ** 63n - 1n, ...Object.values(neighbors)]) {
-    await call('DELETE', `/plants/${id}`);
+/**
+ * What the page says of a client: whether its ids are exact, what it does with fields, codes and statuses that are new,
+ * and with 304.
+ * @param {Log} today
+ * @param {Log} later
+ */
+function verdicts(today, later) {
+  const expected = { create: 'own', conflict: '400 40010', list: 'own', absent: '404 40400' };
+  for (const [step, outcome] of Object.entries(expected)) {
+    if (!today.outcomes[step]?.endsWith(outcome)) throw new Error(`${step}: ${today.outcomes[step]}`);
   }
-  const expected = [
-    [400, 40010],
-    [401, 40101],
-    [403, 40300],
-    [404, 40400],
+  const exact = [new RegExp(`^POST /plants .*"id":\\s*${id}[,}]`), new RegExp(`^DELETE /plants/${id} `)];
+  const { create, conflict = '', list, delete: deleted, absent = '' } = later.outcomes;
+  const same = create === 'own' && list === 'own' && deleted === today.outcomes['delete'];
+  return [
+    exact.every((pattern) => today.sent.some((line) => pattern.test(line))) ? 'yes' : '**rounded**',
+    same ? 'ignored' : `**${create}, ${list}**`,
+    conflict.endsWith('400 40099') ? 'yes' : `**${conflict}**`,
+    absent.endsWith('410 41000') ? 'yes' : `\`${absent}\``,
+    `\`${today.outcomes['unchanged']}\``,
   ];
-  return {
-    'exact ids':
-      isDeepStrictEqual(list, ['below', 'own', 'above']) &&
-      isDeepStrictEqual(left, ['below', 'above', 'max']),
-    'typed errors': isDeepStrictEqual(errors, expected),
+}
+
+/**
+ * Lets a client's program create, list and delete a plant, and provoke a conflict, a 304 and a 404.
+ * @param {string} folder
+ * @param {string[]} run
+ * @param {boolean} evolved - Whether the store is a later one.
+ */
+async function use(folder, run, evolved) {
+  /** @type {Log} */
+  const log = { sent: [], etag: '', outcomes: {} };
+  const TOKEN = await server.createToken(basename(folder));
+  const relay = createServer((request, response) => void forward(request, response, evolved, log)).listen(
+    0,
+    '127.0.0.1',
+  );
+  await once(relay, 'listening');
+  const env = {
+    BASE_URL: `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (relay.address()).port}`,
+    TOKEN,
   };
+  const steps = {
+    create: () => ['create', id, 'own'],
+    conflict: () => ['create', id, 'other'],
+    list: () => ['list', '"none"'],
+    unchanged: () => ['list', log.etag],
+    delete: () => ['delete', id],
+    absent: () => ['delete', id],
+  };
+  try {
+    for (const [step, argv] of Object.entries(steps)) {
+      const printed = await command(folder, [...run, ...argv()], env).catch((error) => `fails: ${error}`);
+      log.outcomes[step] = printed.trim().replace(/\s+/g, ' ').slice(-200);
+    }
+  } finally {
+    relay.close();
+  }
+  return log;
+}
+
+/**
+ * Forwards a request to the store. A later one adds a field to each object, and has new codes for a conflict and for what
+ * is absent.
+ * @param {import('node:http').IncomingMessage} request
+ * @param {import('node:http').ServerResponse} response
+ * @param {boolean} evolved
+ * @param {Log} log
+ */
+async function forward(request, response, evolved, log) {
+  const { method = '', url = '', headers } = request;
+  const names = ['authorization', 'content-type', 'if-none-match'];
+  const chosen = Object.fromEntries(names.flatMap((name) => (headers[name] ? [[name, headers[name]]] : [])));
+  const body = await text(request);
+  log.sent.push(`${method} ${url} ${body}`);
+  const answer = await send(server.origin, { method, path: url, headers: chosen, ...(body && { body }) });
+  log.etag = answer.headers.etag ?? log.etag;
+  let { status, text: sent } = answer;
+  if (evolved && sent !== '') {
+    const [code, newStatus = status] =
+      /** @type {Record<number, number[]>} */ ({
+        40010: [40099],
+        40400: [41000, 410],
+      })[JSON.parse(sent).error] ?? [];
+    status = newStatus;
+    sent = JSON.stringify(JSON.parse(sent), (_, value) => {
+      if (typeof value !== 'object' || Array.isArray(value)) return value;
+      return { ...value, ...(code && { error: code }), later: '1.x' };
+    });
+  }
+  for (const name of ['connection', 'content-length', 'transfer-encoding']) delete answer.headers[name];
+  response.writeHead(status, answer.headers).end(sent);
 }
