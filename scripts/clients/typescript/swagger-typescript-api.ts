@@ -7,6 +7,7 @@ await run({
   create: (body) => plants.createPlant(body),
   list: (etag) => plants.listPlants({}, { headers: { 'If-None-Match': etag } }),
   remove: (id) => plants.deletePlant(id),
-  // It throws the result.
-  thrown: (result: Response) => result,
+  // It throws the response. It does not read an error of deletePlant, whose success has no body.
+  thrown: async (response: Response & { error: unknown }) =>
+    response.error === null ? { status: response.status, error: await response.json() } : response,
 });
