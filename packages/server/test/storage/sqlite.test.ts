@@ -11,11 +11,17 @@ import t, { type Test } from 'tap';
 import { engines, readPages, temporaryFolder } from '../support/engines.js';
 import { captureLog, startService } from '../support/service.js';
 import { lacks, skipFor } from '../support/skip.js';
-import { failure, issueToken, openExistingStorage, openStorage } from '../support/store.js';
+import { failure, issueToken, laterRelease, openExistingStorage, openStorage } from '../support/store.js';
+import { startWriter } from '../support/writer-process.js';
 import { plants } from '../../../../dist/plants/repository.js';
 import { StorageError } from '../../dist/storage/core/interface.js';
 import { service } from '../../../../dist/service.js';
-import { openStorage as openStorageOf } from '../../dist/storage/open.js';
+import {
+  migrateStorage,
+  openExistingStorage as openExisting,
+  openStorage as openStorageOf,
+} from '../../dist/storage/open.js';
+import { backUp } from '../../dist/storage/sqlite/backup.js';
 import { loadSchema, pendingMigrations } from '../../dist/storage/core/migrations.js';
 import { createMetrics } from '../../dist/observability/metrics.js';
 import { identifyFiles } from '../../dist/storage/sqlite/file/files.js';
@@ -300,6 +306,18 @@ t.test(
     await storage.close();
   },
 );
+
+t.test('a command of a later release migrates no store whose server runs', async (t) => {
+  const url = `file:${join(await temporaryFolder(t), 'plants.db')}`;
+  const later = await laterRelease(t, 'ALTER TABLE plants RENAME COLUMN plant TO body');
+  const writer = await startWriter(t, url);
+  const refused = { message: /a server of an earlier release uses the store: stop it first/ };
+  await t.rejects(openExisting(later, url), refused);
+  await t.rejects(migrateStorage(later, url), refused);
+  t.match(backUp(later, url, `${url.slice(5)}.copy`), { documents: { plants: 1 } });
+  await writer.kill();
+  t.equal((await migrateStorage(later, url)).applied.length, 1);
+});
 
 t.test('missing migrations are applied once, in order', async (t) => {
   const root = await temporaryFolder(t);

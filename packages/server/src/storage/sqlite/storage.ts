@@ -1,7 +1,12 @@
 // The SQLite engine. Each thread that serves reads by itself; one thread of the process group-commits all writes.
 import type { MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { type CollectionDefinition, type Storage, type StoreDefinition } from '../core/interface.js';
+import {
+  StorageError,
+  type CollectionDefinition,
+  type Storage,
+  type StoreDefinition,
+} from '../core/interface.js';
 import { openCollections } from '../core/collections.js';
 import { defaultWriteLimits, GroupCommit, type WriteLimits, type Space } from '../core/group-commit.js';
 import {
@@ -62,7 +67,10 @@ interface Held {
   readonly serverFiles: readonly StoreFile[] | undefined;
 }
 
-const selectApplied = 'SELECT version, oldest_application AS "oldestApplication", service FROM migrations';
+function appliedIn(database: DatabaseSyncInstance): AppliedMigration[] {
+  const select = 'SELECT version, oldest_application AS "oldestApplication", service FROM migrations';
+  return database.prepare(select).all() as AppliedMigration[];
+}
 
 /**
  * Opens the SQLite engine, and brings its schema up to date.
@@ -76,7 +84,7 @@ export function openSqlite({
 }: SqliteOptions): Promise<OpenSqlite> {
   const options = { isServer: !isCommand, mayCreate: !isCommand };
   return withDatabase(file, options, async (database, { lock, serverFiles }) => {
-    const applied = await migrate(loadSchema(store, 'sqlite'), database);
+    const applied = await migrate(loadSchema(store, 'sqlite'), database, serverFiles);
     const files = serverFiles ?? identifyFiles(file, lock !== undefined);
     if (lock !== undefined) beginRun(database, file, lock, files);
     const { collections } = store;
@@ -106,8 +114,8 @@ function observedSpace(database: DatabaseSyncInstance, measure: () => Space): ()
  * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
  */
 export function migrateSqlite(schema: StoreSchema, file: string): Promise<Migration[]> {
-  return withDatabase(file, { mayCreate: true }, async (database) => {
-    const applied = await migrate(schema, database);
+  return withDatabase(file, { mayCreate: true }, async (database, { serverFiles }) => {
+    const applied = await migrate(schema, database, serverFiles);
     closeWithCheckpoint(database);
     return applied;
   });
@@ -122,10 +130,7 @@ export function checkSqlite(store: StoreDefinition, file: string): void {
     checkForCommand(file);
     const database = openWhole(file, true);
     try {
-      pendingMigrations(
-        loadSchema(store, 'sqlite'),
-        database.prepare(selectApplied).all() as AppliedMigration[],
-      );
+      pendingMigrations(loadSchema(store, 'sqlite'), appliedIn(database));
     } finally {
       database.close();
     }
@@ -167,7 +172,16 @@ function closeAfterFailure(database: DatabaseSyncInstance): void {
   }
 }
 
-async function migrate(schema: StoreSchema, database: DatabaseSyncInstance): Promise<Migration[]> {
+/** @throws StorageError when the schema requires a newer application, or a server runs that has an older schema. */
+async function migrate(
+  schema: StoreSchema,
+  database: DatabaseSyncInstance,
+  serverFiles: Held['serverFiles'],
+): Promise<Migration[]> {
+  if (serverFiles !== undefined) {
+    if (pendingMigrations(schema, appliedIn(database)).length === 0) return [];
+    throw new StorageError('unavailable', 'a server of an earlier release uses the store: stop it first');
+  }
   database.exec('BEGIN IMMEDIATE');
   const applied = await applyMigrations(schema, {
     createTable: `CREATE TABLE IF NOT EXISTS migrations (
@@ -180,7 +194,7 @@ async function migrate(schema: StoreSchema, database: DatabaseSyncInstance): Pro
     execute: (sql) => {
       database.exec(sql);
     },
-    read: () => database.prepare(selectApplied).all() as AppliedMigration[],
+    read: () => appliedIn(database),
   });
   if (applied.length > 0) database.exec(`PRAGMA application_id = ${applicationId}`);
   database.exec('COMMIT');
