@@ -22,7 +22,7 @@ import t, { type Test } from 'tap';
 import { readTrace, traceOptions } from '../../../../scripts/lib/file-trace.js';
 import { readImage, ReplayedDisk, writeImage } from '../../../../scripts/lib/replayed-disk.js';
 import { commitsBefore, temporaryFolder } from '../support/engines.js';
-import { adminOf, list, run, startServer } from '../support/processes.js';
+import { adminOf, create, list, run, startServer } from '../support/processes.js';
 import { lacks, skipFor } from '../support/skip.js';
 import { openExistingStorage, openStorage, type Storage } from '../support/store.js';
 import { clientsOf, needsThreads, startThreads } from '../support/threads.js';
@@ -332,6 +332,47 @@ t.test('a log is not mixed with another database that is put in the place of its
   await move(store.away, store.folder, ['plants.db']);
   await opensWith(t, store, 2);
 });
+
+t.test(
+  'a database that is overwritten beside its server is missed, and not mixed with the log',
+  async (t) => {
+    const store = await twoFolders(t);
+    const env = { DATABASE_URL: store.url, OPS_PORT: '0' };
+    const backup = join(store.away, 'backup.db');
+    const server = await startServer(t, { env });
+    const token = await server.createToken('alice');
+    const write = async (id: number) =>
+      (await create(server, token, JSON.stringify({ id, name: 'a'.repeat(1_000) }))).status;
+    t.equal(await write(1), 200);
+    backUp(service, store.url, backup);
+    for (let id = 2; id < 20; id++) t.equal(await write(id), 200);
+    await copyFile(backup, store.file);
+    const message =
+      /plants\.db was overwritten while its server used it: writing has stopped. Stop the server, and/;
+    t.equal(await write(20), 503);
+    t.equal((await fetch(`${adminOf(server)}/readyz`)).status, 503);
+    for (const args of [
+      ['check'],
+      ['token', 'list'],
+      ['sql', 'DELETE FROM plants'],
+      ['backup', `${backup}2`],
+    ])
+      t.match(await run('cli.js', args, env), { code: 1, stderr: message }, args.join(' '));
+    t.match(
+      server.log.find(({ msg }) => msg === 'requests fail'),
+      { err: { message } },
+    );
+    await server.end();
+    const refused = {
+      code: 1,
+      stderr: /was put in the place of another database.* or move .*-wal and .*-shm away/,
+    };
+    t.match(await run('main.js', [], { ...env, PORT: '0' }), refused);
+    await move(store.folder, store.away, ['plants.db-wal', 'plants.db-shm']);
+    const again = await startServer(t, { env });
+    t.equal(((await (await list(again, token)).json()) as unknown[]).length, 1, 'what the backup has');
+  },
+);
 
 t.test(
   'a killed store opens at another path, from copies, and after another program has opened it',

@@ -5,7 +5,7 @@ import { randomInt } from 'node:crypto';
 import { dirname } from 'node:path';
 import { isOlder } from '../../base/version.js';
 import { checkService } from '../core/migrations.js';
-import { checkFiles, logOf, pathsOf, realPathOf, type StoreFile } from './file/files.js';
+import { checkFiles, logOf, pathsOf, realPathOf, withHeader, type StoreFile } from './file/files.js';
 import { lastRunOf, type StoreLock } from './file/lock.js';
 import { indexOf } from './file/write-ahead-log.js';
 import { checkPair, checkPath, checkStore, openWhole } from './store-check.js';
@@ -25,7 +25,7 @@ export function openFolder(file: string): string {
 }
 
 /**
- * Checks a store for a command: that the files of its server are in place; or if none runs, that its log is its own.
+ * Checks a store for a command: that the files of its server, if one runs, are in place, and that the log is its own.
  * @returns The files of the server; undefined if none runs.
  * @throws Error when the command must not use the store.
  */
@@ -33,8 +33,8 @@ export function checkForCommand(file: string): readonly StoreFile[] | undefined 
   const path = realPathOf(file);
   const { run, identities } = lastRunOf(path);
   const files = identities && pathsOf(file, true).map((path, i) => ({ path, identity: identities[i] ?? '' }));
-  if (files === undefined) checkPair(path, run);
-  else checkFiles(files);
+  if (files !== undefined) checkFiles(files);
+  checkPair(path, run, files !== undefined);
   return files;
 }
 
@@ -50,20 +50,23 @@ export function checkOwner(database: DatabaseSyncInstance, service: string): voi
  * Begins the run of a server: gives the database and the lock its number, which show later whether a log is the
  * database's own. Without that the log is checked less: if a command reads an older state, or on a full disk.
  * @param files - The files of the server.
+ * @returns The files, with the header of the database if it has the number.
  */
 export function beginRun(
   database: DatabaseSyncInstance,
   file: string,
   lock: StoreLock,
   files: readonly StoreFile[],
-): void {
+): readonly StoreFile[] {
   // Only an empty log can be that of another number, once the lock has it; a power failure may bring it back until a sync.
-  if (!movesLog(database)) return;
+  if (!movesLog(database)) return files;
   syncPath(logOf(file));
   const run = randomInt(1, 2 ** 31);
-  if (!lock.record(run, files)) return;
+  if (!lock.record(run, files)) return files;
   database.exec(`PRAGMA user_version = ${run}`);
-  if (!movesLog(database)) lock.record(0, files);
+  if (movesLog(database)) return withHeader(files);
+  lock.record(0, files);
+  return files;
 }
 
 /** Moves the content of the log into the database, and returns whether all of it was moved. */

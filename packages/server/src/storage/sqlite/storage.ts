@@ -85,8 +85,8 @@ export function openSqlite({
   const options = { isServer: !isCommand, mayCreate: !isCommand };
   return withDatabase(file, options, async (database, { lock, serverFiles }) => {
     const applied = await migrate(loadSchema(store, 'sqlite'), database, serverFiles);
-    const files = serverFiles ?? identifyFiles(file, lock !== undefined);
-    if (lock !== undefined) beginRun(database, file, lock, files);
+    const found = serverFiles ?? identifyFiles(file, lock !== undefined);
+    const files = lock === undefined ? found : beginRun(database, file, lock, found);
     const { collections } = store;
     const reserve = limits?.reserve;
     const writer = await startWriter({ file, files, collections, reserve }, limits?.observer);

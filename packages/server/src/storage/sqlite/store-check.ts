@@ -2,7 +2,16 @@
 import { existsSync, rmSync } from 'node:fs';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { madeBeforeReleases } from '../core/migrations.js';
-import { birthOf, existing, identityOf, logOf, placeOf, realPathOf, sizeOf } from './file/files.js';
+import {
+  birthOf,
+  existing,
+  identityOf,
+  logOf,
+  overwritten,
+  placeOf,
+  realPathOf,
+  sizeOf,
+} from './file/files.js';
 import { lastRunOf } from './file/lock.js';
 import { indexOf, indexShowsWrites, isBlank, mayHaveHadLog } from './file/write-ahead-log.js';
 
@@ -10,11 +19,15 @@ import { indexOf, indexShowsWrites, isBlank, mayHaveHadLog } from './file/write-
  * Checks that the log beside a database is its own: SQLite would write any other one into it.
  * @param path - The path of the database, without symbolic links.
  * @param run - The number of the last server's run; 0 if it is not known.
+ * @param isInUse - Whether that server runs.
  * @throws Error that says what to do.
  */
-export function checkPair(path: string, run: number): void {
+export function checkPair(path: string, run: number, isInUse = false): void {
   const log = logOf(path);
-  if (mayHaveHadLog(path, log, run)) return;
+  const isPair = () => mayHaveHadLog(path, log, run);
+  // A server may begin its run between two looks at its files.
+  if (isPair() || (isInUse && isPair())) return;
+  if (isInUse) throw overwritten(path);
   throw new Error(
     `${path} was put in the place of another database, which had acknowledged writes in ${log}: put that database back, ` +
       `or move ${log} and ${indexOf(path)} away to use this one without them`,

@@ -9,7 +9,7 @@ import { outcomeOf, type Write } from '../core/writes.js';
 import { closeWithCheckpoint, inTransaction } from './database.js';
 import { isFull, toSqliteError } from './failures.js';
 import { SpaceReserve, spaceMeter } from './file/free-space.js';
-import { checkFiles, existing, type StoreFile } from './file/files.js';
+import { checkFiles, existing, isOverwritten, type StoreFile } from './file/files.js';
 import { tokenDocuments } from '../core/token-writes.js';
 import { prepareTokenWrites } from './tokens.js';
 
@@ -72,6 +72,8 @@ function serve(
     port.on('message', (request: WriterRequest) => {
       if (request === 'close') {
         committer.commit();
+        // Closing would move the log into another database. The next start says what to do.
+        if (isOverwritten(files)) process.kill(process.pid, 'SIGKILL');
         closeWithCheckpoint(database);
         parent.close();
       } else if ('port' in request) {

@@ -2,12 +2,15 @@
 import { existsSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { hasChanged, headerOf, type Header } from './write-ahead-log.js';
 
 /** A file, by its path and by what identifies it at any path. */
 export interface StoreFile {
   readonly path: string;
   /** The numbers of the device and the inode. */
   readonly identity: string;
+  /** Of the database of a server that has begun its run. */
+  readonly header?: Header;
 }
 
 /** The endings of the paths of a database, its write-ahead log and the index of that log. */
@@ -91,15 +94,37 @@ export function identifyFiles(file: string, isLocked = false): readonly StoreFil
 }
 
 /**
- * Checks that files are in place. When a file is deleted or replaced, SQLite continues to use the open one. What it
- * writes would be lost, and other processes would write past it.
- * @throws Error naming a file that was deleted or replaced.
+ * Lets `checkFiles` notice when the database is overwritten: SQLite would move the log into what is there then.
+ * @param files - Those of a server that has begun its run.
+ */
+export function withHeader([database, ...others]: readonly StoreFile[]): readonly StoreFile[] {
+  if (database === undefined) return others;
+  return [{ ...database, header: headerOf(database.path) }, ...others];
+}
+
+/** Whether the database among files was overwritten. */
+export function isOverwritten(files: readonly StoreFile[]): boolean {
+  return files.some(({ header }) => header !== undefined && hasChanged(header));
+}
+
+/** What to say of a database that was overwritten, and what to do. */
+export function overwritten(path: string): Error {
+  return new Error(
+    `${path} was overwritten while its server used it: writing has stopped. Stop the server, and restore a backup`,
+  );
+}
+
+/**
+ * Checks that files are in place, and that the database was not overwritten. When a file is deleted or replaced, SQLite
+ * continues to use the open one. What it writes would be lost, and other processes would write past it.
+ * @throws Error naming a file that was deleted, replaced or overwritten.
  */
 export function checkFiles(files: readonly StoreFile[]): void {
   for (const { path, identity } of files) {
     if (identityOf(path) === identity) continue;
     throw new Error(`${path} was deleted or replaced while it was in use: writing has stopped`);
   }
+  if (isOverwritten(files)) throw overwritten(files[0]?.path ?? '');
 }
 
 /** What identifies a file at any path; undefined if there is none. */

@@ -44,6 +44,32 @@ export function mayHaveHadLog(database: string, log: string, run: number): boole
   return run === 0 || header.readInt32BE(userVersion) === run || onlyBeginsRun(log, run);
 }
 
+/** What the header of a database of a server said when its run began, and a descriptor to read it again. */
+export interface Header {
+  readonly descriptor: number;
+  readonly mark: string;
+}
+
+/**
+ * Reads the header of a database. Its file stays open until the process ends: closing a descriptor would remove the locks
+ * that SQLite has on it.
+ */
+export function headerOf(database: string): Header {
+  const descriptor = openSync(database, 'r');
+  return { descriptor, mark: markIn(descriptor) };
+}
+
+/** Whether the file has another header now. A server changes what counts of it only when its run begins. */
+export function hasChanged({ descriptor, mark }: Header): boolean {
+  return markIn(descriptor) !== mark;
+}
+
+function markIn(descriptor: number): string {
+  const header = Buffer.alloc(userVersion + 4);
+  readSync(descriptor, header, 0, header.length, 0);
+  return `${header[format]} ${header.readInt32BE(userVersion)}`;
+}
+
 /** Whether a log has nothing but the number of a run. */
 function onlyBeginsRun(log: string, run: number): boolean {
   const pageSize = startOf(log, logHeader)?.readUInt32BE(8) ?? 0;
