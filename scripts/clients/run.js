@@ -141,7 +141,9 @@ async function use(folder, run, evolved) {
 async function forward(request, response, evolved, log) {
   const { method = '', url = '', headers } = request;
   const names = ['authorization', 'content-type', 'if-none-match'];
-  const chosen = Object.fromEntries(names.flatMap((name) => (headers[name] ? [[name, headers[name]]] : [])));
+  const chosen = Object.fromEntries(
+    names.flatMap((name) => (headers[name] ? [[name, String(headers[name])]] : [])),
+  );
   const body = await text(request);
   log.sent.push(`${method} ${url} ${body}`);
   const answer = await send(server.origin, { method, path: url, headers: chosen, ...(body && { body }) });
