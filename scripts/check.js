@@ -20,6 +20,7 @@ const lines = [
     ['the guide', 'node scripts/generate/guide.js --check'],
     ['the picture of imports', 'node scripts/generate/imports.js --check'],
     ['the types', 'node node_modules/typescript/bin/tsc --noEmit'],
+    ['the types of the page', 'node node_modules/typescript/bin/tsc -p packages/server/tsconfig.page.json'],
     ['the form', 'npm --prefix scripts run --silent style'],
     ['the contracts', 'npm --prefix scripts run --silent contracts'],
     ['the spelling', 'npm --prefix scripts run --silent prose'],

@@ -12,8 +12,8 @@ export interface PublicFile {
   readonly cacheControl: string;
   /** Further headers of its responses. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Returns its content, at its first request. */
-  read(): Promise<Buffer>;
+  /** Makes its content, at its first request. */
+  content(): Buffer;
 }
 
 /** Serves a file, unless the app has a route for its URL. */
@@ -21,16 +21,17 @@ export function serveFile(app: FastifyInstance, file: PublicFile): void {
   const { url, mediaType, cacheControl, headers = {} } = file;
   if (app.hasRoute({ method: 'GET', url })) return;
   const isImage = mediaType.startsWith('image/');
-  const load = once(async () => {
-    const content = await file.read();
+  let known: { content: Buffer; digest: string } | undefined;
+  const make = () => {
+    const content = file.content();
     return { content, digest: hash('sha256', content, 'base64url') };
-  });
+  };
   // Large files take long.
-  const loadCompressed = once(async () => compress((await load()).content));
+  let compressed: Promise<Buffer> | undefined;
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
-    const { content, digest } = await load();
+    const { content, digest } = (known ??= make());
     const coded = !isImage && acceptsGzip(request);
-    const body = coded ? await loadCompressed() : content;
+    const body = coded ? await (compressed ??= compress(content)) : content;
     // A strong tag names bytes, so each coding has its own (RFC 9110 section 8.8.3.3).
     const tag = coded ? `"${digest}-gzip"` : `"${digest}"`;
     // A 304 has all of these, too: caches put them in the place of those that they keep (RFC 9111 section 4.3.4).
@@ -42,14 +43,4 @@ export function serveFile(app: FastifyInstance, file: PublicFile): void {
     return reply.send(body);
   };
   app.route({ method: ['GET', 'HEAD'], url, handler });
-}
-
-/** Remembers what a function returns, unless it fails: that may be temporary, such as a lack of file descriptors. */
-function once<T>(load: () => Promise<T>): () => Promise<T> {
-  let loaded: Promise<T> | undefined;
-  return () =>
-    (loaded ??= load().catch((error: unknown) => {
-      loaded = undefined;
-      throw error;
-    }));
 }

@@ -1,19 +1,22 @@
-// In a real browser, the documentation page loads nothing from other origins, can be used on any screen, and deletes the
-// right plant.
+// In a real browser, the documentation page loads nothing from other origins, can be used on any screen and with the
+// keyboard alone, and deletes the right plant.
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import t from 'tap';
+import type { Page } from 'playwright-core';
+import t, { type Test } from 'tap';
 import { noBrowser, startBrowser } from '../../support/browser.js';
 import { engines } from '../../support/engines.js';
-import { createGarden, orchard } from '../../support/garden/garden.js';
+import { createGarden, gardenDocument, loadEdited, orchard } from '../../support/garden/garden.js';
 import { startListening, startService } from '../../support/service.js';
 import { skipFor } from '../../support/skip.js';
+import { loadContract } from '../../../dist/contract/contract.js';
 
 /** What has a validator, and the headers of it that a 304 has, too. */
 const published = ['/docs/', '/openapi.yaml', '/openapi.json'];
 const kept = ['etag', 'cache-control', 'vary', 'content-security-policy', 'x-content-type-options'];
 
 interface AxeResults {
-  violations: { id: string; impact: string; nodes: { html: string }[] }[];
+  violations: { id: string; nodes: { html: string }[] }[];
 }
 
 t.test('the page is served completely and has no links to other origins', async (t) => {
@@ -26,15 +29,16 @@ t.test('the page is served completely and has no links to other origins', async 
   t.equal(page.statusCode, 200);
   t.equal(page.headers['content-type'], 'text/html; charset=utf-8');
   const parts = [...page.payload.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
-  t.ok(parts.length >= 3);
-  for (const part of parts) {
-    t.notMatch(part, /^\/|:/, 'relative');
+  for (const part of parts) t.notMatch(part, /^\/|^(?!data:)[^?#]*:/, 'relative');
+  const files = parts.filter((part) => /\.(?:js|css)$/.test(part));
+  t.equal(files.length, 2);
+  for (const part of files) {
     const { statusCode, headers } = await app.inject(`/docs/${part}`);
     t.equal(statusCode, 200, part);
     t.equal(headers['x-content-type-options'], 'nosniff');
     t.equal(headers['cache-control'], 'public, max-age=31536000, immutable', 'kept for good under its name');
     const coded = await app.inject({ url: `/docs/${part}`, headers: { 'accept-encoding': 'gzip' } });
-    t.equal(coded.headers['content-encoding'], part.endsWith('.png') ? undefined : 'gzip');
+    t.equal(coded.headers['content-encoding'], 'gzip');
     t.notMatch(headers['content-security-policy'], /unsafe|https?:|upgrade/);
   }
 });
@@ -101,117 +105,236 @@ t.test('what depends on the coding and on the origin says both', async (t) => {
   }
 });
 
-t.test(
-  'the page fits wide and narrow screens, follows the theme, and keeps the token',
-  skipFor(noBrowser),
-  async (t) => {
-    const { token, port } = await startListening(t);
-    const browser = await startBrowser(t);
-    for (const { colorScheme, ...viewport } of [
-      { width: 1280, height: 900, colorScheme: 'light' },
-      { width: 390, height: 800, colorScheme: 'dark' },
-    ] as const) {
-      const page = await browser.newPage({ viewport, colorScheme });
-      await page.goto(`http://plants.example:${port}/docs/`);
-      for (const part of ['button.authorize', '.opblock-summary']) {
-        const { y = Infinity, height = 0 } = (await page.locator(part).first().boundingBox()) ?? {};
-        t.ok(y + height <= viewport.height, `${viewport.width}: ${part} is in sight`);
-      }
-      await page.click('.opblock-summary-control >> nth=1');
-      await page.locator('.responses-table').first().waitFor();
-      t.equal(await page.evaluate('document.documentElement.scrollWidth'), viewport.width);
-      const dark = await page.evaluate("document.documentElement.classList.contains('dark-mode')");
-      t.equal(dark, colorScheme === 'dark', colorScheme);
+t.test('what a contract says is shown as text, and cannot become a part of the page', async (t) => {
+  const garden = createGarden();
+  const description = 'See <script>alert(1)</script> <b onclick=x>bold</b> [link](javascript:x)';
+  const contract = loadEdited(gardenDocument, {
+    '/info/title': '"<i>&',
+    '/paths/~1about/get/description': description,
+  });
+  const { app } = await startService(t, engines[0]!, { ...garden.options, ...garden, contract });
+  const { payload } = await app.inject('/docs/');
+  t.match(payload, '<title>&quot;&lt;i&gt;&amp;</title>');
+  t.match(payload, '&lt;script&gt;alert(1)&lt;/script&gt; &lt;b onclick=x&gt;bold&lt;/b&gt; link');
+  t.notMatch(payload, /<(?:b|i)[ >]|<script>|href="javascript/);
+});
 
-      await page.click('button.authorize >> nth=0');
-      await page.fill('.auth-container input', token);
-      await page.click('.auth-container button.authorize');
-      await page.reload();
-      await page.locator('button.authorize.locked').waitFor();
-      await page.click('button.authorize.locked');
-      await page.click('.auth-container button:has-text("Logout")');
-      await page.reload();
-      await page.locator('button.authorize.unlocked').waitFor();
-      await page.close();
-    }
-  },
-);
+t.test('integers of any size are exact in examples', async (t) => {
+  const text = (await readFile(new URL('../../../../../openapi.yaml', import.meta.url), 'utf8')).replaceAll(
+    'id: 1,',
+    'id: 9007199254740993,',
+  );
+  const { app } = await startService(t, engines[0]!, { contract: loadContract(Buffer.from(text)) });
+  const { payload } = await app.inject('/docs/');
+  t.match(payload, '&quot;id&quot;: 9007199254740993');
+  t.notMatch(payload, '9007199254740992');
+});
 
-t.test(
-  'the page shows other contracts, and sends requests below a base path',
-  skipFor(noBrowser),
-  async (t) => {
-    const browser = await startBrowser(t);
-    const garden = createGarden();
-    for (const options of [{ ...garden.options, ...garden }, orchard]) {
-      const { port } = await startListening(t, options);
-      const page = await browser.newPage();
-      const complaints: string[] = [];
-      page.on('pageerror', (error) => complaints.push(error.message));
-      page.on('requestfailed', (request) => complaints.push(`failed: ${request.url()}`));
-      await page.goto(`http://plants.example:${port}/docs/`);
-      const { operations } = options.contract;
-      const [{ basePaths, path, operationId }] = operations as [(typeof operations)[0]];
-      const operation = page.locator(`[id$="-${operationId}"]`);
-      await operation.locator('.opblock-summary-control').click();
-      t.ok((await page.locator('.opblock').count()) >= operations.length);
-      await operation.locator('.try-out__btn').click();
-      const url = `http://plants.example:${port}${basePaths[0]}${path}`;
-      const sent = page.waitForResponse((response) => response.url() === url);
-      await operation.locator('button.execute').click();
-      t.equal((await sent).status(), 200);
-      t.strictSame(complaints, []);
-    }
-  },
-);
-
-t.test('the page is accessible in both themes, whatever is open', skipFor(noBrowser), async (t) => {
-  const { token, port } = await startListening(t);
+/** A server and a browser, and how a test opens the page. */
+async function startPage(t: Test, options?: Parameters<typeof startListening>[1]) {
+  const service = await startListening(t, options);
   const browser = await startBrowser(t);
-  for (const colorScheme of ['light', 'dark'] as const) {
-    // The page's own policy would not let the check run.
-    const page = await browser.newPage({ colorScheme, bypassCSP: true, reducedMotion: 'reduce' });
-    await page.goto(`http://plants.example:${port}/docs/`);
-    await page.locator('.opblock').first().waitFor();
-    await page.addScriptTag({ path: fileURLToPath(import.meta.resolve('axe-core/axe.min.js')) });
-    const check = async (stage: string) => {
-      const { violations } = await page.evaluate<AxeResults>('axe.run({ resultTypes: ["violations"] })');
-      const severe = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-      t.strictSame(
-        severe.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]),
-        [],
-        `${colorScheme}: ${stage}`,
+  const origin = `http://plants.example:${service.port}`;
+  const open = async (pageOptions: Parameters<typeof browser.newPage>[0] = {}) => {
+    const page = await browser.newPage(pageOptions);
+    await page.goto(`${origin}/docs/`);
+    return page;
+  };
+  return { ...service, browser, origin, open };
+}
+
+/** Enters a token, and closes the dialog. */
+async function enterToken(page: Page, token: string) {
+  await page.getByRole('button', { name: 'Authorize' }).click();
+  await page.getByRole('dialog').getByRole('textbox').fill(token);
+  await page.getByRole('button', { name: 'Save' }).click();
+}
+
+t.test(
+  'the page fits wide and narrow screens in both themes, and is accessible whatever is open',
+  skipFor(noBrowser),
+  async (t) => {
+    const { token, open } = await startPage(t);
+    for (const colorScheme of ['light', 'dark'] as const) {
+      for (const width of [390, 1280]) {
+        // The page's own policy would not let the check run.
+        const page = await open({ viewport: { width, height: 800 }, colorScheme, bypassCSP: true });
+        await page.addScriptTag({ path: fileURLToPath(import.meta.resolve('axe-core/axe.min.js')) });
+        const check = async (stage: string) => {
+          const { violations } = await page.evaluate<AxeResults>('axe.run({ resultTypes: ["violations"] })');
+          const found = violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
+          t.strictSame(found, [], `${colorScheme}, ${width}: ${stage}`);
+          t.equal(await page.evaluate('document.documentElement.scrollWidth'), width, stage);
+        };
+        for (const operation of (await page.locator('.operation > summary').all()).slice(0, 2))
+          await operation.click();
+        const screens = await page.evaluate<number>('document.documentElement.scrollHeight / innerHeight');
+        t.ok(screens < 9, `two opened operations are ${screens} screens`);
+        await page.getByRole('button', { name: 'Authorize' }).click();
+        await check('authorizing');
+        await page.keyboard.press('Escape');
+        await enterToken(page, token);
+        await page.getByRole('button', { name: 'Send' }).first().click();
+        await page.locator('form p', { hasText: '200' }).waitFor();
+        await page.evaluate('for (const one of document.querySelectorAll("details")) one.open = true');
+        await check('all opened, with a response');
+        await page.close();
+      }
+    }
+  },
+);
+
+t.test(
+  'without its script, the page shows everything, and says what is missing',
+  skipFor(noBrowser),
+  async (t) => {
+    const { browser, origin } = await startPage(t);
+    const offline = await browser.newPage({ javaScriptEnabled: false });
+    const broken = await browser.newPage();
+    await broken.route('**/page.js', (route) => route.abort());
+    for (const page of [offline, broken]) {
+      await page.goto(`${origin}/docs/`);
+      await page.locator('#unavailable').waitFor();
+      t.equal(
+        await page.getByRole('link', { name: 'contract', exact: true }).getAttribute('href'),
+        '../openapi.yaml',
       );
-    };
-    const clickAll = async (selector: string) => {
-      for (const element of await page.locator(selector).all()) await element.click();
-    };
-    await check('closed');
-    await clickAll('.opblock-summary-control');
-    await page.locator('.responses-table').nth(2).waitFor();
-    await clickAll('.try-out__btn');
-    await page.click('button.authorize >> nth=0');
-    await check('authorizing');
-    t.equal(
-      await page.getAttribute('.auth-container input', 'type'),
-      'password',
-      'nobody can read the token',
+      await page.getByRole('heading', { name: 'Create a plant' }).click();
+      await page.getByRole('cell', { name: '40011', exact: true }).waitFor();
+      t.equal(await page.locator('button:visible').count(), 0, 'no button without a function');
+    }
+    await broken.unrouteAll();
+    await broken.getByRole('link', { name: 'load the page again' }).click();
+    await broken.getByRole('button', { name: 'Authorize' }).waitFor();
+    t.equal(await broken.locator('#unavailable').count(), 0);
+  },
+);
+
+t.test(
+  'each operation has the codes that it can return, and samples for this server',
+  skipFor(noBrowser),
+  async (t) => {
+    const { open, origin } = await startPage(t);
+    const page = await open();
+    const shown = page.locator('.operation', { hasText: 'Create a plant' });
+    await shown.locator('summary').first().click();
+    for (const code of ['40001 to 40005', '40010', '40011', '50000, 50302'])
+      t.ok(await shown.getByRole('cell', { name: code, exact: true }).isVisible(), code);
+    for (const [language, call] of [
+      ['curl', `curl -i -X POST '${origin}/plants'`],
+      ['TypeScript', `fetch('${origin}/plants'`],
+      ['Python', `'${origin}/plants'`],
+    ] as const) {
+      await shown.getByText(language, { exact: true }).click();
+      const code = await shown.locator('details[open] pre').last().innerText();
+      t.match(code, call);
+      t.match(code, '{ "id": 1, "name": "Monstera deliciosa", "tag": "indoor" }');
+      t.match(code, /TOKEN/, language);
+      await shown.getByText(language, { exact: true }).click();
+    }
+  },
+);
+
+t.test('with the keyboard alone, a person authorizes and lists', skipFor(noBrowser), async (t) => {
+  const { token, open, fill, origin } = await startPage(t);
+  await fill(1, () => 'Monstera');
+  const page = await open();
+  const focused = () =>
+    page.evaluate<string>(
+      'document.activeElement.matches("body *") ? document.activeElement.textContent.trim() : ""',
     );
-    await page.fill('.auth-container input', token);
-    await page.click('.auth-container button.authorize');
-    await page.click('.auth-container button.btn-done');
-    await clickAll('button.execute');
-    await page.locator('.live-responses-table').nth(1).waitFor();
-    await check('with responses');
-    await page.close();
+  const press = async (...keys: string[]) => {
+    for (const key of keys) await page.keyboard.press(key);
+  };
+  /** Moves on to what has a text. */
+  const reach = async (text: string) => {
+    for (let i = 0; i < 30 && !(await focused()).includes(text); i++) await press('Tab');
+    t.match(await focused(), text, 'the keyboard reaches it');
+  };
+  const dialog = page.getByRole('dialog', { name: 'Authorize' });
+  await reach('Authorize');
+  await press('Enter');
+  await dialog.waitFor();
+  const inside =
+    'document.activeElement === document.body || document.activeElement.closest("dialog") !== null';
+  for (let i = 0; i < 8; i++) {
+    t.ok(await page.evaluate(inside), 'the focus stays in the dialog, or goes to the browser');
+    await press('Tab');
+  }
+  await press('Escape');
+  t.equal(await dialog.isVisible(), false);
+  t.equal(await focused(), 'Authorize', 'the focus is given back');
+  await press('Enter');
+  t.equal(await page.evaluate('document.activeElement.type'), 'password', 'nobody can read the token');
+  await page.keyboard.type(` ${token} `);
+  await press('Enter');
+  t.equal(await focused(), 'Authorized');
+  await page.reload();
+  await reach('Authorized');
+  await reach('List plants');
+  await press('Enter');
+  await reach('Send');
+  const sent = page.waitForResponse((response) => response.url() === `${origin}/plants`);
+  await press('Enter');
+  t.equal((await sent).status(), 200, 'nothing is sent that was not filled in');
+  await page.getByText('[{"name":"Monstera"}]').waitFor();
+
+  await page.getByRole('button', { name: 'Authorized' }).click();
+  await page.getByRole('button', { name: 'Forget' }).click();
+  await page.reload();
+  await page.getByRole('button', { name: 'Authorize', exact: true }).waitFor();
+});
+
+t.test('the page sends requests for other contracts, below a base path', skipFor(noBrowser), async (t) => {
+  const garden = createGarden();
+  for (const options of [{ ...garden.options, ...garden }, orchard]) {
+    const { open, origin } = await startPage(t, options);
+    const page = await open();
+    const complaints: string[] = [];
+    page.on('pageerror', (error) => complaints.push(error.message));
+    page.on('requestfailed', (request) => complaints.push(`failed: ${request.url()}`));
+    const { operations } = options.contract;
+    t.equal(await page.locator('.operation').count(), operations.length);
+    const [{ basePaths, path, operationId }] = operations as [(typeof operations)[0]];
+    const operation = page.locator(`.operation:has(#${operationId})`);
+    await operation.locator('summary').first().click();
+    const sent = page.waitForResponse(`${origin}${basePaths[0]}${path}`);
+    await operation.getByRole('button', { name: 'Send' }).click();
+    t.equal((await sent).status(), 200);
+    t.strictSame(complaints, []);
   }
 });
 
+t.test(
+  'parameters and bodies of every kind are sent as they are filled in',
+  skipFor(noBrowser),
+  async (t) => {
+    const garden = createGarden();
+    const { open } = await startPage(t, { ...garden.options, ...garden });
+    const page = await open();
+    const send = async (operationId: string, values: Record<string, string>) => {
+      const operation = page.locator(`.operation:has(#${operationId})`);
+      await operation.locator('summary').first().click();
+      for (const [name, value] of Object.entries(values))
+        await operation.locator(`[name="${name}"]`).fill(value);
+      const sent = page.waitForRequest((request) => /fetch/.test(request.resourceType()));
+      await operation.getByRole('button', { name: 'Send' }).click();
+      return sent;
+    };
+    const list = await send('listSeeds', {
+      'X-Season': '1',
+      colors: 'red,blue',
+      sizes: '1,9007199254740993',
+    });
+    t.match(list.url(), /\?colors=red&colors=blue&sizes=1,9007199254740993$/);
+    const photos = await send('uploadPhotos', { rows: '[1]' });
+    t.match(photos.headers()['content-type'], 'multipart/form-data; boundary=');
+  },
+);
+
 t.test('a person authorizes, creates, lists and deletes by clicking', skipFor(noBrowser), async (t) => {
-  const { call, token, port } = await startListening(t);
-  const browser = await startBrowser(t);
-  const page = await browser.newPage({ viewport: { width: 1200, height: 1000 } });
-  const origin = `http://plants.example:${port}`;
+  const { call, token, browser, origin } = await startPage(t);
+  const page = await browser.newPage();
   const requests: string[] = [];
   const complaints: string[] = [];
   page.on('request', (request) => requests.push(request.url()));
@@ -220,63 +343,35 @@ t.test('a person authorizes, creates, lists and deletes by clicking', skipFor(no
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
   });
-
   await page.goto(`${origin}/`);
   t.equal(page.url(), `${origin}/docs/`);
-  await page.click('button.authorize');
-  await page.fill('.auth-container input', token);
-  await page.click('.auth-container button.authorize');
-  await page.click('.auth-container button.btn-done');
+  await enterToken(page, token);
 
-  const tryOut = async (operationId: string) => {
-    const operation = page.locator(`#operations-plants-${operationId}`);
-    await operation.locator('.opblock-summary-control').click();
-    await operation.locator('.try-out__btn').click();
-    return operation;
+  const operations = new Set<string>();
+  /** Fills in and sends, and returns the request, the status and what the page then shows. */
+  const send = async (operationId: string, path: string, field: string, value: string) => {
+    const operation = page.locator(`.operation:has(#${operationId})`);
+    if (!operations.has(operationId)) await operation.locator('summary').first().click();
+    operations.add(operationId);
+    await operation.locator(field).fill(value);
+    const received = page.waitForResponse(`${origin}${path}`);
+    await operation.getByRole('button', { name: 'Send' }).click();
+    const response = await received;
+    await operation.locator('form p', { hasText: String(response.status()) }).waitFor();
+    return {
+      body: response.request().postData(),
+      status: response.status(),
+      text: await operation.locator('form').innerText(),
+    };
   };
-  /** Clicks "Execute", and returns the status and text that the page then shows. */
-  const execute = async (operation: ReturnType<typeof page.locator>, path: string) => {
-    const received = page.waitForResponse((response) => response.url() === `${origin}${path}`);
-    await operation.locator('button.execute').click();
-    const status = (await received).status();
-    const shown = operation.locator('.live-responses-table .response');
-    await shown.locator(`td.response-col_status:has-text("${status}")`).waitFor();
-    return { status, text: await shown.innerText() };
-  };
-
-  const createPlant = await tryOut('createPlant');
   for (const id of ['9007199254740992', '9007199254740993']) {
-    await createPlant.locator('textarea.body-param__text').fill(`{"id": ${id}, "name": "plant ${id}"}`);
-    const created = await execute(createPlant, '/plants');
-    t.equal(created.status, 200, 'two ids that a rounding page would take for one');
-    t.match(created.text, `plant ${id}`);
+    const body = `{"id": ${id}, "name": "plant ${id}"}`;
+    t.match(await send('createPlant', '/plants', 'textarea', body), { status: 200, body });
   }
-  await createPlant.locator('.opblock-summary-control').click();
-
-  const listPlants = await tryOut('listPlants');
-  const limit = listPlants.locator('input[placeholder="limit"]');
-  const whole = page.waitForRequest(`${origin}/plants`);
-  await execute(listPlants, '/plants');
-  t.equal((await whole).headers()['if-none-match'], undefined, 'nothing is sent that was not filled in');
-  await limit.fill('none');
-  await listPlants.locator('button.execute').click();
-  await listPlants.locator('input.invalid').waitFor();
-  t.equal(
-    await listPlants.locator('.live-responses-table').count(),
-    0,
-    'an error is not shown beside the last response',
-  );
-  await limit.fill('100');
-  const listed = await execute(listPlants, '/plants?limit=100');
+  const listed = await send('listPlants', '/plants?limit=100', '[name=limit]', '100');
   t.match(listed.text, /plant 9007199254740992[^]+plant 9007199254740993/);
-
-  const deletePlant = await tryOut('deletePlant');
-  await deletePlant.locator('input[placeholder="id"]').fill('9007199254740993');
-  t.equal((await execute(deletePlant, '/plants/9007199254740993')).status, 204);
-
-  const left = await execute(listPlants, '/plants?limit=100');
-  t.match(left.text, 'plant 9007199254740992');
-  t.notMatch(left.text, 'plant 9007199254740993');
+  const id = '9007199254740993';
+  t.equal((await send('deletePlant', `/plants/${id}`, '[name=id]', id)).status, 204);
   t.strictSame((await call('GET', '/plants', { token })).json, [{ name: 'plant 9007199254740992' }]);
   t.strictSame(complaints, [], 'the policy holds nothing back that the page needs');
   t.strictSame(
@@ -284,4 +379,10 @@ t.test('a person authorizes, creates, lists and deletes by clicking', skipFor(no
     [],
     'nothing is requested from other origins',
   );
+
+  // A response with such a number is shown as it arrived.
+  await page.route(`${origin}/plants?limit=1`, (route) =>
+    route.fulfill({ json: undefined, body: '{"id":9007199254740993}', contentType: 'application/json' }),
+  );
+  t.match((await send('listPlants', '/plants?limit=1', '[name=limit]', '1')).text, '{"id":9007199254740993}');
 });
