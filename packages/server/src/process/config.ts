@@ -185,8 +185,10 @@ export function misspelledVariables(
     const upper = name.toUpperCase();
     const alias = otherNames[upper] ?? known.find((one) => one === upper && one.length >= 6);
     if (alias !== undefined) return [{ name, meant: alias, isCertain: true }];
-    if (name.length < 6) return [];
-    const meant = closestMatch(name, known, { maxDistance: 2 });
+    const meant =
+      name.length < 6
+        ? known.find((one) => letters(one) === letters(name))
+        : closestMatch(name, known, { maxDistance: 2 });
     if (meant === undefined) return [];
     const isCertain =
       closestMatch(name, [meant], { maxDistance: 1 }) !== undefined || letters(name) === letters(meant);

@@ -348,7 +348,7 @@ t.test(
   async (t) => {
     const { lines, logger } = captureLog();
     const metrics = createMetrics(service);
-    const limits = { requestTimeout: 50, headerLimit: 1_000, maxConnections: 10 };
+    const limits = { requestTimeout: 2_000, headerLimit: 1_000, maxConnections: 10 };
     const { open, app } = await startListening(t, { logger, metrics, limits });
     const rejected = async (bytes: string) => {
       const connection = await open();

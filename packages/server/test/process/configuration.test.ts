@@ -332,7 +332,12 @@ t.test('every variable is checked and documented', async (t) => {
   t.strictSame(misspelledVariables(environment), [
     { name: 'DATABSE_URL', meant: 'DATABASE_URL', isCertain: true },
   ]);
-  const certain = { DATABASE_ULR: 'DATABASE_URL', TLS_CERT: 'TLS_CERT_FILE', tls_key_file: 'TLS_KEY_FILE' };
+  const certain = {
+    PROT: 'PORT',
+    DATABASE_ULR: 'DATABASE_URL',
+    TLS_CERT: 'TLS_CERT_FILE',
+    tls_key_file: 'TLS_KEY_FILE',
+  };
   const slips = { ...Object.fromEntries(Object.keys(certain).map((name) => [name, 'x'])), RATE_LIMIT: '5' };
   t.throws(() => readConfig({ ...slips, NODE_ENV: 'production' }), {
     message: [
