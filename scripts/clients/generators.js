@@ -199,6 +199,7 @@ export const generators = {
         futures = "0.3"
         progenitor = "=${version}"
         progenitor-client = "=${version}"
+        regress = "0.12"
         reqwest = { version = "0.13", features = ["json", "query", "stream"] }
         serde = { version = "1", features = ["derive"] }
         serde_json = "1"

@@ -1,7 +1,10 @@
 // "create ID NAME", "list [ETAG]" or "delete ID", by progenitor's client.
-use progenitor_client::Error;
+use api::{Client, types};
+use progenitor_client::{Error, ResponseValue};
 
-progenitor::generate_api!("openapi.yaml");
+mod api {
+    progenitor::generate_api!("openapi.yaml");
+}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -21,23 +24,26 @@ async fn main() {
                 name: arguments[3].parse().unwrap(),
                 tag: None,
             };
-            show(client.create_plant(&plant).await, |plant| plant.name.clone());
+            show(client.create_plant(&plant).await, |plant| plant.name.to_string());
         }
         "list" => show(client.list_plants(None, Some(value)).await, |plants| {
-            plants.iter().map(|plant| plant.name.clone()).collect()
+            plants.iter().map(|plant| plant.name.to_string()).collect()
         }),
         _ => show(client.delete_plant(id()).await, |_| "deleted".to_string()),
     }
 }
 
 fn show<T>(
-    result: Result<progenitor_client::ResponseValue<T>, Error<types::Error>>,
+    result: Result<ResponseValue<T>, Error<types::Error>>,
     text: impl Fn(&T) -> String,
 ) {
     match result {
         Ok(response) => println!("{}", text(&response)),
         Err(Error::ErrorResponse(response)) => {
-            println!("Err {} {}", response.status().as_u16(), response.error)
+            println!("Err {} {}", response.status().as_u16(), response.into_inner().error)
+        }
+        Err(Error::UnexpectedResponse(response)) => {
+            println!("Err {} unexpected", response.status().as_u16())
         }
         Err(error) => println!("Err {error:?}"),
     }
