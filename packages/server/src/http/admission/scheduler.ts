@@ -5,8 +5,10 @@ import { addressOf, networkOf } from '../headers/client-address.js';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import { SubjectQueue } from '../../base/subject-queue.js';
 
-/** How many requests of known callers start per iteration, and of others while none of known callers is expected. */
-const most = 64;
+/** How many requests of known callers start per iteration: many, since those that start together share a commit. */
+const maxKnown = 256;
+/** How many others start per iteration while none of known callers is expected. */
+const maxUnknown = 64;
 /** How many start at least: a new caller waits behind those of other networks, for a turn that must come soon. */
 const minUnknown = 4;
 /** In how many iterations after the last request of a known caller the next one is expected. */
@@ -42,10 +44,10 @@ export function createScheduler(isKnown: (request: FastifyRequest) => boolean): 
   /** The iterations since the last one with a known caller. */
   let since = expectedWithin;
   const startSoon = oncePerIteration(() => {
-    const starting = takeSome(known, most);
+    const starting = takeSome(known, maxKnown);
     since = starting.length > 0 ? 0 : since + 1;
-    const share = since < expectedWithin ? Math.max(minUnknown, starting.length) : most;
-    starting.push(...takeSome(unknown, share));
+    const share = since < expectedWithin ? Math.max(minUnknown, starting.length) : maxUnknown;
+    starting.push(...takeSome(unknown, Math.min(share, maxUnknown)));
     if (known.size + unknown.size > 0) startSoon();
     for (const { start } of starting) start();
   });
