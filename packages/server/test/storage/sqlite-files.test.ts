@@ -333,6 +333,26 @@ t.test('a log is not mixed with another database that is put in the place of its
   await opensWith(t, store, 2);
 });
 
+t.test('a log whose first write is not complete has no writes', async (t) => {
+  const store = await twoFolders(t);
+  const copy = join(store.away, 'copy.db');
+  await (await openStorage(store.url)).close();
+  await copyFile(store.file, copy);
+  const writer = await startWriter(t, store.url);
+  await writer.kill();
+  const log = await readFile(`${store.file}-wal`);
+  // Of its header, and of the first page behind it.
+  for (const length of [32, 200]) {
+    const folder = join(store.away, String(length));
+    await mkdir(folder);
+    const file = join(folder, 'plants.db');
+    await copyFile(copy, file);
+    await copyFile(`${store.file}-lock`, `${file}-lock`);
+    await writeFile(`${file}-wal`, log.subarray(0, length));
+    await opensWith(t, { folder, url: `file:${file}` }, 0);
+  }
+});
+
 t.test(
   'a database that is overwritten beside its server is missed, and not mixed with the log',
   async (t) => {

@@ -70,16 +70,17 @@ function markIn(descriptor: number): string {
   return `${header[format]} ${header.readInt32BE(userVersion)}`;
 }
 
-/** Whether a log has nothing but the number of a run. */
+/** Whether a log has no complete write but the number of a run: SQLite ignores an incomplete one and all after it. */
 function onlyBeginsRun(log: string, run: number): boolean {
   const pageSize = startOf(log, logHeader)?.readUInt32BE(8) ?? 0;
   const first = logHeader + frameHeader;
   const second = first + pageSize;
   const start = startOf(log, second + frameHeader);
-  if (start === undefined || start.length < second) return false;
+  if (start === undefined || start.length < second) return true;
   // Frames of earlier transactions, which a log keeps when it begins anew, have other salts.
-  const isLast =
-    start.length < second + frameHeader || !saltsAt(start, second + 8).equals(saltsAt(start, 16));
+  const isFrame = (offset: number) => saltsAt(start, offset + 8).equals(saltsAt(start, 16));
+  if (!isFrame(logHeader)) return true;
+  const isLast = start.length < second + frameHeader || !isFrame(second);
   return isLast && start.readUInt32BE(logHeader) === 1 && start.readInt32BE(first + userVersion) === run;
 }
 
