@@ -34,8 +34,8 @@ const piece = /"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[[\
 const faultInString = /[\u0000-\u001f]|\\(?!["\\/bfnrt]|u[\da-fA-F]{4})/;
 
 /**
- * Where a text that is not JSON (RFC 8259) ceases to be its beginning, as line and column, and what is there if it cannot
- * be seen: the end, or a byte order mark.
+ * Finds the first fault of a text that is not JSON (RFC 8259): its line and column, and what is there if that is
+ * invisible, which is the end of the text or a byte order mark.
  */
 export function faultPlace(text: string): string {
   const offset = faultOffset(text);

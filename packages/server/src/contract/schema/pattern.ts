@@ -70,14 +70,14 @@ const patterns = new Map<string, RegExp | LinearPattern>();
 export function patternOf(source: string): RegExp | LinearPattern {
   let pattern = patterns.get(source);
   if (pattern === undefined)
-    patterns.set(source, (pattern = prepare(source.replaceAll(escapes, withoutVain))));
+    patterns.set(source, (pattern = prepare(source.replaceAll(escapes, withNumbers))));
   return pattern;
 }
 
 const escapes = /\\([^])/g;
 
 /** Writes escaped punctuation, which the flag u does not allow, by its number, which it allows everywhere. */
-function withoutVain(escape: string, of: string): string {
+function withNumbers(escape: string, of: string): string {
   return /[\x20-\x7e]/.test(of) && !/[\da-zA-Z^$\\.*+?()[\]{}|/]/.test(of)
     ? `\\x${of.charCodeAt(0).toString(16)}`
     : escape;

@@ -209,7 +209,7 @@ export class Connection extends Duplex {
   #takePiece(input: Buffer): Buffer {
     let length: number;
     if (this.#bodyLeft > 0) {
-      // Of a body that nobody reads yet, little need be held.
+      // A body that no operation reads yet is passed on in small pieces.
       length = this.#newest?.readableFlowing === null ? pieceLength : Infinity;
       length = Math.min(length, this.#bodyLeft, input.length);
       this.#bodyLeft -= length;

@@ -2,7 +2,7 @@
 import type { onRequestHookHandler } from 'fastify';
 import { connectionOf } from './connection.js';
 
-/** An onRequest hook that tells the connection of a request, so that the next one does not arrive before its response. */
+/** An onRequest hook that reports a request to its connection, which holds back the next one until the response. */
 export const startInOrder: onRequestHookHandler = ({ raw }, reply, done) => {
   connectionOf(raw)?.begin(raw, reply.raw);
   done();

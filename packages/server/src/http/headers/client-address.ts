@@ -25,8 +25,8 @@ export function addressOf(request: FastifyRequest): string {
 }
 
 /**
- * Returns a function that tells whether an address belongs to a trusted proxy. The address may include a port, as some
- * proxies write it.
+ * Makes the test of whether an address is that of a trusted proxy. The address may include a port, which
+ * some proxies add.
  * @param proxies - Addresses, and networks such as `10.0.0.0/8`.
  */
 export function trustIn(proxies: readonly string[]): (address: string | undefined, hop: number) => boolean {

@@ -1,4 +1,4 @@
-// Reads for people what the normal form of a contract leaves out: descriptions, examples and names.
+// Reads what people need of a contract and its normal form leaves out: descriptions, examples and names.
 import { Marked } from 'marked';
 import { parse, stringify } from 'yaml';
 import { stepsOf } from '../../contract/document/contract-node.js';

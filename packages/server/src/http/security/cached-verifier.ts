@@ -63,8 +63,8 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
       ...(detail !== undefined && { detail }),
     });
   const repeated = malformed('the header has "Bearer" twice');
-  const unfilled = malformed('the header has no token after "Bearer"');
-  const misshapen = malformed(isKey ? 'it does not have the form of one' : undefined);
+  const emptyToken = malformed('the header has no token after "Bearer"');
+  const wrongForm = malformed(isKey ? 'it does not have the form of one' : undefined);
   const invalid = new Map(
     invalidReasons.map((reason) => [
       reason,
@@ -78,7 +78,7 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
   const refuse = (reason: InvalidReason) => invalid.get(reason)!;
   const unread =
     prefix === undefined
-      ? misshapen
+      ? wrongForm
       : refusal('invalidToken', undefined, {
           cause: new InvalidCredential('malformed'),
           detail: `it must have the form "${prefix}TOKEN"`,
@@ -99,7 +99,7 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
     if (typeof credential !== 'string') {
       const { authorization } = request.headers;
       if (credential === undefined) return isBearer && authorization !== undefined ? unnamed : missing;
-      if (isBearer && /^bearer *$/i.test(authorization ?? '')) return unfilled;
+      if (isBearer && /^bearer *$/i.test(authorization ?? '')) return emptyToken;
       return isBearer && /^bearer +bearer /i.test(authorization ?? '') ? repeated : unread;
     }
     const known = cache.get(credential);
@@ -107,7 +107,7 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
       if (cache.isAging(credential)) lookup.refresh(credential);
       return check(known);
     }
-    if (!canBeValid(credential)) return misshapen;
+    if (!canBeValid(credential)) return wrongForm;
     if (cache.isNotFound(credential)) return refuse('unknown');
     return lookup.find(credential, () => networkOf(addressOf(request))).then(check);
   };
