@@ -10,6 +10,8 @@ import { Duplex } from 'node:stream';
  */
 const pieceLength = 1024;
 const endOfSection = '\r\n\r\n';
+/** How the last chunk of a body begins (RFC 9112 section 7.1); its trailer section ends the body. */
+const lastChunk = '\r\n0';
 /** How much a connection may have waiting in any case, in bytes. */
 const freeLength = 4 * 1024;
 /** How much may wait on all connections with more than that, in bytes. Beyond it, the one that waits longest is cut off. */
@@ -62,8 +64,10 @@ export class Connection extends Duplex {
   #isWanted = false;
   /** Whether the next piece is due in the next turn of the event loop. */
   #isDue = false;
-  /** The end of what has been passed on: what may be the start of endOfSection. */
+  /** The end of what has been passed on: what may be the start of endOfSection or lastChunk. */
   #tail = '';
+  /** Whether a section that has been passed on in part ends at the next endOfSection. */
+  #isInSection = false;
   /** How much of a body of known length has not been passed on, in bytes. */
   #bodyLeft = 0;
   /** The newest request, until its response is sent and its body is complete. */
@@ -216,9 +220,14 @@ export class Connection extends Duplex {
     } else {
       const before = this.#tail;
       const text = before + input.toString('latin1', 0, pieceLength);
-      const end = text.indexOf(endOfSection);
-      length = (end < 0 ? text.length : end + endOfSection.length) - before.length;
-      this.#tail = end < 0 ? text.slice(1 - endOfSection.length) : '';
+      // The content of a chunked body may have many blank lines.
+      const isInContent = this.#newest?.complete === false && !this.#isInSection;
+      const start = isInContent ? text.indexOf(lastChunk) : 0;
+      const end = start < 0 ? -1 : text.indexOf(endOfSection, start);
+      const passed = end < 0 ? text.length : end + endOfSection.length;
+      length = passed - before.length;
+      this.#isInSection = start >= 0 && end < 0;
+      this.#tail = text.slice(end < 0 ? 1 - endOfSection.length : passed - 2, passed);
     }
     this.#input = length < input.length ? input.subarray(length) : undefined;
     return this.#input === undefined ? input : input.subarray(0, length);

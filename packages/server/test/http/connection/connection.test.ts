@@ -262,6 +262,30 @@ t.test('a body that nobody reads waits as it arrived', async (t) => {
   }
 });
 
+t.test('a chunked body may have many blank lines, and a pipelined request behind it waits', async (t) => {
+  const { open, authorized } = await startListening(t);
+  const connection = await open();
+  const body = `{"id":1,${'\r\n\r\n'.repeat(20_000)}"name":"a"}`;
+  const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+  const type = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
+  for (const chunks of [
+    `${chunk(body)}0\r\n\r\n`,
+    `${chunk(body.slice(0, 900))}${chunk(body.slice(900))}000\r\nA: ${'x'.repeat(2_000)}\r\n\r\n`,
+  ])
+    connection.send(`POST /plants HTTP/1.1\r\n${authorized}${type}${chunks}`);
+  connection.send(`DELETE /plants/1 HTTP/1.1\r\n${authorized}\r\n`.repeat(2));
+  const statuses = [];
+  for (const [method, path] of [
+    ['POST', '/plants'],
+    ['POST', '/plants'],
+    ['DELETE', '/plants/1'],
+    ['DELETE', '/plants/1'],
+  ] as const)
+    statuses.push((await connection.receive(method, path))?.status);
+  t.strictSame(statuses, [200, 400, 204, 404]);
+  connection.socket.destroy();
+});
+
 t.test('a client that hangs up does not cancel its queued write', async (t) => {
   const { wrap, release, started, finished } = holdCreates();
   const { open, authorized, call, token } = await startListening(t, { wrap });
