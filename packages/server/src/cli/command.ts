@@ -5,7 +5,7 @@ import { dirname, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { isMainThread } from 'node:worker_threads';
 import { checkContract, printFindings } from './check.js';
-import { runLimited } from './limited.js';
+import { commandLimits, runLimited } from './limited.js';
 import { completeMigrations } from './migrations.js';
 import { checkForNew, writeService, type ServableContract } from './new.js';
 import { renderTypes } from './types.js';
@@ -48,7 +48,9 @@ program
   )
   .option('--no-store', 'the service keeps everything in a database of its own')
   .action(async (folder: string, { contract: file, server, store: hasStore }: NewOptions) => {
-    if (isMainThread) return runLimited(thisScript, file);
+    // It checks a contract twice if it finds no form of errors.
+    const limits = { ...commandLimits, seconds: 2 * commandLimits.seconds };
+    if (isMainThread) return runLimited(thisScript, file, limits);
     const checked = checkForNew(file);
     if ('faults' in checked) {
       printFindings(file, checked);

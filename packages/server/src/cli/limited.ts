@@ -14,8 +14,8 @@ export interface CommandLimits {
   readonly megabytes: number;
 }
 
-/** `new` takes a third of that for large public contracts, and longer on a busy machine. */
-export const commandLimits: CommandLimits = { size: 5_000_000, seconds: 30, megabytes: 800 };
+/** Of a contract of this size without anything unusual, a check takes half of that. */
+export const commandLimits: CommandLimits = { size: 5_000_000, seconds: 10, megabytes: 800 };
 
 /**
  * Runs the command that this process was started with again, in a thread, and takes over its exit status.
