@@ -13,7 +13,7 @@ const sections = {
   WORKER_TIMEOUT_SECONDS: 'Start and shutdown',
   BODY_LIMIT_BYTES: 'Limits and timeouts',
   RATE_LIMIT_PER_SUBJECT: 'Rate limits',
-  WRITE_QUEUE_ROWS: 'Storage limits',
+  DATABASE_RESERVE_BYTES: 'Storage limits',
 };
 
 for (const [file, url] of [

@@ -129,8 +129,8 @@ async function attack(limit, env) {
 /** @type {{ verdicts: Record<string, boolean> }} */
 const { verdicts } = await attack(bound);
 for (const [what, env] of Object.entries({
-  bodies: { BODY_BUDGET_BYTES: unlimited, REQUEST_TIMEOUT_SECONDS: never },
-  lists: { LIST_BUDGET_BYTES: unlimited, STALL_TIMEOUT_SECONDS: never },
+  bodies: { MEMORY_BUDGET_BYTES: unlimited, REQUEST_TIMEOUT_SECONDS: never },
+  lists: { MEMORY_BUDGET_BYTES: unlimited, REQUEST_TIMEOUT_SECONDS: never },
 })) {
   const { peak } = await attack(excess, env);
   const took = peak === Infinity ? 'the heap overflows' : `the peak is ${Math.round(peak)} MiB`;

@@ -118,7 +118,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     tokens: createCallerTokens(storage.tokens, service, options.now ?? Date.now),
     log: app.log,
     worker,
-    limit: limits.openTimeout,
     interruption,
     patience: limits.shutdownTime,
   });
@@ -269,12 +268,12 @@ async function addSteps(
     bodies: {
       limit: limits.bodyLimit,
       // After waiting, a body still has half of the request timeout to arrive.
-      budget: createMemoryBudget(limits.bodyBudget, limits.requestTimeout / 2),
+      budget: createMemoryBudget(limits.memoryBudget, limits.requestTimeout / 2),
     },
     lists: {
-      stallTime: limits.stallTimeout,
-      // While others wait, a stalled client is cut off after half of the stall timeout.
-      budget: createMemoryBudget(limits.listBudget, limits.stallTimeout / 2),
+      stallTime: limits.requestTimeout,
+      // While others wait, a stalled client is cut off after half of that time.
+      budget: createMemoryBudget(2 * limits.memoryBudget, limits.requestTimeout / 2),
       turns: createStreamTurns(),
     },
     ignoresBodies: service.ignoreUndeclaredBodies === true,

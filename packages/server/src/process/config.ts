@@ -24,11 +24,10 @@ export const defaultAddress = { host: '127.0.0.1', port: 3000 };
 
 /** The variables of `limitTable`. */
 const limitVariables = Object.fromEntries(
-  limitRows.flatMap(({ variable, min, max, factor, default: value, desc }) =>
-    variable === undefined
-      ? []
-      : [[variable, integer(min, max)({ default: value === undefined ? undefined : value / factor, desc })]],
-  ),
+  limitRows.map(({ variable, min, max, factor, default: value, desc }) => [
+    variable,
+    integer(min, max)({ default: value === undefined ? undefined : value / factor, desc }),
+  ]),
 ) as { [Name in keyof LimitVariables]: ValidatorSpec<LimitVariables[Name]> };
 
 /** Every variable: its type, its default and its description, from which docs/configuration.md is generated. */
@@ -45,14 +44,10 @@ export const variables = {
   }),
   WORKERS: threads({
     default: 1,
-    desc: 'Number of threads that serve; more than 1 need Linux and Node.js 22.12 or later. `auto` starts one per core, but no more than fit into the memory of the container, and 1 where several are not possible. Limits on memory and on writes are divided among them; if one is too small for that, fewer are started',
+    desc: 'Number of threads that serve; more than 1 need Linux and Node.js 22.12 or later. `auto` starts one per core, but no more than fit into the memory of the container, and 1 where several are not possible. Limits on memory and on writes are divided among them',
   }),
   DATABASE_URL: databaseUrl({
     desc: 'Where the data is stored: `file:PATH` or a path (SQLite), or `postgres://…`',
-  }),
-  DATABASE_PREPARED: flag({
-    default: true,
-    desc: 'PostgreSQL: whether to use prepared statements; behind a pooler that does not support them, such as PgBouncer before 1.21, the service warns once and stops using them',
   }),
   LOG_LEVEL: logLevel({
     default: 'info',
@@ -152,9 +147,15 @@ export function readDatabaseUrl(environment: NodeJS.ProcessEnv, defaults: Defaul
 
 /** Variables that there were once, and what they set is now. */
 const removed: Readonly<Record<string, string>> = {
+  BODY_BUDGET_BYTES: 'MEMORY_BUDGET_BYTES is the memory for bodies, and twice as much is for lists',
+  DATABASE_PREPARED: 'the service notices that a pooler does not support prepared statements',
   HEADER_LIMIT_BYTES: 'the limit of the header section is 16 KiB',
+  LIST_BUDGET_BYTES: 'lists have twice the memory of bodies, which MEMORY_BUDGET_BYTES sets',
+  OPEN_TIMEOUT_SECONDS: 'a service may take as long as it needs to open',
   RATE_LIMIT_WINDOW_SECONDS: 'the rate limits are those of a minute',
-  WRITE_QUEUE_BYTES: 'the limit is 64 MiB; WRITE_QUEUE_ROWS limits the number of queued writes',
+  STALL_TIMEOUT_SECONDS: 'REQUEST_TIMEOUT_SECONDS is also the time in which a client must read a page',
+  WRITE_QUEUE_ROWS: 'at most 20,000 writes are queued',
+  WRITE_QUEUE_BYTES: 'at most 64 MiB of writes are queued',
   WRITE_BATCH_ROWS: 'a commit has at most 1,000 writes',
   WRITE_BATCH_BYTES: 'a commit has at most 4 MiB of writes',
 };

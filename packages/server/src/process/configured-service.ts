@@ -57,7 +57,6 @@ export async function openConfiguredStorage(
   const postgres = {
     poolSize: config.limits.poolSize,
     timeout: config.limits.databaseTimeout,
-    prepared: config.DATABASE_PREPARED,
   };
   const onUnreachable = (error: unknown) => {
     console.error(`${service.name}: ${messageOf(error)}; trying again`);
@@ -181,8 +180,6 @@ export function warnOfConfiguration(log: FastifyBaseLogger, config: Config, thre
   }
   if (process.env['WORKERS'] === 'auto' && !kernelDistributes)
     log.info(`WORKERS=auto means 1 here: ${needsKernel}`);
-  if (threads < config.WORKERS)
-    log.warn({ threads }, 'WORKERS is lowered, so that each thread has a part of every shared limit');
   const maxConnections = maxConnectionsOf(config, threads);
   if (maxConnections < config.limits.maxConnections) {
     log.warn({ maxConnections }, 'MAX_CONNECTIONS is lowered to fit the limit of open files');

@@ -16,8 +16,7 @@ export interface Service extends StoreDefinition {
   readonly contract: URL;
   /**
    * Opens what the service needs, such as a database of its own, and returns what implements the contract. It is called
-   * once in every thread that answers requests, and not by commands. If it throws, or takes longer than
-   * OPEN_TIMEOUT_SECONDS, the service does not start.
+   * once in every thread that answers requests, and not by commands. If it throws, the service does not start.
    */
   readonly open: (context: ServiceContext) => AnyOpened | Promise<AnyOpened>;
   /** The errors of its operations, besides those of `catalogue`. `unknownOutcome` says what clients can do. */

@@ -20,11 +20,9 @@ export class OpenError extends Error {
 
 /** What opening a service needs. */
 export interface OpeningOptions extends Omit<ServiceContext, 'signal'> {
-  /** How long it may take, in ms. */
-  readonly limit: number;
   /** Aborts when the process is to end. */
   readonly interruption?: AbortSignal | undefined;
-  /** How long it may then still take to open and close, in ms. */
+  /** How long it may then still take to open, and to close, in ms. */
   readonly patience: number;
 }
 
@@ -38,12 +36,12 @@ declare module 'fastify' {
 }
 
 /**
- * Opens a service. After the time limit, or when it is interrupted, its signal aborts, and what it still opens is closed.
+ * Opens a service. When it is interrupted, its signal aborts, and what it still opens is closed.
  * @throws OpenError when it cannot be opened.
  */
 export async function openService(
   { open }: Pick<Service, 'open'>,
-  { limit, interruption, patience, ...given }: OpeningOptions,
+  { interruption, patience, ...given }: OpeningOptions,
 ): Promise<OpenedService> {
   const end = new AbortController();
   const interrupted = new Promise<typeof late>((resolve) => {
@@ -54,7 +52,7 @@ export async function openService(
   // It may throw, or return no promise.
   const opening = (async () => open({ ...given, signal: end.signal }))();
   try {
-    const opened = await within(Promise.race([opening, interrupted]), limit, late);
+    const opened = await Promise.race([opening, interrupted]);
     if (opened !== late) return new OpenedService(checkForm(opened), given.log, end);
   } catch (error) {
     end.abort();
@@ -63,9 +61,8 @@ export async function openService(
   }
   end.abort();
   const closed = opening.then((opened) => opened.close?.()).catch(() => undefined);
-  await within(closed, interruption?.aborted ? patience : lateTime, undefined);
-  if (interruption?.aborted) throw new OpenError('the process ends');
-  throw new OpenError(`open took longer than OPEN_TIMEOUT_SECONDS, ${limit / 1000}`);
+  await within(closed, patience, undefined);
+  throw new OpenError('the process ends');
 }
 
 /** A service that is open. */

@@ -133,7 +133,7 @@ t.test('responses are compressed for clients that accept it, with Vary for cache
 t.test('only so many responses are compressed at the same time; others are sent as they are', async (t) => {
   const { open, authorized } = await startListening(t, {
     plugins: { compression: true },
-    limits: { listBudget: 512 * 1024 * 1024 },
+    limits: { memoryBudget: 256 * 1024 * 1024 },
     wrap: endless(200_000),
   });
   const begin = async () => {
@@ -158,7 +158,11 @@ t.test('a compressed list that stalls is aborted like any other', async (t) => {
   const request = (lines: string) => listRequest(`${lines}Accept-Encoding: gzip\r\n`);
   const plugins = { compression: true };
 
-  const stalled = await startListening(t, { plugins, limits: { stallTimeout: 100 }, wrap: endless(200_000) });
+  const stalled = await startListening(t, {
+    plugins,
+    limits: { requestTimeout: 1_000 },
+    wrap: endless(200_000),
+  });
   const { connection: reader, served: socket } = await stalled.openBoth();
   reader.socket.pause();
   reader.send(request(stalled.authorized));

@@ -11,8 +11,7 @@ import { connect as connectTls } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import * as config from '../../dist/process/config.js';
-import { limitRows } from '../../dist/base/limits.js';
-import { limitsOfThread } from '../../dist/process/threads/shared-limits.js';
+import { limitRows, limitsOfThread } from '../../dist/base/limits.js';
 import { automaticThreads, kernelDistributes } from '../../dist/process/system-limits.js';
 import { service } from '../../../../dist/service.js';
 import { temporaryFolder } from '../support/engines.js';
@@ -79,21 +78,17 @@ t.test(
   },
 );
 
-t.test('each limit says what it is for several threads, which divide those that they share', (t) => {
-  const config = readConfig({});
-  for (const count of [2, 3]) {
-    const parts = Array.from({ length: count }, (_, i) => limitsOfThread(config, i + 1, count));
-    for (const { name, threads, checkedIn } of limitRows) {
-      t.ok(existsSync(new URL(`../../src/${checkedIn}`, import.meta.url)), `${name}: ${checkedIn}`);
-      const whole = config.limits[name] ?? 0;
-      const given = parts.map(({ [name]: part }) => part ?? 0);
-      const sum = given.reduce((all, part) => all + part, 0);
-      if (typeof threads === 'string')
-        t.strictSame(new Set(given), new Set([whole]), `${name} is not divided`);
-      else if ('sum' in threads) t.equal(sum, whole, name);
-      else t.ok(sum <= whole, name);
-    }
-  }
+t.test('threads share memory and the queue of writes in equal parts, and nothing else', (t) => {
+  const { limits } = readConfig({});
+  const parts = Object.entries(limitsOfThread(limits, 3)) as [keyof typeof limits, number | undefined][];
+  t.strictSame(Object.fromEntries(parts.filter(([name, part]) => part !== limits[name])), {
+    memoryBudget: Math.floor(limits.memoryBudget / 3),
+    queueRows: Math.floor(limits.queueRows / 3),
+    queueBytes: Math.floor(limits.queueBytes / 3),
+    batchRows: Math.floor(limits.batchRows / 3),
+    batchBytes: Math.floor(limits.batchBytes / 3),
+  });
+  t.equal(limitsOfThread({ ...limits, memoryBudget: 2 }, 3).memoryBudget, 1);
   t.strictSame(
     Object.entries(variables).flatMap(([name]) =>
       /_(BYTES|ROWS|SECONDS|MS|CONNECTIONS|SIZE)$|_LIMIT_PER_/.test(name) &&

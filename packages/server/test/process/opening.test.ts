@@ -82,16 +82,8 @@ for (const [WORKERS, options] of numbers)
 
 t.test('a failure to open is one line, and what was opened is closed', async (t) => {
   const failed = 'plant-store: the service could not be opened:';
-  const late = `${failed} open took longer than OPEN_TIMEOUT_SECONDS, 1\n`;
   const cases: [does: string, env: Record<string, string>, stderr: string | RegExp, journal: string[]][] = [
     ['open-throws', {}, `${failed} no database at db.example:; it is down\n`, ['open 1', 'end 1']],
-    ['open-hangs', { OPEN_TIMEOUT_SECONDS: '1' }, late, ['open 1', 'end 1']],
-    [
-      'open-dawdles',
-      { OPEN_TIMEOUT_SECONDS: '1' },
-      late,
-      ['open 1', 'end 1', 'close 1', 'closed 1 with 0 plants'],
-    ],
     [
       'open-forgets',
       {},
@@ -210,10 +202,10 @@ t.test('whatever its close does, the process ends in time, and the store is clos
 });
 
 /** Builds the Plant Store with an `open` of the test's. */
-async function build(open: Service['open'], openTimeout = 60_000) {
+async function build(open: Service['open']) {
   const storage = await sharedStorage(engines[0]!);
   const { secret } = await issueToken(storage.tokens, { subject: 'opening', scopes, now: Date.now() });
-  return { app: await buildApp({ service: { ...service, open }, storage, limits: { openTimeout } }), secret };
+  return { app: await buildApp({ service: { ...service, open }, storage }), secret };
 }
 
 t.test(

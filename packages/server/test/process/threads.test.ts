@@ -127,26 +127,6 @@ t.test('a revoked token stops working in every thread', needsThreads(), async (t
   t.equal(await server.end(), 0);
 });
 
-t.test('the write queue is bounded over all threads together', needsThreads(), async (t) => {
-  const server = await startThreads(t, { WRITE_QUEUE_ROWS: '2' });
-  const token = await server.createToken('alice');
-  const clients = Array.from({ length: 64 }, () => new Client(t, server, token));
-  let id = 0;
-  const responses: Awaited<ReturnType<Client['send']>>[] = [];
-  const load = () =>
-    Promise.all(
-      clients.map(async (client) => {
-        responses.push(await client.send('POST', '/plants', `{"id":${++id},"name":"a"}`));
-      }),
-    );
-  await repeatUntil(() => responses.some(({ status }) => status === 503), load);
-  const created = responses.filter(({ status }) => status === 200).length;
-  const refused = responses.filter(({ text }) => text.includes('"error":50301,'));
-  t.equal(created + refused.length, responses.length);
-  t.equal(((await (await list(server, token)).json()) as unknown[]).length, created);
-  t.equal(await server.end(), 0);
-});
-
 /** Sends a request on a new connection. It is served, or the connection is closed. */
 function request(t: Test, port: number) {
   const socket = connect(port, '127.0.0.1');
@@ -165,40 +145,38 @@ function request(t: Test, port: number) {
   return { socket, served };
 }
 
-t.test('limits hold for all threads together, even if there are more threads', needsThreads(), async (t) => {
-  const server = await startServer(t, {
-    env: { WORKERS: '4', MAX_CONNECTIONS: '3', WRITE_QUEUE_ROWS: '3', OPS_PORT: '0' },
-  });
-  t.match(
-    server.log.find(({ threads }) => threads !== undefined),
-    { level: 40, threads: 3 },
-  );
-  const connections: ReturnType<typeof request>[] = [];
-  const isServed = () => {
-    const connection = request(t, server.port);
-    connections.push(connection);
-    return connection.served;
-  };
-  const served = [];
-  while (served.length < 20) served.push(await isServed());
-  t.strictSame(
-    served,
-    Array.from(served, (_, i) => i < 3),
-    'whichever threads the first three reach',
-  );
-  const metrics = await (await fetch(`${adminOf(server)}/metrics`)).text();
-  t.equal(samples(metrics)['plant_store_rejections_total{reason="connection_limit"}'], 17);
-  for (let i = 0; i < 20; i++) {
-    connections[i < 3 ? i : connections.length - 1]?.socket.destroy();
-    await until(isServed);
-  }
-  t.equal(await isServed(), false);
-  t.equal(await server.end(), 0);
-  const counts = server.log
-    .filter(({ reason }) => reason === 'connection_limit')
-    .map(({ count }) => Number(count));
-  t.ok(counts.reduce((sum, count) => sum + count, 0) >= 18, 'the threads log each of them in some line');
-});
+t.test(
+  'all threads together have the connections, even if there are more threads',
+  needsThreads(),
+  async (t) => {
+    const server = await startServer(t, { env: { WORKERS: '4', MAX_CONNECTIONS: '3', OPS_PORT: '0' } });
+    const connections: ReturnType<typeof request>[] = [];
+    const isServed = () => {
+      const connection = request(t, server.port);
+      connections.push(connection);
+      return connection.served;
+    };
+    const served = [];
+    while (served.length < 20) served.push(await isServed());
+    t.strictSame(
+      served,
+      Array.from(served, (_, i) => i < 3),
+      'whichever threads the first three reach',
+    );
+    const metrics = await (await fetch(`${adminOf(server)}/metrics`)).text();
+    t.equal(samples(metrics)['plant_store_rejections_total{reason="connection_limit"}'], 17);
+    for (let i = 0; i < 20; i++) {
+      connections[i < 3 ? i : connections.length - 1]?.socket.destroy();
+      await until(isServed);
+    }
+    t.equal(await isServed(), false);
+    t.equal(await server.end(), 0);
+    const counts = server.log
+      .filter(({ reason }) => reason === 'connection_limit')
+      .map(({ count }) => Number(count));
+    t.ok(counts.reduce((sum, count) => sum + count, 0) >= 18, 'the threads log each of them in some line');
+  },
+);
 
 t.test(
   'a port that another server has prevents the start, also if that shares it',

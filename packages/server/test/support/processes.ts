@@ -33,7 +33,6 @@ export async function createToken(url: string, subject: string): Promise<string>
 const patience = {
   MAX_EVENT_LOOP_DELAY_MS: '0',
   REQUEST_TIMEOUT_SECONDS: '600',
-  STALL_TIMEOUT_SECONDS: '600',
   SHUTDOWN_SECONDS: '600',
   WORKER_TIMEOUT_SECONDS: '0',
 };

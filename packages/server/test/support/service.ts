@@ -53,7 +53,7 @@ export type ServiceOptions = Omit<Partial<AppOptions>, 'storage'> & {
 };
 
 /** Limits, in ms, that no slow machine meets. */
-const patience = { requestTimeout: 600_000, stallTimeout: 600_000 };
+const patience = { requestTimeout: 600_000 };
 
 let subjects = 0;
 

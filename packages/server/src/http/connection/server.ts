@@ -13,7 +13,7 @@ import { stayWithHttp, upgradeOptions } from './upgrade.js';
 /** Limits on what a connection may send and how long it may take. The request timeout is also that of a TLS handshake. */
 export type ServerLimits = Pick<
   Limits,
-  'headerLimit' | 'requestTimeout' | 'keepAliveTimeout' | 'stallTimeout' | 'maxConnections'
+  'headerLimit' | 'requestTimeout' | 'keepAliveTimeout' | 'maxConnections'
 >;
 
 /** A certificate chain and its private key, in PEM. */
@@ -36,7 +36,7 @@ export function createServer(
   rejecting: Rejecting,
   connections: Set<Connection>,
 ): Server {
-  const { headerLimit, requestTimeout, keepAliveTimeout, stallTimeout, maxConnections } = limits;
+  const { headerLimit, requestTimeout, keepAliveTimeout, maxConnections } = limits;
   const checkingInterval = Math.min(1_000, requestTimeout);
   const options = {
     ...upgradeOptions,
@@ -76,7 +76,7 @@ export function createServer(
   });
   stayWithHttp(server, attach, rejecting);
   // A slow request must get its 408 before this limit.
-  cutOffStalledReaders(server, Math.max(stallTimeout, requestTimeout + 2 * checkingInterval));
+  cutOffStalledReaders(server, requestTimeout + 2 * checkingInterval);
   return server;
 }
 

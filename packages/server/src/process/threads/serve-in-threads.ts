@@ -8,6 +8,7 @@ import { openOutput } from '../../observability/log-destination.js';
 import { drained } from '../../http/connection/shutdown.js';
 import { countConnections, createConnectionCount } from '../../http/connection/shared-connections.js';
 import type { OpenStorage } from '../../storage/open.js';
+import { limitsOfThread } from '../../base/limits.js';
 import { greetDeveloper } from '../development-message.js';
 import { findAddress, openAdminListener, reportReady } from '../listening.js';
 import {
@@ -19,7 +20,6 @@ import {
   warnOfConfiguration,
 } from '../configured-service.js';
 import { ServingThreads } from './serving-threads.js';
-import { countThreads, limitsOfThread } from './shared-limits.js';
 import { endAtOnce, endOnSignal } from '../signals.js';
 import type { ThreadData } from './thread-data.js';
 
@@ -36,9 +36,9 @@ const ticketKeysLength = 48;
  * @throws ThreadStartError when a thread cannot start.
  */
 export async function serveInThreads(service: Service, config: Config, dev: boolean): Promise<void> {
-  const { drainTime, shutdownTime, workerTimeout: timeout, openTimeout } = config.limits;
+  const { drainTime, shutdownTime, workerTimeout: timeout } = config.limits;
   const output = openOutput(1);
-  const count = countThreads(config);
+  const count = config.WORKERS;
   const logger = await logOptions(config, () => log, { thread: 'main', output });
   const log: FastifyBaseLogger = Fastify({ logger }).log;
   warnOfConfiguration(log, config, count);
@@ -49,7 +49,6 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
     program: service.program,
     data: dataOfThreads(config, count, storage, { output, connections }),
     timeout,
-    openTimeout,
     failed: (thread, reason) => {
       log.fatal({ thread, reason }, 'a thread has ended or does not respond: the service ends');
       fail('thread');
@@ -123,7 +122,7 @@ function dataOfThreads(
   return Array.from({ length: count }, (_, i) => ({
     ...common,
     thread: i + 1,
-    config: { ...config, limits: { ...limitsOfThread(config, i + 1, count), maxConnections } },
+    config: { ...config, limits: { ...limitsOfThread(config.limits, count), maxConnections } },
     tls,
     share: storage.share?.(),
   }));

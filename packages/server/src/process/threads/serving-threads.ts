@@ -20,8 +20,8 @@ import {
  * pause of the whole machine does not end the process.
  */
 const checks = 5;
-/** The least time that a thread has to start, in ms: even a slow machine loads its modules in this time. */
-const leastStartTime = 10_000;
+/** The least time that a thread has to start, in ms. */
+const leastStartTime = 30_000;
 
 /** How to run the threads. */
 interface ThreadsOptions {
@@ -31,8 +31,6 @@ interface ThreadsOptions {
   readonly data: readonly ThreadData[];
   /** How long a thread may be unresponsive, in ms; with 0, for ever. */
   readonly timeout: number;
-  /** How long a thread may take to open what it needs, in ms. */
-  readonly openTimeout: number;
   /** Called when a thread has ended by itself or does not respond, after all have served. */
   readonly failed: (thread: number, reason: string) => void;
 }
@@ -52,7 +50,7 @@ export class ServingThreads {
     this.#options = options;
     // Nobody may wait for it.
     this.#refused.catch(() => undefined);
-    const { program, timeout, openTimeout } = options;
+    const { program, timeout } = options;
     this.#threads = options.data.map((data) => {
       const transferList = data.share === undefined ? [] : [data.share.port];
       const worker = new Worker(program, { workerData: data, transferList, stdout: true });
@@ -63,7 +61,7 @@ export class ServingThreads {
       return thread;
     });
     if (timeout === 0) return;
-    const startChecks = Math.ceil((checks * Math.max(timeout, leastStartTime + openTimeout)) / timeout);
+    const startChecks = Math.ceil((checks * Math.max(timeout, leastStartTime)) / timeout);
     this.#checking = setInterval(() => {
       for (const thread of this.#threads) {
         if (thread.missedChecks >= (thread.isReady ? checks : startChecks))

@@ -239,7 +239,7 @@ t.test('a client that leaves while its next page is read leaves no memory reserv
     },
   }));
   // No timeout takes effect in this test.
-  const limits = { listBudget: 1_000_000, stallTimeout: 600_000 };
+  const limits = { memoryBudget: 500_000, requestTimeout: 600_000 };
   const { open, openBoth, authorized, fill } = await startListening(t, { wrap, limits });
   // The first page is short, the others are long.
   const count = 30;
@@ -269,7 +269,7 @@ t.test('a client that leaves while its next page is read leaves no memory reserv
 t.test('a request whose client leaves while its body waits for memory ends once', async (t) => {
   const { lines, logger } = captureLog();
   // No timeout takes effect in this test.
-  const limits = { bodyBudget: 1_000_000, bodyLimit: 200_000, requestTimeout: 600_000 };
+  const limits = { memoryBudget: 1_000_000, bodyLimit: 200_000, requestTimeout: 600_000 };
   const { open, openBoth, authorized } = await startListening(t, { limits, logger });
   const head = `${createHead(authorized)}Content-Length: 150000\r\n`;
   const other = await open();
