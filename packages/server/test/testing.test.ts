@@ -323,6 +323,12 @@ t.test(
       ],
       [
         '/door',
+        () => undefined,
+        'the handler of getDoor returned no status, but the contract declares 200, 201: ' +
+          'return { status, body } with one of these, or declare it',
+      ],
+      [
+        '/door',
         () => ({ status: 201, body: new TypedBody('image/png', 'x') }),
         'getDoor does not declare image/png, which its handler returned: ' +
           'return a body of the type application/json or text/csv, or declare it',

@@ -79,10 +79,10 @@ async function serveAlone(service: Service, config: Config, dev: boolean): Promi
     interrupted.throwIfAborted();
     reportReady(service, app.log, { origin: app.listeningOrigin, config, storage, threads: 1 });
     endOnSignal({ service, log: app.log, storage, admin, stop: () => shutDown(app, config.limits) });
+    const { listeningOrigin: origin, tokenPlace } = app;
+    await greet?.(service, { origin, tokenPlace }, storage, config);
   } catch (error) {
     await closeBoth(built, config.limits.shutdownTime);
     throw error;
   }
-  const { listeningOrigin: origin, tokenPlace } = app;
-  await greet?.(service, { origin, tokenPlace }, storage, config);
 }

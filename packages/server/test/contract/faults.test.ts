@@ -957,6 +957,9 @@ t.test('all faults are reported at once, each with its line and column, and with
   for (const [text, line, column, message] of [
     ['openapi: 3.0.3\ninfo: {a: 1\npaths: {}', 3, 1, /is not closed/],
     ['openapi: 3.0.3\nopenapi: 3.0.3', 2, 1, /the name is there twice/],
+    ['openapi: 3.0.3\ninfo: [.inf]', 2, 8, /JSON has no such number/],
+    ['openapi: 3.0.3\ninfo: [.nan]', 2, 8, /JSON has no such number/],
+    ['openapi: 3.0.3\ninfo: [-1e999]', 2, 8, /JSON has no such number/],
     ['', 1, 1, /the file is empty/],
     ['[]', 1, 1, /this is not an OpenAPI document/],
     ['openapi: 3.0.3\n---\nopenapi: 3.0.3', 2, 1, /^another document begins here$/],

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { randomBytes } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
+import Fastify from 'fastify';
 import t from 'tap';
 import { checkResponse, contract, type HttpResponse } from '../support/contract-check.js';
 import { engines } from '../support/engines.js';
@@ -9,6 +10,7 @@ import { listRequest } from '../support/raw-connection.js';
 import { injectFaults, startListening, startService } from '../support/service.js';
 import { until } from '../support/wait.js';
 import { loadContract } from '../../dist/contract/contract.js';
+import { compressResponses } from '../../dist/http/response/compression.js';
 import type { Page } from '../../dist/storage/core/interface.js';
 
 const engine = engines[0]!;
@@ -53,6 +55,17 @@ t.test('a list has an ETag, and returns 304 to a client that has it', async (t) 
   t.equal((await call('HEAD', '/plants', same)).status, 200);
   t.equal((await call('POST', '/plants', { ...same, body: { id: 1, name: 'a' } })).status, 200);
   t.equal((await call('GET', '/plants', { headers: { 'if-none-match': tag } })).status, 401);
+});
+
+t.test('a strong tag of a handler is weak where its response is compressed', async (t) => {
+  const app = Fastify();
+  t.teardown(() => app.close());
+  compressResponses(app);
+  app.get('/', (_request, reply) => reply.header('etag', '"a"').send('x'.repeat(2_000)));
+  const tagFor = async (coding: string) =>
+    (await app.inject({ url: '/', headers: { 'accept-encoding': coding } })).headers.etag;
+  t.equal(await tagFor('identity'), '"a"');
+  t.equal(await tagFor('gzip'), 'W/"a"');
 });
 
 t.test('a list of many pages has no ETag', async (t) => {

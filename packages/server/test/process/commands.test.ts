@@ -271,3 +271,15 @@ t.test('the command reports invalid usage in one line, and exits with a status',
   t.match(await run('cli.js', ['--help'], env), { code: 0, stdout: /Environment:(.|\n)*Examples:/ });
   t.match(await run('cli.js', ['--version'], env), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ });
 });
+
+t.test('a command ends when a part of the schema is missing, and says which', async (t) => {
+  const { env, file } = await newDatabase(t);
+  t.match(await run('cli.js', ['migrate'], env), { code: 0 });
+  const database = new DatabaseSync(file);
+  database.exec('DROP INDEX long_plants');
+  database.close();
+  t.match(await run('cli.js', ['token', 'list'], env), {
+    code: 1,
+    stderr: /^plant-store: .*no such index: long_plants$/m,
+  });
+});

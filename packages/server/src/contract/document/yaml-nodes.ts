@@ -109,6 +109,8 @@ class NodeReader {
     const length = typeof value === 'string' ? value.length : 0;
     if (length > maxTextLength)
       this.#report(range?.[0] ?? 0, `the text has more than ${maxTextLength} characters`, 'Shorten it');
+    if (typeof value === 'number' && !Number.isFinite(value))
+      this.#report(range?.[0] ?? 0, 'JSON has no such number', 'Leave the bound out, or write a number');
     return Math.max(length, range ? range[1] - range[0] : 0);
   }
 

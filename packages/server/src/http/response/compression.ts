@@ -50,6 +50,9 @@ export function compressResponses(app: FastifyInstance): void {
       }
       compressed++;
       reply.header('content-encoding', 'gzip').removeHeader('content-length');
+      // A strong tag names the bytes of one coding (RFC 9110 section 8.8.3.3).
+      const tag = reply.getHeader('etag');
+      if (typeof tag === 'string' && tag.startsWith('"')) reply.header('etag', `W/${tag}`);
       if (whole) {
         compress(payload)
           .finally(() => compressed--)

@@ -40,11 +40,11 @@ export function createSender(
     const { key, status, headers } = only;
     const send = senders.get(key)!;
     return headers.some(({ isOfServer }) => !isOfServer)
-      ? (reply, returned) => send(reply.code(status), returned as HandlerResponse)
+      ? (reply, returned) => send(reply.code(status), (returned ?? {}) as HandlerResponse)
       : (reply, body) => send(reply.code(status), { body });
   }
   return (reply, returned) => {
-    const { status = NaN } = returned as HandlerResponse;
+    const { status = NaN } = (returned ?? {}) as HandlerResponse;
     const send = keysOf(status)
       .map((key) => senders.get(key))
       .find((found) => found !== undefined);

@@ -90,10 +90,15 @@ export function openSqlite({
     const { collections } = store;
     const reserve = limits?.reserve;
     const writer = await startWriter({ file, files, collections, reserve }, limits?.observer);
-    limits?.observer?.space?.(observedSpace(database, spaceMeter(database, file, reserve)));
-    const share = () => ({ files, port: writer.connect() });
-    const storage = createStorage(store, database, files, writer.committer, limits, lock);
-    return { ...storage, share, isNew: applied.some(({ version }) => version === 1) };
+    try {
+      limits?.observer?.space?.(observedSpace(database, spaceMeter(database, file, reserve)));
+      const share = () => ({ files, port: writer.connect() });
+      const storage = createStorage(store, database, files, writer.committer, limits, lock);
+      return { ...storage, share, isNew: applied.some(({ version }) => version === 1) };
+    } catch (error) {
+      await writer.committer.close();
+      throw error;
+    }
   });
 }
 
@@ -210,10 +215,12 @@ export function openSqliteReader(
   { store, writes: limits }: Pick<SqliteOptions, 'store' | 'writes'>,
   { files, port }: SqliteShare,
 ): Storage {
+  let database: DatabaseSyncInstance | undefined;
   try {
-    const database = openForReading(files);
+    database = openForReading(files);
     return createStorage(store, database, [], connectToWriter(port, limits?.observer), limits);
   } catch (error) {
+    database?.close();
     port.close();
     throw toSqliteError(files[0]?.path ?? '', error);
   }
