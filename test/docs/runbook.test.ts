@@ -509,7 +509,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const [check] = blocksOf(runbook, 'The store is damaged');
     t.match(await machine.run(check), 'Copied 3 plants');
     const [, id = ''] =
-      /"id": "(\w+)"/.exec(await machine.run('plant_store token list --subject mallory --json')) ?? [];
+      /"id":"(\w+)"/.exec(await machine.run('plant_store token list --subject mallory --json')) ?? [];
     t.match(await machine.run(`plant_store token revoke ${id} && plant_store token prune`), 'is revoked');
     const [drill, stop, put, tokens, undo] = blocksOf(runbook, 'Restore a backup');
     await machine.run(stop);

@@ -40,7 +40,7 @@ export function createSender(
     const { key, status, headers } = only;
     const send = senders.get(key)!;
     return headers.some(({ isOfServer }) => !isOfServer)
-      ? (reply, returned) => send(reply.code(status), (returned ?? {}) as HandlerResponse)
+      ? (reply, returned) => send(reply.code(status), returned ?? {})
       : (reply, body) => send(reply.code(status), { body });
   }
   return (reply, returned) => {

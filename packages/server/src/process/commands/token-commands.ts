@@ -68,9 +68,7 @@ function addList(parent: Command, commands: StoreCommands): void {
     .action(async (options: StoreOptions & { subject?: string; state?: State }) => {
       await commands.withStorage(options, async ({ tokens }) => {
         const { subject, state } = options;
-        const found = groupsOf(tokens.list(subject), (one) => (state ?? one.state) === one.state);
-        if (options.json) return printJsonArray(found);
-        if ((await printTable(found)) > 0) return;
+        if ((await printTokens(tokens.list(subject), options)) || options.json) return;
         if (subject !== undefined || state !== undefined) console.error('No tokens match.');
         else
           console.error(
@@ -91,7 +89,7 @@ function addFind(parent: Command, commands: StoreCommands): void {
         const [token] = await tokens.find([hashSecret(secret)]);
         if (token === undefined) throw new CommandError('no token has this secret, or it was pruned');
         if (options.json) printJson(describe(token));
-        else await printTable([[describe(token)]]);
+        else await printTokens([token], {});
       });
     });
 }
@@ -157,57 +155,39 @@ function describe({ id, subject, scopes, createdAt, expiresAt, revokedAt }: Toke
   };
 }
 
-type Described = ReturnType<typeof describe>;
+/** The columns of a table of tokens, with their widths, unless a value is longer. */
+const columns = { id: 12, subject: 20, scopes: 25, created: 24, expires: 24, state: 0 };
 
-/** Describes the tokens that match, in groups whose length bounds the memory that they take. */
-async function* groupsOf(
-  tokens: AsyncIterable<Token>,
-  matches: (token: Described) => boolean,
-): AsyncGenerator<Described[]> {
-  let group: Described[] = [];
+/**
+ * Prints tokens as they are read, as a table or as an array in JSON, so that any number of them takes little memory.
+ * @param state - Only tokens in this state are printed.
+ * @returns Whether there were any.
+ */
+async function printTokens(
+  tokens: AsyncIterable<Token> | Token[],
+  { json, state }: { json?: boolean; state?: State },
+): Promise<boolean> {
+  let isFirst = true;
   for await (const token of tokens) {
     const described = describe(token);
-    if (!matches(described)) continue;
-    if (group.push(described) < 1_000) continue;
-    yield group;
-    group = [];
+    if ((state ?? described.state) !== described.state) continue;
+    if (json) await print(`${isFirst ? '[' : ','}\n  ${JSON.stringify(described)}`);
+    else await print((isFirst ? rowOf((name) => name.toUpperCase()) : '') + rowOf(cellsOf(described)));
+    isFirst = false;
   }
-  if (group.length > 0) yield group;
+  if (json) await print(isFirst ? '[]\n' : '\n]\n');
+  return !isFirst;
 }
 
-/** Prints what `printJson` would print for all of them together. */
-async function printJsonArray(groups: AsyncIterable<Described[]>): Promise<void> {
-  let before = '[';
-  for await (const group of groups) {
-    // Without the brackets and the line breaks beside them.
-    await print(`${before}\n${JSON.stringify(group, undefined, 2).slice(2, -2)}`);
-    before = ',';
-  }
-  await print(before === '[' ? '[]\n' : '\n]\n');
+type Column = keyof typeof columns;
+
+function cellsOf(token: ReturnType<typeof describe>): (column: Column) => string {
+  return (column) => (column === 'scopes' ? token.scopes.join(' ') : (token[column] ?? 'never'));
 }
 
-/** Prints groups of tokens under one header, and returns how many groups there were. */
-async function printTable(groups: AsyncIterable<Described[]> | Described[][]): Promise<number> {
-  const columns = ['id', 'subject', 'scopes', 'created', 'expires', 'state'] as const;
-  const header = columns.map((name) => name.toUpperCase());
-  let widths = columns.map(() => 0);
-  let count = 0;
-  for await (const group of groups) {
-    const rows = group.map((token) =>
-      columns.map((name) => (name === 'scopes' ? token.scopes.join(' ') : (token[name] ?? 'never'))),
-    );
-    if (count++ === 0) rows.unshift(header);
-    // A wider cell in a later group widens the column from there on.
-    widths = widths.map((width, i) => Math.max(width, ...rows.map((row) => row[i]!.length)));
-    const lines = rows.map((row) =>
-      row
-        .map((cell, i) => cell.padEnd(widths[i]!))
-        .join('  ')
-        .trimEnd(),
-    );
-    await print(`${lines.join('\n')}\n`);
-  }
-  return count;
+function rowOf(cell: (column: Column) => string): string {
+  const cells = Object.entries(columns).map(([column, width]) => cell(column as Column).padEnd(width));
+  return `${cells.join('  ').trimEnd()}\n`;
 }
 
 /** Resolves when the text has been written: what waits to be read takes memory. */
