@@ -3,7 +3,8 @@
 //   npm run test:contract -- [CASES]    Schemathesis, with every check in every phase, and CASES cases per operation
 //   npm run test:testers                Specmatic
 //
-// docs/testing.md has others, tried by hand. The server uses an empty SQLite file, or DATABASE_URL.
+// The server uses an empty SQLite file, or DATABASE_URL. Another tester needs a token with both scopes and a free id, and
+// must skip 429, 500 and 503.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
