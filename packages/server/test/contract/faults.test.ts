@@ -250,7 +250,7 @@ const refused: Record<string, Case[]> = {
     ],
     [parameter({}), 'schema is missing'],
   ],
-  'a parameter that may be an array or something else, has arrays or objects as items, or an `enum` of non-texts without a type':
+  'a parameter that may or may not be an array, has arrays or objects as items, or an untyped `enum` of non-texts':
     [
       [
         parameter({ schema: { oneOf: [text, { type: 'array', items: text }] } }),
@@ -333,7 +333,7 @@ const refused: Record<string, Case[]> = {
       '/encoding/a',
     ],
   ],
-  'an `encoding` for something that is not a field, or with a style in `multipart/form-data`': [
+  'an `encoding` without its field, or with a style in `multipart/form-data`': [
     [
       form({ type: 'object', additionalProperties: false }, { b: {} }),
       'b is not a property of the form',
@@ -671,7 +671,7 @@ const warned: Record<string, Case[]> = {
   'a path parameter that is not declared': [
     [replaceBed({ parameters: undefined }), 'the path parameter bed is not declared: it is any text'],
   ],
-  'a variable in the host of a server that is not defined': [
+  "an undefined variable in a server's host": [
     [
       { '/servers': [{ url: 'https://{region}.example.org/v1' }] },
       'the variable region is not defined',
@@ -815,7 +815,7 @@ const warned: Record<string, Case[]> = {
       '/uniqueItems',
     ],
   ],
-  'a required property that an open object lacks, with nearly the name of another': [
+  'a required property that an open object lacks, named nearly like another': [
     [
       field({ type: 'object', required: ['totals'], properties: { total: {} } }),
       'requires totals, which is not one of its properties',
