@@ -1,4 +1,4 @@
-// The recipes of docs/recipes.md: their code, on every engine, and what the page says that it costs.
+// The recipes of docs/recipes.md: their code, on every engine, and its cost.
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
 import { parseExactJson } from '../../dist/contract/document/exact-json.js';
