@@ -1,6 +1,7 @@
 // Writes the log to standard output. A full disk or a stalled reader costs log lines, but never stops the service.
-import { constants, fstatSync, openSync, writeSync } from 'node:fs';
+import { constants, fstatSync, openSync } from 'node:fs';
 import { isatty } from 'node:tty';
+import sonic from 'sonic-boom';
 
 /** The destination that pino needs. */
 interface LogDestination {
@@ -41,108 +42,74 @@ export function openOutput(fd: 1 | 2): number {
   return fd === 1 ? process.stdout.fd : process.stderr.fd;
 }
 
-/** Output that waits until a descriptor accepts it. */
-class Output {
-  readonly #fd: number;
-  readonly #waiting: Buffer[] = [];
-  #bytes = 0;
-
-  constructor(fd: number) {
-    this.#fd = fd;
-  }
-
-  /** The number of bytes that wait. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  add(text: string): void {
-    const chunk = Buffer.from(text);
-    this.#waiting.push(chunk);
-    this.#bytes += chunk.length;
-  }
-
-  /** Writes as much as is accepted. @returns The system error code if some output remains. */
-  write(): string | undefined {
-    const waiting = this.#waiting;
-    try {
-      for (let [chunk] = waiting; chunk !== undefined; [chunk] = waiting) {
-        const taken = writeSync(this.#fd, chunk);
-        this.#bytes -= taken;
-        if (taken < chunk.length) waiting[0] = chunk.subarray(taken);
-        else waiting.shift();
-      }
-      return undefined;
-    } catch (error) {
-      return (error as NodeJS.ErrnoException).code ?? 'unknown';
-    }
-  }
-}
-
 /**
  * Opens a log. To save system calls, the lines of one iteration of the event loop are written together
  * when it ends or the process exits; a process that is killed loses those of its last iteration. While its reader accepts
- * nothing, lines wait up to a limit. Beyond it, lines are lost until all waiting lines are written.
- *
- * It does not use process.stdout, because a stream does not report how much was accepted, which an exiting process must
- * know.
- * @param reportLoss - Called after that with the number of lost lines. It may log.
+ * nothing, lines wait up to a limit. Beyond it, lines are lost, and counted.
+ * @param reportLoss - Called with the number of lost lines after the others are written. It may log.
  * @param fd - Where to write, as openOutput opened it; standard output by default.
  */
 export function openLog(reportLoss: (lines: number) => void, fd = openOutput(1)): LogDestination {
-  const output = new Output(fd);
+  const output = new sonic.SonicBoom({
+    fd,
+    sync: true,
+    maxWrite: maxCollected,
+    maxLength: maxWaiting,
+    // Its own waiting would stop the thread.
+    retryEAGAIN: () => false,
+  });
   let collected = '';
   let lost = 0;
+  let fault: string | undefined;
+  let progress = 0;
   let retry: NodeJS.Timeout | undefined;
 
-  /** @returns The system error code if some output remains. */
-  const flush = (): string | undefined => {
-    if (collected !== '') output.add(collected);
+  output.on('write', () => progress++);
+  output.on('drop', (lines: string) => (lost += lines.split('\n').length - 1));
+  output.on('error', (error: NodeJS.ErrnoException) => {
+    fault = error.code ?? 'unknown';
+    retry ??= setTimeout(() => {
+      retry = undefined;
+      flush();
+    }, retryTime).unref();
+  });
+  const waits = () => fault !== undefined;
+  const flush = () => {
+    if (waits()) {
+      fault = undefined;
+      // Without room for more, it would not try to write what waits.
+      output.write('');
+    }
+    const lines = collected;
     collected = '';
-    const fault = output.write();
-    if (fault !== undefined) {
-      retry ??= setTimeout(() => {
-        retry = undefined;
-        flush();
-      }, retryTime).unref();
-      return fault;
-    }
-    if (lost > 0) {
-      const lines = lost;
-      lost = 0;
-      reportLoss(lines);
-    }
-    return undefined;
+    if (lines !== '') output.write(lines);
+    if (waits() || lost === 0) return;
+    const count = lost;
+    lost = 0;
+    reportLoss(count);
   };
 
   process.on('exit', () => {
-    flushOnExit(flush, output);
+    // It waits for a reader as long as it accepts something from time to time.
+    const clock = new Int32Array(new SharedArrayBuffer(4));
+    flush();
+    for (let waited = 0; fault === 'EAGAIN' && waited < exitPatience; waited += exitInterval) {
+      const before = progress;
+      Atomics.wait(clock, 0, 0, exitInterval);
+      flush();
+      if (progress > before) waited = 0;
+    }
+    // Writes the report of lost lines.
+    flush();
   });
   return {
     write(line) {
-      if (lost > 0 || output.bytes + collected.length > maxWaiting) {
-        lost++;
-        return;
-      }
       if (collected.length + line.length > maxCollected) flush();
       if (collected === '') setImmediate(flush);
       collected += line;
     },
     flushSync: flush,
   };
-}
-
-/** Writes what waits, and waits for a reader as long as it accepts something from time to time. */
-function flushOnExit(flush: () => string | undefined, output: Output): void {
-  const clock = new Int32Array(new SharedArrayBuffer(4));
-  let left = Infinity;
-  for (let waited = 0; flush() === 'EAGAIN' && waited < exitPatience; waited += exitInterval) {
-    if (output.bytes < left) waited = 0;
-    left = output.bytes;
-    Atomics.wait(clock, 0, 0, exitInterval);
-  }
-  // Writes the report of lost lines.
-  flush();
 }
 
 /**
