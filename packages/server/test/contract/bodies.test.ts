@@ -6,7 +6,6 @@ import t from 'tap';
 import { parse } from 'yaml';
 import type { OperationResult } from '../../dist/contract/handlers.js';
 import { TypedBody, UploadedFile } from '../../dist/contract/raw-body.js';
-import { parseMultipart } from '../../dist/http/request/multipart.js';
 import { engines } from '../support/engines.js';
 import {
   createGarden,
@@ -482,6 +481,7 @@ t.test('uploadPhotos reads fields and files, with names, types and bytes', async
 
 t.test('uploadPhotos refuses every fault of a form, and names it', async (t) => {
   const noName = 'part 2 has no name: send Content-Disposition: form-data; name="…"';
+  const noHeaders = 'part 2 has no headers of lines in UTF-8 with an empty line after them';
   const faults: [TestPart, string][] = [
     [field('count', '1.5'), integer('count')],
     [field('tags', '\u00ff'), 'ok'],
@@ -518,8 +518,11 @@ t.test('uploadPhotos refuses every fault of a form, and names it', async (t) => 
       { head: `${field('tags', '').head}\r\nContent-Transfer-Encoding: base64` },
       'part 2 has a Content-Transfer-Encoding: send the bytes as they are',
     ],
+    [{ head: `${field('tags', '').head}\nX: y` }, noHeaders],
+    [{ head: `${field('tags', '').head}\0` }, noHeaders],
+    [{ ...field('tags', ''), content: '\r\n--bc\r\n' }, noHeaders.replace('2', '3')],
     [{ head: `${field('tags', '').head}\r\nX: ${'x'.repeat(20_000)}` }, 'part 2 has too many headers'],
-    [{ head: `${field('tags', '').head}${'\r\nX:'.repeat(1_000)}` }, 'part 2 has too many headers'],
+    [{ head: `${field('tags', '').head}${'\r\nX:'.repeat(5_000)}` }, 'part 2 has too many headers'],
     [{ head: `${'X: y\r\n'.repeat(100_000)}${field('tags', '').head}` }, 'part 2 has too many headers'],
   ];
   for (const [part, message] of faults) {
@@ -549,7 +552,7 @@ t.test('a body of multipart/form-data without an end, or with too many parts, is
   t.match(await upload(many(1_001)), error(40002, 'it may have at most 1000 parts'));
   t.match(
     await upload(Buffer.from('\r\n--b'.repeat(200_000))),
-    error(40002, 'it may have at most 1000 parts'),
+    error(40002, 'part 1 has no headers of lines in UTF-8 with an empty line after them'),
   );
   const boundary = error(40002, 'its Content-Type must have a boundary of 1 to 70 characters');
   for (const type of ['', '; boundary=', `; boundary=${'b'.repeat(71)}`, '; boundary="b "', '; boundary="é"'])
@@ -664,21 +667,6 @@ t.test('every form comes back as it was sent, and no broken one is taken for ano
     ),
     { numRuns: 1_000 },
   );
-});
-
-t.test('forms are parsed one after the other, so that many at once take no more memory', async (t) => {
-  const ended: string[] = [];
-  const parse = (name: string, body: Buffer) =>
-    parseMultipart(body, 'multipart/form-data; boundary=b').then(
-      () => ended.push(name),
-      () => ended.push(`${name} fails`),
-    );
-  await Promise.all([
-    parse('long', bodyOf(Array.from({ length: 100 }, () => field('a', 'x')))),
-    parse('without an end', bodyOf([field('a', 'x')], '')),
-    parse('short', bodyOf([field('a', 'x')])),
-  ]);
-  t.strictSame(ended, ['long', 'without an end fails', 'short']);
 });
 
 t.test('the JSON of all fields of a form has the limits of one body', async (t) => {

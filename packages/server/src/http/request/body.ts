@@ -8,6 +8,7 @@ import { accountOf } from '../admission/account.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 import type { BodyFormat } from '../../contract/body.js';
 import { faultPlace, parseExactJson } from '../../contract/document/exact-json.js';
+import { parseMultipart } from './multipart.js';
 import { findExcess, nothingRead, unboundedLength } from './json-bounds.js';
 
 /** Maximum number of bytes that Node reads from a connection at a time. */
@@ -165,26 +166,17 @@ class BodyReader {
       // Fastify closes the connection after an error of the parser, but not after one of the handler.
       const isMissing = bytes.length === 0 && !this.#mayBeEmpty;
       if (isMissing && this.#request.routeOptions.config.requiresBody) throw missingBody();
-      if (this.#format === 'multipart' && !isMissing) {
-        // Loaded when it is first needed, since every import delays the start.
-        import('./multipart.js')
-          .then(({ parseMultipart }) => parseMultipart(bytes, this.#contentType))
-          .then((parts) => {
-            this.settle(null, parts);
-          }, this.#settleFault);
-        return;
-      }
-      if (!isMissing) body = parseBody(bytes, this.#format, this.#bounds.maxDepth);
+      if (!isMissing)
+        body =
+          this.#format === 'multipart'
+            ? parseMultipart(bytes, this.#contentType)
+            : parseBody(bytes, this.#format, this.#bounds.maxDepth);
     } catch (error) {
-      this.#settleFault(error as Error);
+      this.settle(error as Error);
       return;
     }
     this.settle(null, body);
   }
-
-  readonly #settleFault = (error: Error): void => {
-    this.settle(error);
-  };
 
   readonly #refuse = (): void => {
     this.#fail(new ApiError('overloaded'));

@@ -1,7 +1,5 @@
 // Parses bodies of multipart/form-data (RFC 7578).
 import { isUtf8 } from 'node:buffer';
-import { once } from 'node:events';
-import { Dicer } from '@fastify/busboy';
 import { parseMediaType } from '../../contract/media-type.js';
 import { ApiError } from '../../base/errors.js';
 
@@ -16,71 +14,60 @@ export interface Part {
 
 /** The maximum number of parts: each takes more memory than its bytes. */
 const maxParts = 1_000;
-/** The maximum length of the headers of a part, in characters, with what they take besides. */
+/** The maximum length of the headers of a part, in bytes. */
 const maxHeaders = 16_384;
-const headerCost = 32;
-
-let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Parses a body, after those that came before: while it is parsed, each part takes much more memory than its bytes.
+ * Parses a body. The bytes of the parts are those of the body, not copies.
  * @param contentType - The Content-Type of the request.
  * @throws ApiError that names the first part that is not valid.
  */
-export function parseMultipart(body: Buffer, contentType: string): Promise<Part[]> {
-  const parsed = last.then(() => parse(body, contentType));
-  last = parsed.catch(() => undefined);
-  return parsed;
-}
-
-async function parse(body: Buffer, contentType: string): Promise<Part[]> {
+export function parseMultipart(body: Buffer, contentType: string): Part[] {
   const boundary = parseMediaType(contentType).parameters.get('boundary') ?? '';
   // RFC 2046 section 5.1.1.
   if (!/^[\w'()+,./:=? -]{0,69}[\w'()+,./:=?-]$/.test(boundary))
     throw fault('its Content-Type must have a boundary of 1 to 70 characters');
-  if (countParts(body, boundary) > maxParts) throw fault(`it may have at most ${maxParts} parts`);
-  const dicer = new Dicer({ boundary });
-  const parts: Promise<Part>[] = [];
-  dicer.on('part', (part) => parts.push(readPart(part, parts.length + 1)));
-  // A form that ends early is reported once by `once`, and again by the part that has no end.
-  dicer.on('error', () => undefined);
-  const finished = once(dicer, 'finish').catch(() => {
-    throw fault('it has no end: the last boundary is missing');
-  });
-  dicer.end(body);
-  const [read] = await Promise.all([Promise.all(parts), finished]);
-  return read;
+  const delimiter = `\r\n--${boundary}`;
+  const endOfNext = (from: number): number => {
+    const at = body.indexOf(delimiter, from);
+    if (at === -1) throw fault('it has no end: the last boundary is missing');
+    return at + delimiter.length;
+  };
+  const parts: Part[] = [];
+  // The first one has no line before it.
+  const first = delimiter.slice(2);
+  let start = body.toString('latin1', 0, first.length) === first ? first.length : endOfNext(0);
+  while (body.toString('latin1', start, start + 2) !== '--') {
+    const next = endOfNext(start);
+    if (parts.length === maxParts) throw fault(`it may have at most ${maxParts} parts`);
+    parts.push(readPart(body.subarray(start, next - first.length), parts.length + 1));
+    start = next;
+  }
+  return parts;
 }
 
-function countParts(body: Buffer, boundary: string): number {
-  const delimiter = `--${boundary}`;
-  let count = 0;
-  for (let at = body.indexOf(delimiter); at >= 0 && count <= maxParts + 1; count++)
-    at = body.indexOf(delimiter, at + delimiter.length);
-  // The last one ends the form.
-  return count - 1;
-}
-
-/** @param number - Which part it is, from 1. */
-async function readPart(part: Dicer.PartStream, number: number): Promise<Part> {
-  let headers: Readonly<Record<string, string[]>> = {};
-  part.on('header', (found) => {
-    headers = found as typeof headers;
-  });
-  const chunks: Buffer[] = [];
-  for await (const chunk of part) chunks.push(chunk as Buffer);
-  const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+/**
+ * @param lines - What is between two boundaries: the end of a line, the headers, an empty line, the bytes, and the end of
+ *   a line.
+ * @param number - Which part it is, from 1.
+ */
+function readPart(lines: Buffer, number: number): Part {
   const refuse = (message: string) => fault(`part ${number} ${message}`);
-  const lines = Object.entries(headers).flatMap(([name, values]) => values.map((value) => name + value));
-  if (lines.reduce((sum, line) => sum + line.length + headerCost, 0) > maxHeaders)
-    throw refuse('has too many headers');
+  const end = lines.indexOf('\r\n\r\n');
+  const head = lines.subarray(0, Math.max(end, 0));
+  if (head.length > maxHeaders) throw refuse('has too many headers');
+  // A line that begins with a blank continues the one before (RFC 5322 section 2.2.3).
+  const [padding, ...headers] = head
+    .toString()
+    .replaceAll(/\r\n[ \t]+/g, ' ')
+    .split('\r\n');
+  const isBroken = !/^[ \t]*$/.test(padding!) || headers.some((line) => /[\r\n\0]/.test(line));
+  if (end === -1 || isBroken || !isUtf8(head))
+    throw refuse('has no headers of lines in UTF-8 with an empty line after them');
   const header = (name: string): string | undefined => {
-    const [value, more] = headers[name] ?? [];
+    const [line, more] = headers.filter((one) => one.toLowerCase().startsWith(`${name}:`));
     if (more !== undefined) throw refuse(`has two headers ${name}`);
-    if (value === undefined) return undefined;
-    const text = Buffer.from(value, 'latin1');
-    if (!isUtf8(text)) throw refuse(`has a header ${name} that is not UTF-8`);
-    return text.toString();
+    return line?.slice(name.length + 1).trim();
   };
   const disposition = parseDisposition(header('content-disposition') ?? '');
   const name = disposition.get('name');
@@ -93,7 +80,7 @@ async function readPart(part: Dicer.PartStream, number: number): Promise<Part> {
     // RFC 7578 section 4.2: only the last segment of a path.
     filename: filename?.replace(/^.*[/\\]/s, ''),
     mediaType: header('content-type'),
-    bytes,
+    bytes: lines.subarray(end + 4, lines.length - 2),
   };
 }
 
