@@ -3,7 +3,6 @@ import type { SecurityScheme } from '../../contract/security.js';
 import { addressOf, networkOf } from '../headers/client-address.js';
 import { ApiError, type ApiErrorOptions } from '../../base/errors.js';
 import { challengeOf, credentialReader, refusalsOf, takesBearer } from './credentials.js';
-import { GrantCache } from './grant-cache.js';
 import { TokenLookup, type TokenSources } from './token-lookup.js';
 import {
   InvalidCredential,
@@ -21,20 +20,17 @@ export interface CachedVerifierOptions extends TokenSources {
   prefix?: string | undefined;
   /** The realm of challenges. */
   realm: string;
-  /** Whether a text has the form of a credential that can be valid. */
-  canBeValid: (credential: string) => boolean;
   /** The time in milliseconds since the epoch, for the expiry of credentials. */
   now: () => number;
 }
 
 /**
  * Creates the verifier of a security scheme, with a cache of its own. Valid credentials, and tokens that the repository
- * does not have, are cached for three seconds. Cached tokens of the repository that are in use are looked up again in
- * advance, many at a time. A credential that was valid before is looked up at once. Unknown ones wait in a queue, so that
- * a flood of invented ones does not delay known callers.
+ * does not have, are cached for three seconds. A credential that was valid before is looked up at once. Unknown ones wait
+ * in a queue, so that a flood of invented ones does not delay known callers.
  */
 export function createCachedVerifier(options: CachedVerifierOptions): VerifiedScheme {
-  const { scheme, prefix, realm, canBeValid, now, monotonic } = options;
+  const { scheme, prefix, realm, canBeValid, now } = options;
   const read = credentialReader(scheme, prefix);
   const refusals = refusalsOf(scheme);
   const challenge = (parameters?: string) => challengeOf(scheme, realm, { parameters, prefix });
@@ -91,8 +87,7 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
     const reason = typeof found === 'string' ? found : endOf(found);
     return reason === undefined ? (found as Grant) : refuse(reason);
   };
-  const cache = new GrantCache({ canBeValid, isValid: (grant) => endOf(grant) === undefined, monotonic });
-  const lookup = new TokenLookup(cache, options);
+  const lookup = new TokenLookup(options, (grant) => endOf(grant) === undefined);
 
   const verify: Verifier = (request) => {
     const credential = read(request);
@@ -102,20 +97,16 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
       if (isBearer && /^bearer *$/i.test(authorization ?? '')) return emptyToken;
       return isBearer && /^bearer +bearer /i.test(authorization ?? '') ? repeated : unread;
     }
-    const known = cache.get(credential);
-    if (known !== undefined) {
-      if (cache.isAging(credential)) lookup.refresh(credential);
-      return check(known);
-    }
+    const known = lookup.known(credential);
+    if (known !== undefined) return check(known);
     if (!canBeValid(credential)) return wrongForm;
-    if (cache.isNotFound(credential)) return refuse('unknown');
     return lookup.find(credential, () => networkOf(addressOf(request))).then(check);
   };
   return {
     verify,
     isKnown: (request) => {
       const credential = read(request);
-      return typeof credential === 'string' && cache.isRecognized(credential);
+      return typeof credential === 'string' && lookup.isRecognized(credential);
     },
     challenge,
     refusals,

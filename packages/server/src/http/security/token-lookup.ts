@@ -1,15 +1,20 @@
-// Looks up tokens in the repository, and others at the identity provider or a verifier of the service, so that invented
-// ones delay no known caller.
+// Looks up tokens in the repository, and others at the identity provider or a verifier of the service, and remembers the
+// results: known callers wait for nothing, and invented tokens delay none of them.
+import { LRUCache } from 'lru-cache';
 import { ApiError } from '../../base/errors.js';
 import { hashSecret } from '../../storage/core/access-token.js';
 import type { Token, TokenRepository } from '../../storage/core/interface.js';
 import { SubjectQueue } from '../../base/subject-queue.js';
-import type { GrantCache } from './grant-cache.js';
 import type { Found, Grant, InvalidReason } from './verifier.js';
 
-/** The minimum pause between two lookups in advance, in ms, and the maximum number of tokens in one. */
-const refreshPause = 100;
-const maxRefreshed = 500;
+/** How long a result is used, in ms. A lookup that began before a revocation may take longer. */
+const cacheTime = 3_000;
+/** Maximum total length of the tokens in the cache, in characters; an identity provider's tokens can be long. */
+const cacheText = 8_000_000;
+/** What a shorter token counts as, so that there are at most 10,000. */
+const leastText = 800;
+/** How many accepted tokens count as known after they have left the cache. Each takes about 100 bytes. */
+const maxRecognized = 65_536;
 /** How many unknown tokens of each kind are looked up concurrently, so that invented tokens cannot occupy the store. */
 const maxLookups = 4;
 /** How many more may wait, half of them of one network, and for how long, in ms. */
@@ -34,31 +39,61 @@ export interface TokenSources {
   isSecret: (token: string) => boolean;
   /** Returns what any other token grants, or why it is invalid. */
   verifyForeign?: Find | undefined;
+  /** Whether a text has the form of a token that can be valid. */
+  canBeValid: (token: string) => boolean;
   /** A monotonic time in milliseconds. */
   monotonic: () => number;
 }
 
 /**
- * Looks up tokens, and stores the results in a cache. Concurrent requests with the same token share one lookup. A
- * recognized token is looked up at once; the others wait in a queue.
+ * Looks up tokens, and caches the results. Concurrent requests with the same token share one lookup. A recognized token is
+ * looked up at once; the others wait in a queue.
  */
 export class TokenLookup {
-  readonly #cache: GrantCache;
   readonly #sources: TokenSources;
+  readonly #isValid: (grant: Grant) => boolean;
+  readonly #results: LRUCache<string, Grant | 'unknown'>;
+  /**
+   * The tokens that were valid when they were last looked up, the most recently looked up ones. It holds 72 bits of each
+   * token's hash: enough to give a caller precedence, which is all that depends on it.
+   */
+  readonly #recognized = new LRUCache<string, true>({ maxSize: maxRecognized, sizeCalculation: () => 1 });
   /** The cache's own `fetch` measurably slows short lists. */
   readonly #inFlight = new Map<string, ReturnType<FindGrant>>();
   /** Separate queues: a slow identity provider does not delay the repository's tokens. */
   readonly #findOwnLater: FindLater;
   readonly #findForeignLater: FindLater;
-  readonly #aging = new Set<string>();
-  #nextRefresh = -Infinity;
 
-  constructor(cache: GrantCache, sources: TokenSources) {
-    this.#cache = cache;
+  /** @param isValid - Whether what a token grants holds now. */
+  constructor(sources: TokenSources, isValid: (grant: Grant) => boolean) {
     this.#sources = sources;
+    this.#isValid = isValid;
+    this.#results = new LRUCache({
+      // `max` would allocate memory for all entries at the start.
+      maxSize: cacheText,
+      sizeCalculation: (_, token) => Math.max(token.length, leastText),
+      ttl: cacheTime,
+      perf: { now: sources.monotonic },
+      // Reading the clock costs less than the timer that would avoid it.
+      ttlResolution: 0,
+      // An expired entry still distinguishes a known token from an invented one.
+      noDeleteOnStaleGet: true,
+    });
     const findNow: FindGrant = (token) => this.#findNow(token);
     this.#findOwnLater = createQueue(findNow, sources.monotonic);
     this.#findForeignLater = createQueue(findNow, sources.monotonic);
+  }
+
+  /** The result of a lookup within the cache's time; what it grants may have expired since. */
+  known(token: string): Grant | 'unknown' | undefined {
+    return this.#results.get(token);
+  }
+
+  /** Whether a token was valid when it was last looked up, and has not expired since. */
+  isRecognized(token: string): boolean {
+    const last = this.#results.peek(token, { allowStale: true });
+    if (last !== undefined) return last !== 'unknown' && this.#isValid(last);
+    return this.#sources.canBeValid(token) && this.#recognized.has(printOf(hashSecret(token)));
   }
 
   /**
@@ -70,64 +105,40 @@ export class TokenLookup {
   find(token: string, networkOfCaller: () => string): ReturnType<FindGrant> {
     let found = this.#inFlight.get(token);
     if (found === undefined) {
-      found = this.#findSoon(token, networkOfCaller).finally(() => this.#inFlight.delete(token));
+      const findLater = this.#sources.isSecret(token) ? this.#findOwnLater : this.#findForeignLater;
+      found = this.isRecognized(token) ? this.#findNow(token) : findLater(token, networkOfCaller());
+      found = found.finally(() => this.#inFlight.delete(token));
       this.#inFlight.set(token, found);
     }
     return found;
   }
 
-  /**
-   * Looks up a token in the cache again that is aging, in one statement with others, since a lookup for each would cost
-   * as much as many short lists. Identity providers' tokens need no lookup.
-   */
-  refresh(token: string): void {
-    const { isSecret, monotonic } = this.#sources;
-    const aging = this.#aging;
-    if (isSecret(token) && aging.size < maxRefreshed) aging.add(token);
-    if (aging.size === 0 || monotonic() < this.#nextRefresh) return;
-    const secrets = [...aging].filter((one) => this.#cache.isAging(one));
-    aging.clear();
-    this.#nextRefresh = Infinity;
-    this.#findOwn(secrets)
-      // The next request with an expired entry looks it up, and reports the failure.
-      .catch(() => undefined)
-      .finally(() => {
-        this.#nextRefresh = monotonic() + refreshPause;
-      });
-  }
-
-  #findSoon(token: string, networkOfCaller: () => string): ReturnType<FindGrant> {
-    if (this.#cache.isRecognized(token)) return this.#findNow(token);
-    const findLater = this.#sources.isSecret(token) ? this.#findOwnLater : this.#findForeignLater;
-    return findLater(token, networkOfCaller());
-  }
-
   async #findNow(token: string): ReturnType<FindGrant> {
-    const { name: scheme, isSecret, verifyForeign, monotonic } = this.#sources;
-    if (isSecret(token)) return (await this.#findOwn([token]))[0] ?? 'unknown';
+    const { name: scheme, tokens, isSecret, verifyForeign, monotonic } = this.#sources;
+    // What a token grants may have changed since, so its time in the cache counts from here.
     const start = monotonic();
-    // An invalid one is not remembered: it may become valid once its key is published.
-    const found = (await verifyForeign?.(token)) ?? 'unknown';
-    const grant = typeof found === 'string' ? undefined : { ...found, scheme };
-    this.#cache.found(token, hashSecret(token), grant, start);
-    return grant ?? (found as InvalidReason);
-  }
-
-  async #findOwn(secrets: readonly string[]): Promise<(Grant | undefined)[]> {
-    const { name, tokens, monotonic } = this.#sources;
-    const start = monotonic();
-    const hashes = secrets.map(hashSecret);
-    const grants = (await tokens.find(hashes)).map((token) => token && grantOf(token, name));
-    for (const [i, secret] of secrets.entries()) {
-      this.#cache.found(secret, hashes[i]!, grants[i], start);
-      if (grants[i] === undefined) this.#cache.notFound(secret);
-    }
-    return grants;
+    const hash = hashSecret(token);
+    const isOwn = isSecret(token);
+    const found = isOwn ? grantOf((await tokens.find([hash]))[0]) : await verifyForeign?.(token);
+    const result = typeof found === 'object' ? { ...found, scheme } : (found ?? 'unknown');
+    if (typeof result === 'object') this.#results.set(token, result, { start });
+    else if (isOwn) this.#results.set(token, 'unknown', { start });
+    // An invalid one of others is not remembered: it may become valid once its key is published.
+    else this.#results.delete(token);
+    if (typeof result === 'object' && this.#isValid(result)) this.#recognized.set(printOf(hash), true);
+    else this.#recognized.delete(printOf(hash));
+    return result;
   }
 }
 
-function grantOf({ id: tokenId, subject, scopes, expiresAt, revokedAt }: Token, scheme: string): Grant {
-  return { subject, scheme, id: subject, scopes, tokenId, expiresAt, revokedAt };
+function printOf(hash: Buffer): string {
+  return hash.toString('base64', 0, 9);
+}
+
+function grantOf(token: Token | undefined): Found | undefined {
+  if (token === undefined) return undefined;
+  const { id: tokenId, subject, scopes, expiresAt, revokedAt } = token;
+  return { subject, id: subject, scopes, tokenId, expiresAt, revokedAt };
 }
 
 /**

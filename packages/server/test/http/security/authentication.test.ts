@@ -141,56 +141,6 @@ t.test('an unknown token is looked up once per three seconds', async (t) => {
   t.equal(lookups, 2);
 });
 
-t.test('tokens in use are looked up again in advance, many at a time', async (t) => {
-  let now = 1_800_000_000_000;
-  let fails = false;
-  const lookups: Promise<(Token | undefined)[]>[] = [];
-  const counts: number[] = [];
-  const recording = injectFaults(({ tokens }) => ({
-    tokens: {
-      find: (hashes) => {
-        const lookup = fails ? Promise.reject(new StorageError('unavailable', 'down')) : tokens.find(hashes);
-        counts.push(hashes.length);
-        lookups.push(lookup);
-        return lookup;
-      },
-    },
-  }));
-  const { call, storage, subject } = await startService(t, engine, { wrap: recording, monotonic: () => now });
-  const issued = await Promise.all(
-    Array.from({ length: 20 }, () => issueToken(storage.tokens, { subject, scopes, now })),
-  );
-  /** The statuses of a request with each token, and the number of tokens in each lookup that they caused. */
-  const useAll = async () => {
-    const statuses = new Set<number>();
-    for (const { secret } of issued) statuses.add((await call('GET', '/plants', { token: secret })).status);
-    await Promise.allSettled(lookups);
-    return { statuses: [...statuses], counts: counts.splice(0) };
-  };
-  t.strictSame(await useAll(), { statuses: [200], counts: Array.from(issued, () => 1) });
-  now += 1_999;
-  t.strictSame(await useAll(), { statuses: [200], counts: [] }, 'not before they are two seconds old');
-  now += 1;
-  t.strictSame(await useAll(), { statuses: [200], counts: [1] }, 'the others wait for each other');
-  now += 100;
-  t.strictSame(await useAll(), { statuses: [200], counts: [19] });
-
-  fails = true;
-  now += 2_100;
-  t.strictSame(await useAll(), { statuses: [200], counts: [1] }, 'a failure in advance has no effect');
-  now += 901;
-  t.strictSame((await useAll()).statuses, [503], 'until the tokens expire');
-
-  fails = false;
-  t.strictSame((await useAll()).statuses, [200]);
-  for (const { token } of issued) await storage.tokens.revoke(token.id, now);
-  for (let i = 0; i < 5; i++) {
-    now += 600;
-    await useAll();
-  }
-  t.strictSame((await useAll()).statuses, [401], 'a revocation takes effect in time');
-});
-
 t.test('invented tokens wait in a queue, for a limited time; known tokens do not', async (t) => {
   let now = 1_800_000_000_000;
   const known = new Set<string>();
