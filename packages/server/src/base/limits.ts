@@ -126,17 +126,21 @@ const fixedLimits = {
   batchBytes: 4 * 1024 * 1024,
 };
 
-type Table = typeof limitTable;
-type ValueOf<Name extends keyof Table> = Table[Name]['default'] extends number ? number : number | undefined;
+type LimitTable = typeof limitTable;
+type ValueOf<Name extends keyof LimitTable> = LimitTable[Name]['default'] extends number
+  ? number
+  : number | undefined;
 
 /** A value of each limit. */
-export type Limits = { -readonly [Name in keyof Table]: ValueOf<Name> } & typeof fixedLimits;
+export type Limits = { -readonly [Name in keyof LimitTable]: ValueOf<Name> } & typeof fixedLimits;
 
 /** The types of the variables that set the limits. */
-export type LimitVariables = { readonly [Name in keyof Table as Table[Name]['variable']]: ValueOf<Name> };
+export type LimitVariables = {
+  readonly [Name in keyof LimitTable as LimitTable[Name]['variable']]: ValueOf<Name>;
+};
 
 /** The limits that can be set by their names, with the range of their variables. */
-export const limitRows = (Object.entries(limitTable) as [keyof Table, Limit][]).map(([name, limit]) => ({
+export const limitRows = (Object.entries(limitTable) as [keyof LimitTable, Limit][]).map(([name, limit]) => ({
   name,
   ...limit,
   ...units[limit.unit],

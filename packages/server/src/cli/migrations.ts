@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { StoreDefinition } from '../storage/core/interface.js';
 import { creationOf, loadMigrations } from '../storage/core/migrations.js';
 import { version } from '../base/version.js';
-import { commentOfTokens, faultOf, renderers } from './schema.js';
+import { commentOfTokens, whyNoTable, renderers } from './schema.js';
 
 /** The migrations that were written, or are missing, and what prevents others. */
 export interface Completed {
@@ -37,7 +37,7 @@ function complete(
   check: boolean,
 ): Completed {
   for (const collection of store.collections) {
-    const fault = faultOf(collection);
+    const fault = whyNoTable(collection);
     if (fault !== undefined) return { files: [], faults: [fault] };
   }
   const { comment, ofCollection, ofTokens } = renderers[engine];

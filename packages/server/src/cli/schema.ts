@@ -85,7 +85,7 @@ export const renderers: Readonly<Record<'sqlite' | 'postgres', Renderer>> = {
 };
 
 /** Why no table can be created for a collection; undefined if it can be created. */
-export function faultOf(collection: CollectionDefinition): string | undefined {
+export function whyNoTable(collection: CollectionDefinition): string | undefined {
   const database = new DatabaseSync(':memory:');
   try {
     for (const sql of renderers.sqlite.ofCollection(collection)) database.exec(sql);

@@ -126,9 +126,9 @@ export class Documents<I extends Id, Value extends object> {
    * @throws ApiError `invalidQuery` (400) for a range with an end that has U+0000 or an unpaired surrogate; TypeError for
    *   one with two ends on one side.
    */
-  list(subject: string, range: PageRange<I>): Promise<Page<I>> {
-    const fault = faultOf(range);
-    return fault === undefined ? this.#collection.page(subject, range) : Promise.reject(fault);
+  async list(subject: string, range: PageRange<I>): Promise<Page<I>> {
+    checkEnds(range);
+    return this.#collection.page(subject, range);
   }
 
   /**
@@ -137,8 +137,7 @@ export class Documents<I extends Id, Value extends object> {
    * @throws StorageError if that takes more than a few seconds, for which the response is 503; otherwise as `list` does.
    */
   async count(subject: string, range: IdRange<I> = {}): Promise<number> {
-    const fault = faultOf(range);
-    if (fault !== undefined) throw fault;
+    checkEnds(range);
     return this.#collection.count(subject, range);
   }
 
@@ -308,11 +307,10 @@ function canBeId(id: Id): boolean {
   return typeof id === 'bigint' || isTextId(id);
 }
 
-/** Describes an end of a range that no engine can compare: a contract may allow such texts. */
-function faultOf({ after, from, before, to }: IdRange<Id>): ApiError | undefined {
-  const isComparable = (end: Id | undefined) => typeof end !== 'string' || isTextEnd(end);
-  if (isComparable(after) && isComparable(from) && isComparable(before) && isComparable(to)) return undefined;
-  return new ApiError('invalidQuery', { detail: 'an id has no U+0000 or unpaired surrogate' });
+/** @throws ApiError for an end that no engine can compare: a contract may allow such texts. */
+function checkEnds({ after, from, before, to }: IdRange<Id>): void {
+  if ([after, from, before, to].some((end) => typeof end === 'string' && !isTextEnd(end)))
+    throw new ApiError('invalidQuery', { detail: 'an id has no U+0000 or unpaired surrogate' });
 }
 
 /**

@@ -57,7 +57,7 @@ export async function openService(
   } catch (error) {
     end.abort();
     if (error instanceof OpenError) throw error;
-    throw new OpenError(describe(error), error);
+    throw new OpenError(textOfThrown(error), error);
   }
   end.abort();
   const closed = opening.then((opened) => opened.close?.()).catch(() => undefined);
@@ -101,7 +101,7 @@ export class OpenedService {
     try {
       if ((await within(Promise.resolve(check(giveUp.signal)), checkTime, late)) !== late) return;
     } catch (error) {
-      throw new Error(`the service: ${describe(error)}`, { cause: error });
+      throw new Error(`the service: ${textOfThrown(error)}`, { cause: error });
     } finally {
       giveUp.abort();
     }
@@ -162,11 +162,11 @@ function checkForm(opened: unknown): AnyOpened {
 }
 
 /** What was thrown, in one line. */
-function describe(error: unknown): string {
+function textOfThrown(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   // The error of a connection that was tried at several addresses has no message of its own.
   const { message, name } = error;
   const text =
-    message === '' && error instanceof AggregateError ? error.errors.map(describe).join('; ') : message;
+    message === '' && error instanceof AggregateError ? error.errors.map(textOfThrown).join('; ') : message;
   return text === '' ? name : text.trim().replaceAll(/\s*\n\s*/g, '; ');
 }

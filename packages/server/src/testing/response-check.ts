@@ -55,7 +55,7 @@ export function responseCheck(
   const errors: ErrorEntry[] = [...new Set(ofServer), notImplementedEntry, ...Object.values(ownErrors)];
   const compiler = new Compiler(document);
   const validators = new Map<Schema, ResponseValidator>();
-  const faultOf = (value: unknown, schema: Schema) => {
+  const mismatchOf = (value: unknown, schema: Schema) => {
     const validate = validators.get(schema) ?? createResponseValidator(compiler, schema);
     validators.set(schema, validate);
     return validate(value) ?? unknownField(value, schema.shape);
@@ -107,7 +107,7 @@ export function responseCheck(
       const value = response.headers[header.name.toLowerCase()];
       // A response from outside the operation, as to malformed HTTP, has its own 400.
       if (header.required) assert.ok(value !== undefined, `${where} without ${header.name}`);
-      const fault = value === undefined ? undefined : faultOf(readHeader(value, header), header.schema);
+      const fault = value === undefined ? undefined : mismatchOf(readHeader(value, header), header.schema);
       assert.equal(fault, undefined, `${where} with ${header.name}: ${String(value)}: ${fault}`);
     }
     const isEmpty = declared.contents.length === 0;
@@ -121,7 +121,7 @@ export function responseCheck(
     const content = mostSpecific(declared.contents, mediaType);
     assert.ok(content, `${where} with the type ${mediaType.type}`);
     if (!isJson(mediaType.type)) return;
-    const fault = faultOf(parseExactJson(response.text), content.schema);
+    const fault = mismatchOf(parseExactJson(response.text), content.schema);
     assert.equal(fault, undefined, `${where} with ${response.text.slice(0, 200)}: ${fault}`);
   };
 }

@@ -49,11 +49,11 @@ function addCreate(parent: Command, commands: StoreCommands): void {
           now,
           expiresAt: options.expires === undefined ? undefined : now + options.expires,
         });
-        const { id, scopes: allowed, expires } = describe(token);
+        const { id, scopes: allowed, expires } = shownToken(token);
         const expiry = expires === null ? 'does not expire' : `expires ${expires}`;
         const list = allowed.length === 0 ? 'no scopes' : allowed.join(' ');
         console.error(`Token ${id} for subject ${JSON.stringify(subject)}: ${list}, ${expiry}.`);
-        if (options.json) printJson({ ...describe(token), token: secret });
+        if (options.json) printJson({ ...shownToken(token), token: secret });
         else console.log(secret);
       });
     });
@@ -88,7 +88,7 @@ function addFind(parent: Command, commands: StoreCommands): void {
       await commands.withStorage(options, async ({ tokens }) => {
         const [token] = await tokens.find([hashSecret(secret)]);
         if (token === undefined) throw new CommandError('no token has this secret, or it was pruned');
-        if (options.json) printJson(describe(token));
+        if (options.json) printJson(shownToken(token));
         else await printTokens([token], {});
       });
     });
@@ -104,7 +104,7 @@ function addRevoke(parent: Command, commands: StoreCommands): void {
         const revoked = await tokens.revoke(id, Date.now());
         if (revoked === undefined) throw new CommandError(`no token has the id ${JSON.stringify(id)}`);
         console.error(`Token ${id} is revoked.`);
-        if (options.json) printJson(describe(revoked));
+        if (options.json) printJson(shownToken(revoked));
       });
     });
 }
@@ -140,7 +140,7 @@ function parseDuration(value: string): number {
 }
 
 /** A token as the commands show it, with times in ISO 8601 and null for never. */
-function describe({ id, subject, scopes, createdAt, expiresAt, revokedAt }: Token) {
+function shownToken({ id, subject, scopes, createdAt, expiresAt, revokedAt }: Token) {
   const time = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
   const expired = expiresAt !== undefined && expiresAt <= Date.now();
   const state: State = revokedAt !== undefined ? 'revoked' : expired ? 'expired' : 'valid';
@@ -169,10 +169,10 @@ async function printTokens(
 ): Promise<boolean> {
   let isFirst = true;
   for await (const token of tokens) {
-    const described = describe(token);
-    if ((state ?? described.state) !== described.state) continue;
-    if (json) await print(`${isFirst ? '[' : ','}\n  ${JSON.stringify(described)}`);
-    else await print((isFirst ? rowOf((name) => name.toUpperCase()) : '') + rowOf(cellsOf(described)));
+    const shown = shownToken(token);
+    if ((state ?? shown.state) !== shown.state) continue;
+    if (json) await print(`${isFirst ? '[' : ','}\n  ${JSON.stringify(shown)}`);
+    else await print((isFirst ? rowOf((name) => name.toUpperCase()) : '') + rowOf(cellsOf(shown)));
     isFirst = false;
   }
   if (json) await print(isFirst ? '[]\n' : '\n]\n');
@@ -181,7 +181,7 @@ async function printTokens(
 
 type Column = keyof typeof columns;
 
-function cellsOf(token: ReturnType<typeof describe>): (column: Column) => string {
+function cellsOf(token: ReturnType<typeof shownToken>): (column: Column) => string {
   return (column) => (column === 'scopes' ? token.scopes.join(' ') : (token[column] ?? 'never'));
 }
 

@@ -90,14 +90,15 @@ function createCollection(
   const ids = idRules[definition.id];
   const noId = (id: Id) => new TypeError(`${definition.name} cannot have the id ${JSON.stringify(`${id}`)}`);
 
-  const faultOf = ({ after, from, before, to }: IdRange<Id>): TypeError | undefined => {
-    if (after !== undefined && from !== undefined) return new TypeError('a range has either after or from');
-    if (before !== undefined && to !== undefined) return new TypeError('a range has either before or to');
-    const wrong = [after ?? from, before ?? to].find((end) => end !== undefined && !ids.isEnd(end));
-    return wrong === undefined ? undefined : noId(wrong);
-  };
-  /** The bounds of a range; undefined if no id can be in it. */
+  /**
+   * The bounds of a range; undefined if no id can be in it.
+   * @throws TypeError for one with two ends on one side, or with an end that no id can be compared with.
+   */
   const boundsOf = ({ after, from, before, to }: IdRange<Id>): Bounds | undefined => {
+    if (after !== undefined && from !== undefined) throw new TypeError('a range has either after or from');
+    if (before !== undefined && to !== undefined) throw new TypeError('a range has either before or to');
+    const wrong = [after ?? from, before ?? to].find((end) => end !== undefined && !ids.isEnd(end));
+    if (wrong !== undefined) throw noId(wrong);
     const start = after === undefined ? (from ?? ids.first) : ids.following(after);
     const end = before === undefined ? (to ?? ids.last) : ids.preceding(before);
     return start === undefined || end === undefined ? undefined : { from: start, to: end };
@@ -116,18 +117,14 @@ function createCollection(
       const { json, count } = await reader.page(subject, page);
       return count === 1 ? json : undefined;
     },
-    page(subject, range) {
+    async page(subject, range) {
       const { descending = false, limit } = range;
-      const fault = faultOf(range);
-      if (fault !== undefined) return Promise.reject(fault);
       const bounds = boundsOf(range);
-      if (bounds === undefined || limit < 1) return Promise.resolve({ json: '', count: 0, next: undefined });
+      if (bounds === undefined || limit < 1) return { json: '', count: 0, next: undefined };
       const isFirst = (descending ? range.before : range.after) === undefined;
       return reader.page(subject, { from: bounds.from, to: bounds.to, descending, limit, isFirst });
     },
     async count(subject, range) {
-      const fault = faultOf(range);
-      if (fault !== undefined) throw fault;
       const bounds = boundsOf(range);
       return bounds === undefined ? 0 : reader.count(subject, bounds);
     },
