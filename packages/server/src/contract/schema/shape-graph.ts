@@ -65,7 +65,6 @@ export class ShapeGraph {
   readonly #combined = new Map<Schema, number>();
   readonly #waiting: (() => void)[] = [];
   #steps = 0;
-  #isStopped = false;
 
   /** Returns the shape of a schema; `settle` finds it, since the schema may not be complete yet. */
   shapeOf(schema: Schema, origin: Origin): Shape {
@@ -79,7 +78,7 @@ export class ShapeGraph {
   settle(): void {
     for (const schema of this.#unchecked.splice(0)) this.#checkCombined(schema, new Set());
     for (let find = this.#waiting.pop(); find !== undefined; find = this.#waiting.pop())
-      if (!this.#isStopped) find();
+      if (this.#steps <= maxSteps) find();
   }
 
   /**
@@ -196,8 +195,7 @@ export class ShapeGraph {
     this.#steps += (names.size + 1) * all.reduce((sum, { parts }) => sum + parts.length, 1);
     if (this.#steps > maxSteps) {
       const fix = 'Refer to fewer schemas in alternatives, above all back to the schema itself';
-      if (!this.#isStopped) origin.report('its alternatives combine in too many ways', fix);
-      this.#isStopped = true;
+      origin.report('its alternatives combine in too many ways', fix);
       return;
     }
     const objects = all.filter(({ types }) => types?.includes('object') ?? true);

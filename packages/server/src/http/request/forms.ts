@@ -4,8 +4,7 @@ import type { BodyContent, Field } from '../../contract/body.js';
 import { isJson, mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import { UploadedFile } from '../../contract/raw-body.js';
 import { anything, propertyOf } from '../../contract/schema/shape.js';
-import { ApiError } from '../../base/errors.js';
-import type { Part } from './multipart.js';
+import { fault, type Part } from './multipart.js';
 import { readPairs } from './delimited.js';
 import { quote } from './validation/fault-messages.js';
 import { addTo, createTextReader, readerOf, toValues, type ParseJson, type Values } from './texts.js';
@@ -99,8 +98,4 @@ function textOf({ name, filename, mediaType, bytes }: Part, { kind }: Field): st
   const charset = parseMediaType(mediaType ?? '').parameters.get('charset') ?? 'utf-8';
   if (!isUtf8(bytes) || !/^(utf-?8|us-ascii)$/i.test(charset)) throw refuse(' in UTF-8');
   return bytes.toString();
-}
-
-function fault(detail: string): ApiError {
-  return new ApiError('invalidBody', { detail });
 }

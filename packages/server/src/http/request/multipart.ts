@@ -111,6 +111,7 @@ function decodeExtended(text: string): string | undefined {
   }
 }
 
-function fault(detail: string): ApiError {
+/** The error of a form that is not valid. */
+export function fault(detail: string): ApiError {
   return new ApiError('invalidBody', { detail });
 }
