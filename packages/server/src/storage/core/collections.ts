@@ -15,6 +15,7 @@ import {
 } from './interface.js';
 import type { GroupCommit, WriteLimits } from './group-commit.js';
 import { idRules } from './ids.js';
+import { countTime } from './page-size.js';
 import { type TransactionCommitter, Transactions } from './transactions.js';
 import { Turns } from './turns.js';
 import { documentKey, type Write } from './writes.js';
@@ -38,12 +39,13 @@ export interface BoundedPage extends Bounds {
 /** What reads the documents of a collection. */
 export interface CollectionReader {
   readonly page: (subject: string, page: BoundedPage) => Promise<Page<Id>>;
-  readonly count: (subject: string, bounds: Bounds) => Promise<number>;
+  /** Counts the first documents between bounds, at most `countedTogether`, between which other reads have their turns. */
+  readonly countPart: (subject: string, bounds: Bounds) => Promise<Pick<Page<Id>, 'count' | 'next'>>;
 }
 
 /** The documents of an open store. */
 interface OpenDocuments extends Pick<Storage, 'collection' | 'transaction'> {
-  /** Rejects what waits for a turn, and resolves when the running commits of transactions are complete. */
+  /** Rejects what waits for a turn, and resolves when all writes, commits of transactions and reads are complete. */
   readonly close: () => Promise<void>;
 }
 
@@ -56,8 +58,18 @@ export function openCollections(
   { queueBytes: allBytes, transactions: limits, observer }: WriteLimits,
 ): OpenDocuments {
   const turns = new Turns(transactionLimits.waiting, limits?.turn ?? transactionLimits.turn);
+  /** What is being read. */
+  const reads = new Set<Promise<unknown>>();
+  const tracked = async <T>(read: Promise<T>): Promise<T> => {
+    reads.add(read);
+    try {
+      return await read;
+    } finally {
+      reads.delete(read);
+    }
+  };
   const collections = new Map(
-    definitions.map((one) => [one, createCollection(one, groupCommit, readerOf(one), turns)]),
+    definitions.map((one) => [one, createCollection(one, groupCommit, readerOf(one), turns, tracked)]),
   );
   const definitionOf = new Map<Collection<Id>, CollectionDefinition>(
     Array.from(collections, ([definition, collection]) => [collection, definition]),
@@ -74,9 +86,10 @@ export function openCollections(
       return found as Collection<IdOf<Kind>>;
     },
     transaction: (subject, work) => transactions.run(subject, work),
-    close: () => {
+    async close() {
       turns.close();
-      return transactions.close();
+      await Promise.all([transactions.close(), groupCommit.close()]);
+      while (reads.size > 0) await Promise.allSettled(reads);
     },
   };
 }
@@ -86,6 +99,7 @@ function createCollection(
   groupCommit: GroupCommit,
   reader: CollectionReader,
   turns: Turns,
+  tracked: <T>(read: Promise<T>) => Promise<T>,
 ): Collection<Id> {
   const ids = idRules[definition.id];
   const noId = (id: Id) => new TypeError(`${definition.name} cannot have the id ${JSON.stringify(`${id}`)}`);
@@ -104,6 +118,23 @@ function createCollection(
     return start === undefined || end === undefined ? undefined : { from: start, to: end };
   };
 
+  const countAll = async (subject: string, { from, to }: Bounds): Promise<number> => {
+    const deadline = performance.now() + countTime;
+    let total = 0;
+    let start: Id | undefined = from;
+    while (start !== undefined) {
+      if (performance.now() > deadline)
+        throw new StorageError('overloaded', 'counting the documents takes too long');
+      const {
+        count,
+        next,
+      }: Pick<Page<Id>, 'count' | 'next'> = await reader.countPart(subject, { from: start, to });
+      total += count;
+      start = next === undefined ? undefined : ids.following(next);
+    }
+    return total;
+  };
+
   const collection: Collection<Id> = {
     write<C extends Change>(subject: string, id: Id, change: C) {
       if (!ids.isValid(id)) return Promise.reject(noId(id));
@@ -114,7 +145,7 @@ function createCollection(
       if (!ids.isValid(id)) throw noId(id);
       // A page, because it is read together with others.
       const page = { from: id, to: id, descending: false, limit: 1, isFirst: true };
-      const { json, count } = await reader.page(subject, page);
+      const { json, count } = await tracked(reader.page(subject, page));
       return count === 1 ? json : undefined;
     },
     async page(subject, range) {
@@ -122,11 +153,12 @@ function createCollection(
       const bounds = boundsOf(range);
       if (bounds === undefined || limit < 1) return { json: '', count: 0, next: undefined };
       const isFirst = (descending ? range.before : range.after) === undefined;
-      return reader.page(subject, { from: bounds.from, to: bounds.to, descending, limit, isFirst });
+      const { from, to } = bounds;
+      return tracked(reader.page(subject, { from, to, descending, limit, isFirst }));
     },
     async count(subject, range) {
       const bounds = boundsOf(range);
-      return bounds === undefined ? 0 : reader.count(subject, bounds);
+      return bounds === undefined ? 0 : tracked(countAll(subject, bounds));
     },
     async change(subject, id, update) {
       if (!ids.isValid(id)) throw noId(id);

@@ -10,5 +10,7 @@ export const enoughBytes = pageBytes / 2;
 export const bytesTogether = 4 * pageBytes;
 /** The size of a document, in bytes with its comma, up to which `pageRows` of them fit into any page or step. */
 export const shortBytes = Math.floor(pageBytes / pageRows);
+/** The number of documents that are counted at once. */
+export const countedTogether = 5_000;
 /** How long counting may take, in ms. */
 export const countTime = 10_000;

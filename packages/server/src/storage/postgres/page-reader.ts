@@ -3,7 +3,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { type CollectionDefinition, type Id, type Page, StorageError } from '../core/interface.js';
 import type { BoundedPage, Bounds } from '../core/collections.js';
 import { idRules } from '../core/ids.js';
-import { bytesTogether, countTime, pageBytes, pageRows, shortBytes } from '../core/page-size.js';
+import { bytesTogether, countedTogether, pageBytes, pageRows, shortBytes } from '../core/page-size.js';
 import { SubjectQueue } from '../../base/subject-queue.js';
 import { isolateFailures } from './connection/failures.js';
 import type { StatementRunner } from './connection/statement-runner.js';
@@ -17,8 +17,6 @@ const firstPages = { maxBatch: 64, minConcurrentBatch: 8 };
 const nextPages = { maxBatch: 4, minConcurrentBatch: 1 };
 /** The maximum number of documents in a next page. A first page has fewer, so that many can be read together. */
 const nextPageRows = 5 * pageRows;
-/** The number of documents that are counted at once. */
-const countedTogether = 5_000;
 
 /** A page of a subject to be read. */
 interface SubjectPage extends BoundedPage {
@@ -124,8 +122,8 @@ function pageReader(
 export interface PageReaders {
   /** @param shard - Where the subject is, if not all are in one place. @throws StorageError */
   readonly page: (subject: string, page: BoundedPage, shard?: string) => Promise<Page<Id>>;
-  /** Counts in parts between which other reads get the connections. @throws StorageError */
-  readonly count: (subject: string, bounds: Bounds, shard?: string) => Promise<number>;
+  /** @throws StorageError */
+  readonly countPart: (subject: string, bounds: Bounds, shard?: string) => Promise<Page<Id>>;
 }
 
 /**
@@ -181,6 +179,11 @@ export function createPageReaders(
       await ready?.(pages.map(({ subject }) => subject));
       return read(pages);
     });
+  const toPage = ([json, count, last]: PageRow): Page<Id> => ({
+    json: json ?? '',
+    count,
+    next: last === null ? undefined : parse(last),
+  });
   const first = reader(firstPages, readPages);
   const next = reader(nextPages, readPages);
   const counting = reader(nextPages, (pages) => rowsOf<PageRow>(ascending.count, pages));
@@ -188,22 +191,11 @@ export function createPageReaders(
     async page(subject, page, shard) {
       const [from, rows] = page.isFirst ? [first, pageRows] : [next, nextPageRows];
       const limit = Math.min(page.limit, rows);
-      const [json, count, last] = await from({ ...page, subject, shard, limit });
-      return { json: json ?? '', count, next: last === null ? undefined : parse(last) };
+      return toPage(await from({ ...page, subject, shard, limit }));
     },
-    async count(subject, { from, to }, shard) {
-      const deadline = performance.now() + countTime;
-      const part = { subject, shard, to, descending: false, limit: countedTogether, isFirst: false };
-      let total = 0;
-      let start: Id | undefined = from;
-      while (start !== undefined) {
-        if (performance.now() > deadline)
-          throw new StorageError('overloaded', 'PostgreSQL: counting the documents takes too long');
-        const [, count, last] = await counting({ ...part, from: start });
-        total += count;
-        start = last === null ? undefined : following(parse(last));
-      }
-      return total;
+    async countPart(subject, bounds, shard) {
+      const limit = countedTogether;
+      return toPage(await counting({ ...bounds, subject, shard, limit, descending: false, isFirst: false }));
     },
   };
 }

@@ -8,7 +8,7 @@ import {
   type StoreDefinition,
   toStorageError,
 } from '../core/interface.js';
-import { type CollectionReader, openCollections } from '../core/collections.js';
+import { openCollections } from '../core/collections.js';
 import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../core/group-commit.js';
 import {
   applyMigrations,
@@ -95,20 +95,7 @@ export async function openPostgres({
     distributed === true ? citusTables(runner, nodes, collections) : serverTables(runner, collections);
   const committer = createPostgresCommitter(runner, tables, limits.observer);
   const groupCommit = new GroupCommit(committer, { ...limits, maxAge: runner.limits.all });
-  /** Those that are completed before the store closes. */
-  const reads = new Set<Promise<unknown>>();
-  const completed = async <T>(read: Promise<T>): Promise<T> => {
-    reads.add(read);
-    try {
-      return await read;
-    } finally {
-      reads.delete(read);
-    }
-  };
-  const readerOf = (one: CollectionDefinition): CollectionReader => {
-    const { page, count } = tables.documents.get(one) as Documents;
-    return { page: (...all) => completed(page(...all)), count: (...all) => completed(count(...all)) };
-  };
+  const readerOf = (one: CollectionDefinition) => tables.documents.get(one) as Documents;
   const documents = openCollections(collections, groupCommit, readerOf, tables.transactions, limits);
   return {
     collection: documents.collection,
@@ -118,8 +105,7 @@ export async function openPostgres({
     broken: new Promise(() => undefined),
     check,
     async close() {
-      await Promise.all([documents.close(), groupCommit.close()]);
-      while (reads.size > 0) await Promise.allSettled(reads);
+      await documents.close();
       await runner.close();
     },
   };

@@ -1,11 +1,10 @@
 // Reads pages from SQLite, and counts documents. What is requested in the same iteration of the event loop is read
 // together.
-import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
-import { type CollectionDefinition, type Id, type Page, StorageError } from '../core/interface.js';
+import type { CollectionDefinition, Id, Page, StorageError } from '../core/interface.js';
 import type { Bounds, CollectionReader } from '../core/collections.js';
 import { idRules } from '../core/ids.js';
-import { bytesTogether, countTime, enoughBytes, pageBytes, pageRows } from '../core/page-size.js';
+import { bytesTogether, countedTogether, enoughBytes, pageBytes, pageRows } from '../core/page-size.js';
 import { afterAccepting } from '../../base/node/accepting.js';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import { SubjectQueue } from '../../base/subject-queue.js';
@@ -19,8 +18,6 @@ export const longBytes = 512;
 const maxReadsTogether = 64;
 /** The length of text, in characters, from which new connections come first after it has been read. */
 const delayingText = bytesTogether / 2;
-/** The number of documents that are counted without a break, which blocks the event loop. */
-const countedTogether = 5_000;
 
 /** The name of the index of a collection's long documents. */
 export function longIndexOf({ name }: CollectionDefinition): string {
@@ -56,47 +53,35 @@ export class SqlitePageReader {
     const descending = preparePages(this.#database, definition, true);
     const countPart = prepareCount(this.#database, definition);
     return {
-      page: (subject, range) =>
-        new Promise((resolve, reject) => {
-          const readPage = range.descending ? descending : ascending;
-          const rows = Math.min(range.limit, pageRows);
-          const read = () => {
-            const page = readPage(subject, range, rows);
-            resolve(page);
-            return page.json.length;
-          };
-          this.#add({ subject, read, reject });
-        }),
-      count: (subject, { from, to }) =>
-        new Promise((resolve, reject) => {
-          const deadline = performance.now() + countTime;
-          let total = 0;
-          let start = from;
-          const read = () => {
-            if (performance.now() > deadline)
-              throw new StorageError('overloaded', 'SQLite: counting the documents takes too long');
-            const { count, next } = countPart(subject, start, to);
-            total += count;
-            if (next === undefined) resolve(total);
-            else {
-              start = next;
-              this.#requests.add({ subject, read, reject });
-            }
-            return bytesTogether;
-          };
-          this.#add({ subject, read, reject });
-        }),
+      page: (subject, range) => {
+        const readPage = range.descending ? descending : ascending;
+        const rows = Math.min(range.limit, pageRows);
+        return this.#request(
+          subject,
+          () => readPage(subject, range, rows),
+          ({ json }) => json.length,
+        );
+      },
+      countPart: (subject, { from, to }) =>
+        this.#request(
+          subject,
+          () => countPart(subject, from, to),
+          () => bytesTogether,
+        ),
     };
   }
 
-  #add(request: ReadRequest): void {
-    this.#requests.add(request);
-    this.#readSoon();
-  }
-
-  /** Resolves when everything that was requested has been read. */
-  async drain(): Promise<void> {
-    while (this.#requests.size > 0) await nextIteration();
+  /** @param lengthOf - Returns the length of text that was read, or takes as long to read. */
+  #request<Part>(subject: string, readPart: () => Part, lengthOf: (part: Part) => number): Promise<Part> {
+    return new Promise((resolve, reject) => {
+      const read = () => {
+        const part = readPart();
+        resolve(part);
+        return lengthOf(part);
+      };
+      this.#requests.add({ subject, read, reject });
+      this.#readSoon();
+    });
   }
 
   /** Reads what was requested in one transaction, which saves locking for each page and keeps the CPU caches warm. */
@@ -208,9 +193,9 @@ function preparePages(
   };
 }
 
-/** Prepares the statement that counts the first documents between bounds; `next` is where the others begin. */
+/** Prepares the statement that counts the first documents between bounds; the others are after `next`. */
 function prepareCount(database: DatabaseSyncInstance, { name, id }: CollectionDefinition) {
-  const { parse, following } = idRules[id];
+  const { parse } = idRules[id];
   // To skip documents is faster than to count them.
   const statement = prepare(
     database,
@@ -222,7 +207,7 @@ function prepareCount(database: DatabaseSyncInstance, { name, id }: CollectionDe
   return (subject: string, from: Id, to: Id): { count: number; next: Id | undefined } => {
     const [last, rest] = statement.get(subject, from, to) as [string, null] | [null, number];
     if (last === null) return { count: rest, next: undefined };
-    return { count: countedTogether, next: following(parse(last)) };
+    return { count: countedTogether, next: parse(last) };
   };
 }
 

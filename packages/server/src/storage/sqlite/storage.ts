@@ -276,8 +276,7 @@ function createStorage(
     },
     async close() {
       if (!database.isOpen) return;
-      await Promise.all([documents.close(), groupCommit.close()]);
-      await pages.drain();
+      await documents.close();
       database.close();
       // The last connection to close runs a checkpoint, and this must be the writer's.
       await committer.close();

@@ -249,7 +249,8 @@ function citusDocuments(
     change: writing((query, all) => bySubject(all, (own) => changeRows(query, own))),
     split: (writes, error) => nodes.split(writes, error),
     page: (subject, page) => read(subject, (readers, shard) => readers.page(subject, page, shard)),
-    count: (subject, bounds) => read(subject, (readers, shard) => readers.count(subject, bounds, shard)),
+    countPart: (subject, bounds) =>
+      read(subject, (readers, shard) => readers.countPart(subject, bounds, shard)),
   };
 }
 
