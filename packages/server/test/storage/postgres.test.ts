@@ -416,7 +416,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     async (t) => {
       const { url, database } = await createDatabase(t);
       const { plants, tokens } = await openHasty(t, url, { poolSize: 1 });
-      const reader = await session(database, "query LIKE '%pg_index%'");
+      const reader = await session(database, "query LIKE '%FROM migrations%'");
       process.kill(reader, 'SIGSTOP');
       const reads = [
         failure(listTokens(tokens)),

@@ -25,8 +25,7 @@ import { distribute, hasCitus, isDistributed } from './citus/citus-tables.js';
 import { type Documents, serverTables } from './documents.js';
 import { isMissingColumn, isMissingTable, isUnreachable } from './connection/failures.js';
 import { StatementRunner, type PostgresOptions } from './connection/statement-runner.js';
-import { checkPrivileges, grantsOf } from './privileges.js';
-import { checkSchema } from './schema-check.js';
+import { findFaults, grantsOf } from './schema-check.js';
 import { checkEncoding } from './server-check.js';
 import { openPostgresTokens } from './tokens.js';
 import { createPostgresCommitter } from './committer.js';
@@ -71,17 +70,14 @@ export async function openPostgres({
   });
   const nodes = citusNodes(runner, collections[0]?.name ?? '');
   const check = async () => {
-    await checkPrivileges(runner, schema);
+    const { ofRole, ofSchema } = await findFaults((text, values) => runner.read(text, values), schema);
+    if (ofRole !== undefined) throw ofRole;
     if (distributed === true) nodes.requireSafety();
     const rows = await runner.read(selectApplied).catch(noneApplied);
     if (rows.length === 0) throw missingStore(schema);
-    const isCurrent = pendingMigrations(schema, toApplied(rows)).length === 0;
-    if (isCurrent) {
-      await checkSchema((text, values) => runner.read(text, values), schema);
-      return;
-    }
     const message = `the schema of the database is out of date: run ${storeCommand(schema, 'migrate')}`;
-    throw new StorageError('unavailable', message);
+    if (pendingMigrations(schema, toApplied(rows)).length > 0) throw new StorageError('unavailable', message);
+    if (ofSchema !== undefined) throw ofSchema;
   };
   try {
     await reachable(check, onUnreachable);
@@ -192,7 +188,8 @@ async function migrate(schema: StoreSchema, client: Client, mayCreate: boolean):
     read: async () => toApplied(await query(selectApplied).catch(noneApplied)),
   });
   await distribute(query, schema);
-  await checkSchema(query, schema);
+  const { ofSchema } = await findFaults(query, schema);
+  if (ofSchema !== undefined) throw ofSchema;
   await client.query('COMMIT');
   return { applied, grants: grantsOf(schema, database, namespace) };
 }
