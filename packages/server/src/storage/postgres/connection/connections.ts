@@ -102,21 +102,6 @@ export class Connections {
   }
 
   /**
-   * Makes all connections.
-   * @param deadline - On the clock of performance.now().
-   * @returns Why connections could not be made, one error for each.
-   */
-  async connectAll(deadline: number): Promise<unknown[]> {
-    const all = Array.from({ length: this.#pool.options.max }, () => this.acquire(deadline));
-    const failed: unknown[] = [];
-    for (const made of await Promise.allSettled(all)) {
-      if (made.status === 'fulfilled') made.value.client.release();
-      else failed.push(made.reason);
-    }
-    return failed;
-  }
-
-  /**
    * Uses no connection any more that exists now: what has broken one, such as a firewall that has forgotten it, may have
    * broken all of them, and each would only be found by a request that waits for its timeout.
    */

@@ -70,12 +70,14 @@ export class StatementRunner {
 
   /** Makes all connections but those for transactions. Warns of those that fail, which are made when they are needed. */
   async connect(): Promise<void> {
-    const { reads, writes } = this.#connections;
-    const all = await Promise.all([reads, writes].map((some) => some.connectAll(this.deadline())));
-    const failed = all.flat();
+    const purposes: ConnectionPurpose[] = ['writes', ...Array<'reads'>(this.size).fill('reads')];
+    const nothing = () => Promise.resolve();
+    const made = purposes.map((purpose) => this.#run(purpose, 'unavailable', this.deadline(), nothing));
+    const all = await Promise.allSettled(made);
+    const failed = all.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
     if (failed.length > 0)
       process.emitWarning(
-        `${failed.length} of ${this.size + 1} connections could not be made (${messageOf(failed[0])}): ` +
+        `${failed.length} of ${all.length} connections could not be made (${messageOf(failed[0])}): ` +
           'lower DATABASE_POOL_SIZE, or let PostgreSQL accept more',
       );
   }
