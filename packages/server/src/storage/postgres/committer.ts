@@ -39,11 +39,16 @@ async function commitBatch(
   /** The outcomes and errors that are known so far. */
   const decisions = new Map<Write, Outcome | StorageError>();
   const undecided = (some: readonly Write[]) => some.filter((write) => !decisions.has(write));
-  const decideAll = (some: readonly Write[], outcome: Outcome) => {
-    for (const write of some) decisions.set(write, outcome);
-  };
-  /** Records the outcomes in the rows of a statement. Returns the writes without a row. */
-  const decide = (some: readonly Write[], rows: readonly Row[]) => {
+  /**
+   * Records the outcomes in the rows of a statement.
+   * @param missing - Returns the outcome of a write without a row; by default, there is none yet.
+   * @returns The writes without a row and an outcome.
+   */
+  const decide = (
+    some: readonly Write[],
+    rows: readonly Row[],
+    missing: (write: Write) => Outcome | undefined = () => undefined,
+  ) => {
     const outcomes = new Map(
       (rows as readonly [string, string, (Outcome | null)?][]).map(([subject, id, outcome = 'inserted']) => [
         keyOf(subject, id),
@@ -51,7 +56,8 @@ async function commitBatch(
       ]),
     );
     return some.filter((write) => {
-      const outcome = outcomes.get(keyOf(write.subject, write.id));
+      const found = outcomes.get(keyOf(write.subject, write.id));
+      const outcome = found === undefined ? missing(write) : found;
       if (typeof outcome === 'string') decisions.set(write, outcome);
       return outcome === undefined;
     });
@@ -91,33 +97,23 @@ async function commitBatch(
       if (conflicting.length > 0) decide(conflicting, await documents.compare(conflicting, deadline));
     };
     const remove = async (some: readonly Write[]) => {
-      decideAll(decide(some, await documents.delete(some, deadline)), 'missing');
+      decide(some, await documents.delete(some, deadline), () => 'missing');
     };
     const change = async (some: readonly Write[]) => {
-      const absent = decide(some, await documents.change(some, deadline));
-      const isPut = ({ when }: Write) => when === 'any';
-      decideAll(
-        absent.filter((write) => !isPut(write)),
-        'missing',
-      );
-      const puts = absent.filter(isPut);
+      const rows = await documents.change(some, deadline);
+      const puts = decide(some, rows, ({ when }) => (when === 'any' ? undefined : 'missing'));
       if (puts.length > 0) decide(puts, await documents.insert(puts, deadline));
     };
-    await commit(
-      own.filter(({ when }) => when === 'absent'),
-      insert,
-      split,
-    );
+    const creations = own.filter(({ when }) => when === 'absent');
+    await commit(creations, insert, split);
     await commit(own.filter(isDeletion), remove, split);
     await commit(undecided(own), change, split);
   }
   const issue = async (some: readonly Write[]) => {
-    decideAll(decide(some, await issueTokens(runner, some, deadline)), 'other');
+    decide(some, await issueTokens(runner, some, deadline), () => 'other');
   };
-  await commit(
-    sorted.filter(({ collection }) => collection === tokenDocuments),
-    issue,
-  );
+  const tokens = sorted.filter(({ collection }) => collection === tokenDocuments);
+  await commit(tokens, issue);
   return writes.map((write) => decisions.get(write));
 }
 
