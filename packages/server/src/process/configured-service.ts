@@ -85,12 +85,14 @@ export async function loadMetrics(service: Service, { OPS_PORT }: Config): Promi
 }
 
 /**
- * Loads the tracing of writes if an OpenTelemetry SDK may be present, which takes an option of Node.js. Otherwise skips
+ * Loads the tracing of writes if an OpenTelemetry SDK may be present, which an option of Node.js loads. Otherwise skips
  * the import, to start faster.
  */
 async function loadTraces({ name }: Service) {
-  const options = process.execArgv.length > 0 || process.env['NODE_OPTIONS'] !== undefined;
-  return options ? (await import('../observability/traces.js')).createWriteTracer(name) : undefined;
+  const options = [...process.execArgv, process.env['NODE_OPTIONS']].join(' ');
+  return /(?:^|\s)(?:-r|--require|--import|--(?:experimental-)?loader)\b/.test(options)
+    ? (await import('../observability/traces.js')).createWriteTracer(name)
+    : undefined;
 }
 
 /**

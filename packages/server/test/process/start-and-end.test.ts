@@ -152,6 +152,26 @@ t.test('a command loads neither Fastify nor what reads a contract', async (t) =>
   );
 });
 
+t.test(
+  'a start loads the API of OpenTelemetry if an option of Node.js may have loaded its SDK',
+  async (t) => {
+    const env = { NODE_ENV: 'production', DATABASE_URL: 'file:/nowhere/plants.db' };
+    for (const [NODE_OPTIONS, expected] of [
+      ['--max-semi-space-size=16', false],
+      ['--import data:text/javascript,', true],
+      ['--max-semi-space-size=16 -r node:fs', true],
+    ] as const) {
+      const { code, loaded } = await modulesOf(t, 'dist/main.js', [], { ...env, NODE_OPTIONS });
+      t.not(code, 0);
+      t.equal(
+        loaded.some((path) => path.includes('@opentelemetry/api/')),
+        expected,
+        NODE_OPTIONS,
+      );
+    }
+  },
+);
+
 /** Whether a service handles signals: SIGHUP, the signal 1, is the last, and Node.js does not handle it itself (Linux). */
 const handlesSignals = (pid: number) => {
   const [, mask = '0'] = /^SigCgt:\t(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1')) ?? [];
