@@ -38,4 +38,5 @@ EXPOSE 3000
 # Node.js, and in less memory.
 HEALTHCHECK --interval=2s --timeout=3s --start-period=30s --retries=5 \
   CMD ["bash", "-c", "exec 3<>\"/dev/tcp/127.0.0.1/$OPS_PORT\" && printf 'GET /livez HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && ((status == 200))"]
-CMD ["node", "dist/main.js"]
+# Without the option, Node.js 24 takes far more memory for new objects, and is no faster.
+CMD ["node", "--max-semi-space-size=16", "dist/main.js"]

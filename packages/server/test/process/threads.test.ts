@@ -16,7 +16,6 @@ import { temporaryFolder } from '../support/engines.js';
 import {
   adminOf,
   fillStore,
-  list,
   run,
   samples,
   startServer,
