@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url';
 
 /** @typedef {import('contract-server').ServiceContext} Context */
 /** @typedef {bigint | number | string} Id */
-/** @typedef {import('contract-server').Collection<any>} Collection */
+/** @typedef {import('contract-server').Transaction} Transaction */
+/** @typedef {import('../../packages/server/dist/storage/core/interface.js').OpenCollection<any>} Collection */
 
 /** The path of this server, which shares the library's command. */
 export const copyingLibrary = fileURLToPath(import.meta.url);
@@ -50,31 +51,28 @@ function copied(documents, isText, transaction, isApart) {
   const both = async (write, id) => (await Promise.all([write(id), write(copyOf(id))]))[0];
   /**
    * @template T
-   * @param {string} subject
+   * @param {string | Transaction} subject
    * @param {Id} id
-   * @param {(write: import('contract-server').CollectionInTransaction<any>['write'], stored: string | undefined) => Promise<T>} work
+   * @param {(tx: Transaction) => Promise<T>} work
    */
-  const together = (subject, id, work) =>
-    transaction(subject, async (tx) => {
-      const own = tx.of(documents);
-      const [stored, copy] = await Promise.all([own.get(id), own.get(copyOf(id))]);
+  const together = async (subject, id, work) => {
+    if (typeof subject !== 'string') throw new Error('the library has no transactions');
+    return transaction(subject, async (tx) => {
+      const [stored, copy] = await Promise.all([documents.get(tx, id), documents.get(tx, copyOf(id))]);
       if (stored !== copy) throw new Error(`${id} is ${stored}, and its copy ${copy}`);
-      return work((id, change) => both((one) => own.write(one, change), id), stored);
+      return work(tx);
     });
+  };
   const before = isText ? firstCopy.text : BigInt(firstCopy.number);
   return {
+    definition: documents.definition,
     write: (subject, id, change) =>
       isApart
         ? both((one) => documents.write(subject, one, change), id)
-        : together(subject, id, (write) => write(id, change)),
+        : together(subject, id, (tx) => both((one) => documents.write(tx, one, change), id)),
     get: documents.get.bind(documents),
     change: (subject, id, update) =>
-      together(subject, id, async (write, stored) => {
-        if (stored === undefined) return undefined;
-        const text = update(stored);
-        await write(id, { when: 'any', text });
-        return text;
-      }),
+      together(subject, id, (tx) => both((one) => documents.change(tx, one, update), id)),
     // The lists of the library have no end.
     page: (subject, range) => documents.page(subject, { ...range, before }),
     count: (subject) => documents.count(subject, { before }),
@@ -88,10 +86,13 @@ if (process.argv[1] === copyingLibrary)
     const open = (context) => {
       /** @type {Context['collection']} */
       const collection = (definition) => {
-        const documents = context.collection(definition);
+        const given = context.collection(definition);
+        // Every collection of a store is one.
+        const documents = /** @type {Collection} */ (/** @type {unknown} */ (given));
         const copies = process.env['COPIES'];
-        if (![undefined, 'together', 'apart', definition.name].includes(copies)) return documents;
-        return copied(documents, definition.id === 'text', context.transaction, copies === 'apart');
+        if (![undefined, 'together', 'apart', definition.name].includes(copies)) return given;
+        const isText = definition.id === 'text';
+        return /** @type {never} */ (copied(documents, isText, context.transaction, copies === 'apart'));
       };
       return service.open({ ...context, collection });
     };

@@ -1,5 +1,5 @@
 // Implements the operations on plants, for requests that have passed authentication and validation.
-import { ApiError, listAll, type ErrorEntry, type Handlers } from 'contract-server';
+import { ApiError, type ErrorEntry, type Handlers } from 'contract-server';
 import type { operations, operationSecurity } from '../types.gen.js';
 import { plantErrors } from './errors.js';
 import type { Creation, PlantRepository } from './repository.js';
@@ -24,7 +24,7 @@ export function plantOperations(plants: PlantRepository): Handlers<operations, o
     },
 
     async listPlants({ caller, query }) {
-      return Promise.resolve(listAll(plants, caller.subject, { limit: query.limit }));
+      return Promise.resolve(plants.list(caller.subject, { limit: query.limit }));
     },
 
     async deletePlant({ caller, params }) {

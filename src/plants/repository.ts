@@ -4,7 +4,7 @@ import {
   type Collection,
   type CollectionDefinition,
   type JsonText,
-  type OutcomeOf,
+  type Outcomes,
 } from 'contract-server';
 import type { components, operations } from '../types.gen.js';
 
@@ -38,7 +38,7 @@ const creations = {
   inserted: 'created',
   same: 'identical',
   other: 'different',
-} as const satisfies Record<OutcomeOf<{ when: 'absent'; text: string }>, string>;
+} as const satisfies Record<Outcomes['absent'], string>;
 export type Creation = (typeof creations)[keyof typeof creations];
 
 /** The plants of all subjects. */

@@ -183,7 +183,7 @@ t.test('the commands of the README do what it describes', await needs('curl'), a
 function listsOf(page: string): string {
   const [, section = ''] = page.split('### Lists of a part, and totals\n');
   const [, part = '', handler = ''] = /^```ts\n([^]*?)^```$[^]*?^```ts\n([^]*?)^```$/m.exec(section) ?? [];
-  return `import { type DocumentArray, type Documents, listAll, prefixRange } from 'contract-server';
+  return `import { type DocumentArray, type Documents, prefixRange } from 'contract-server';
 interface Request { caller: { subject: string }; query: { after?: string; limit?: number } }
 interface Task { name: string }
 interface List { items: DocumentArray<string, Task>; next: () => string | undefined; total: number }

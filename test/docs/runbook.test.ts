@@ -427,7 +427,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const [refusals] = blocksOf(runbook, 'Tokens are refused');
     t.match(await machine.run(refusals), / 1 malformed\t127\.0\.0\.1\n[^]*alice/);
     const line = machine.server.log.find(({ status }) => status === 200)!;
-    const [, example = ''] = /```json\n([^]*?)```/.exec(monitor.split('\n## Log\n')[1]!) ?? [];
+    const [, example = ''] = /```text\n([^]*?)```/.exec(monitor.split('\n## Log\n')[1]!) ?? [];
     t.strictSame(Object.keys(line), Object.keys(JSON.parse(example) as object), 'the line that is explained');
     const [fields = ''] = monitor.split('\n## Log\n')[1]!.split('\n## ');
     for (const field of Object.keys(line)) t.ok(field === 'msg' || fields.includes(`\`${field}\``), field);

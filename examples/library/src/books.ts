@@ -2,7 +2,6 @@
 import {
   ApiError,
   Documents,
-  listAll,
   type Collection,
   type CollectionDefinition,
   type ErrorEntry,
@@ -40,7 +39,7 @@ export function bookOperations(
     },
 
     async listBooks({ caller, query }) {
-      return Promise.resolve(listAll(all, caller.subject, { limit: query.limit }));
+      return Promise.resolve(all.list(caller.subject, { limit: query.limit }));
     },
 
     async getBook({ caller, params: { isbn } }) {

@@ -2,7 +2,6 @@
 import {
   ApiError,
   Documents,
-  listAll,
   type Collection,
   type CollectionDefinition,
   type ErrorEntry,
@@ -47,7 +46,7 @@ export function loanOperations(
     },
 
     async listLoans({ caller, query: { limit, descending } }) {
-      return Promise.resolve(listAll(all, caller.subject, { limit, descending }));
+      return Promise.resolve(all.list(caller.subject, { limit, descending }));
     },
 
     async exportLoans({ caller }) {

@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto';
 import {
   ApiError,
   IdempotencyKeys,
-  listAll,
   prefixRange,
   type ErrorEntry,
   type Handlers,
@@ -31,14 +30,14 @@ export function createHandlers(context: ServiceContext): Handlers<operations, op
 
   /** Stores a new entry, and adds it to the totals of its project. */
   async function addEntry(tx: Transaction, { project, start, seconds }: Omit<Entry, 'id'>): Promise<Entry> {
-    const added = await projects.in(tx).change(project, (found) => ({
+    const added = await projects.change(tx, project, (found) => ({
       ...found,
       seconds: found.seconds + seconds,
     }));
     if (added === undefined) throw new ApiError(errors.projectNotFound);
     const entry = { id: `${project}/${start}/${randomUUID()}`, project, start, seconds };
-    await entries.in(tx).write(entry.id, { when: 'absent', value: entry });
-    await unbilled.in(tx).write(entry.id, { when: 'absent', value: entry });
+    await entries.write(tx, entry.id, { when: 'absent', value: entry });
+    await unbilled.write(tx, entry.id, { when: 'absent', value: entry });
     return entry;
   }
 
@@ -48,9 +47,9 @@ export function createHandlers(context: ServiceContext): Handlers<operations, op
     const range = { ...prefixRange(`${project}/`), limit: entriesPerInvoice };
     // Another invoice may have taken what is listed. Only what is read by its id is checked when this one is stored.
     for await (const { id } of unbilled.values(subject, range)) {
-      const entry = await unbilled.in(tx).get(id);
+      const entry = await unbilled.value(tx, id);
       if (entry === undefined) continue;
-      await unbilled.in(tx).delete(id);
+      await unbilled.delete(tx, id);
       taken.push(entry);
     }
     return taken;
@@ -58,21 +57,21 @@ export function createHandlers(context: ServiceContext): Handlers<operations, op
 
   /** Counts an invoice. The number is stored together with the invoice that has it, so none is left out. */
   async function nextNumber(tx: Transaction): Promise<bigint> {
-    const number = BigInt((await counters.in(tx).get('invoices'))?.last ?? 0) + 1n;
-    await counters.in(tx).write('invoices', { when: 'any', value: { last: number } });
+    const number = BigInt((await counters.value(tx, 'invoices'))?.last ?? 0) + 1n;
+    await counters.write(tx, 'invoices', { when: 'any', value: { last: number } });
     return number;
   }
 
   return {
     async listProjects({ caller }) {
-      return Promise.resolve(listAll(projects, caller.subject));
+      return Promise.resolve(projects.list(caller.subject));
     },
 
     async putProject({ caller, params: { project }, body }) {
       return transaction(caller.subject, async (tx) => {
-        const { seconds, billed } = (await projects.in(tx).get(project)) ?? { seconds: 0, billed: 0 };
+        const { seconds, billed } = (await projects.value(tx, project)) ?? { seconds: 0, billed: 0 };
         const value = { project, ...body, seconds, billed };
-        await projects.in(tx).write(project, { when: 'any', value });
+        await projects.write(tx, project, { when: 'any', value });
         return value;
       });
     },
@@ -83,7 +82,7 @@ export function createHandlers(context: ServiceContext): Handlers<operations, op
         ...(from !== undefined && { from: `${project}/${from}` }),
         ...(before !== undefined && { before: `${project}/${before}` }),
       };
-      return Promise.resolve(listAll(open ? unbilled : entries, caller.subject, { ...range, limit }));
+      return Promise.resolve((open ? unbilled : entries).list(caller.subject, { ...range, limit }));
     },
 
     async getTimer({ caller }) {
@@ -92,9 +91,9 @@ export function createHandlers(context: ServiceContext): Handlers<operations, op
 
     async startTimer({ caller, headers: { 'Idempotency-Key': key }, body: { project } }) {
       return keys.run(caller.subject, { caller, key, request: ['startTimer', project] }, async (tx) => {
-        if ((await projects.in(tx).get(project)) === undefined) throw new ApiError(errors.projectNotFound);
+        if ((await projects.value(tx, project)) === undefined) throw new ApiError(errors.projectNotFound);
         const timer = { project, start: timeOf(Date.now()) };
-        const outcome = await timers.in(tx).write('running', { when: 'absent', value: timer });
+        const outcome = await timers.write(tx, 'running', { when: 'absent', value: timer });
         if (outcome !== 'inserted') throw new ApiError(errors.timerRunning);
         return timer;
       });
@@ -102,8 +101,8 @@ export function createHandlers(context: ServiceContext): Handlers<operations, op
 
     async stopTimer({ caller, headers: { 'Idempotency-Key': key } }) {
       return keys.run(caller.subject, { caller, key, request: ['stopTimer'] }, async (tx) => {
-        const timer = (await timers.in(tx).get('running')) ?? timerNotRunning();
-        await timers.in(tx).delete('running');
+        const timer = (await timers.value(tx, 'running')) ?? timerNotRunning();
+        await timers.delete(tx, 'running');
         const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(timer.start)) / 1_000));
         return addEntry(tx, { ...timer, seconds });
       });
@@ -117,7 +116,7 @@ export function createHandlers(context: ServiceContext): Handlers<operations, op
 
     async createInvoice({ caller, headers: { 'Idempotency-Key': key }, body: { project } }) {
       return keys.run(caller.subject, { caller, key, request: ['createInvoice', project] }, async (tx) => {
-        const found = await projects.in(tx).get(project);
+        const found = await projects.value(tx, project);
         if (found === undefined) throw new ApiError(errors.projectNotFound);
         const taken = await takeUnbilled(tx, caller.subject, project);
         if (taken.length === 0) throw new ApiError(errors.nothingToBill);
@@ -129,17 +128,17 @@ export function createHandlers(context: ServiceContext): Handlers<operations, op
           amount: Math.round((seconds * found.rate) / 3_600),
           entries: taken.map(({ id }) => id),
         };
-        await projects.in(tx).write(project, {
+        await projects.write(tx, project, {
           when: 'any',
           value: { ...found, billed: found.billed + seconds },
         });
-        await invoices.in(tx).write(invoice.number, { when: 'absent', value: invoice });
+        await invoices.write(tx, invoice.number, { when: 'absent', value: invoice });
         return invoice;
       });
     },
 
     async listInvoices({ caller, query: { before, limit } }) {
-      return Promise.resolve(listAll(invoices, caller.subject, { before, descending: true, limit }));
+      return Promise.resolve(invoices.list(caller.subject, { before, descending: true, limit }));
     },
   };
 }

@@ -31,27 +31,15 @@ export {
 // Verifiers of the contract's security schemes.
 export type { BasicCredential, SchemeKind, Verified, Verifiers, Verify } from './contract/verifiers.js';
 
-// What a service stores: documents, and the collections that hold their texts.
-export {
-  Documents,
-  listAll,
-  type DocumentArray,
-  type DocumentsInTransaction,
-  type ListRange,
-  type Stored,
-} from './service/documents.js';
+// What a service stores.
+export { Documents, type DocumentArray, type Stored } from './service/documents.js';
 export {
   StorageError,
-  type Change,
   type Collection,
   type CollectionDefinition,
-  type CollectionInTransaction,
   type IdRange,
-  type OutcomeOf,
-  type OutcomesOfNull,
-  type OutcomesOfText,
-  type Page,
-  type PageRange,
+  type ListRange,
+  type Outcomes,
   type StorageFailure,
   type Transaction,
 } from './storage/core/interface.js';

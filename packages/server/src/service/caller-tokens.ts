@@ -1,7 +1,7 @@
 // Access tokens that handlers issue and revoke, so that callers can log in and out.
 import type { Verified } from '../contract/verifiers.js';
-import { createToken, hashSecret, isSubject, secretTest } from '../storage/core/access-token.js';
-import type { Token, TokenRepository } from '../storage/core/interface.js';
+import { createToken, hashSecret, isSubject, isTokenId, secretTest } from '../storage/core/access-token.js';
+import type { TokenRepository } from '../storage/core/interface.js';
 import { keptFor } from '../storage/core/token-row.js';
 
 /** What a new token is for. */
@@ -93,13 +93,8 @@ export function createCallerTokens(
     },
     async list(subject) {
       const listed = isSubject(subject) ? await tokens.listOf(subject, now()) : [];
-      return listed.map(({ id, scopes, createdAt, expiresAt }: Token) => ({
-        id,
-        scopes,
-        createdAt,
-        expiresAt,
-      }));
+      return listed.map(({ id, scopes, createdAt, expiresAt }) => ({ id, scopes, createdAt, expiresAt }));
     },
-    revoke: async (subject, id) => isSubject(subject) && tokens.revokeOf(subject, id),
+    revoke: async (subject, id) => isSubject(subject) && isTokenId(id) && tokens.revokeOf(subject, id),
   };
 }

@@ -3,7 +3,14 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { CallerTokens } from './caller-tokens.js';
 import type { AnyHandlers, Handlers } from '../contract/handlers.js';
 import type { AnyVerifiers, Verifiers } from '../contract/verifiers.js';
-import type { Storage, StoreDefinition } from '../storage/core/interface.js';
+import type {
+  Collection,
+  CollectionDefinition,
+  IdKind,
+  IdOf,
+  StoreDefinition,
+  Transaction,
+} from '../storage/core/interface.js';
 import type { ErrorEntry, ErrorFacts, RenderedError } from '../base/errors.js';
 
 /** A service: what differs between two services on this server. */
@@ -50,13 +57,29 @@ export interface Service extends StoreDefinition {
 
 /** What a service is given when it is opened. */
 export interface ServiceContext {
-  /** Returns one of the collections of the definition. */
-  readonly collection: Storage['collection'];
+  /** Returns one of the collections of the definition, for `Documents`. */
+  readonly collection: <Kind extends IdKind>(
+    definition: CollectionDefinition<Kind>,
+  ) => Collection<IdOf<Kind>>;
   /**
-   * Runs a transaction over documents of one subject, in any collections: `Documents.in` has an example. A function that
-   * it is given runs again if what it has read has changed, so it must do nothing else that counts.
+   * Runs a function that reads and writes documents of one subject, in any collections, and commits all that it has
+   * written, or nothing: `Documents` has an example. It is committed only if everything that it has read is still
+   * stored, and what was absent is still absent; otherwise the function runs again. So it must do nothing else that
+   * counts, such as sending a message. Lists that it reads beside the transaction are not checked.
+   *
+   * It resolves with what the function returned, when that is durable, and rejects with what it threw; then only
+   * its reads are checked. Transactions of one subject whose reads did not hold take turns, on PostgreSQL also with those
+   * of other processes. In the function, do not wait for another transaction or `change` of the subject, which may wait
+   * for this one.
+   * @throws RangeError if it reads more than 100 documents, or 16 MiB of them in memory, where a character takes two
+   *   bytes; nothing has changed.
+   * @throws StorageError `overloaded` if it takes more than 10 seconds, if other changes come first 100 times, or if
+   *   there are too many transactions.
    */
-  readonly transaction: Storage['transaction'];
+  readonly transaction: <Result>(
+    subject: string,
+    work: (transaction: Transaction) => Result | Promise<Result>,
+  ) => Promise<Result>;
   /** Issues, lists and revokes access tokens of the service. */
   readonly tokens: CallerTokens;
   /** The log of this thread. */

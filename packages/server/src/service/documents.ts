@@ -2,17 +2,15 @@
 import { parseExactJson } from '../contract/document/exact-json.js';
 import type { JsonArray } from '../contract/handlers.js';
 import { exactJson, JsonText } from '../contract/document/json-text.js';
-import { ApiError } from '../base/errors.js';
+import { ApiError, type ErrorKind } from '../base/errors.js';
 import {
-  isTextEnd,
-  isTextId,
   type Collection,
   type Id,
+  IdError,
   type IdRange,
-  type OutcomesOfNull,
-  type OutcomesOfText,
-  type Page,
-  type PageRange,
+  type ListRange,
+  type OpenCollection,
+  type Outcomes,
   type Transaction,
 } from '../storage/core/interface.js';
 
@@ -20,13 +18,6 @@ import {
 export type Stored<Value> = {
   [Name in keyof Value]: Value[Name] extends bigint ? bigint | number : Value[Name];
 };
-
-/** The part of a subject's documents that is listed, and in which order; all of them in ascending order by default. */
-export interface ListRange<I extends Id = bigint> extends IdRange<I> {
-  readonly descending?: boolean | undefined;
-  /** The maximum number of documents. */
-  readonly limit?: number | undefined;
-}
 
 /** An array of documents that is read page by page as it is sent. */
 export interface DocumentArray<I extends Id, Value> extends JsonArray<Value> {
@@ -41,14 +32,22 @@ export interface DocumentArray<I extends Id, Value> extends JsonArray<Value> {
 /**
  * The documents of one kind, of all subjects. Its methods reject with StorageError, for which the server has responses,
  * and writes resolve when they are durable.
+ *
+ * A transaction can take the place of its subject: then the methods see what it has written, what they find must still
+ * be stored when it is committed, and writes take effect with it.
  * @example
- * const books = new Documents<string, Book>(collection(definition), { isbn: true, title: true });
+ * const books = new Documents<string, Book>(collection(definition), { isbn: true, title: true, copies: true });
  * const outcome = await books.write(caller.subject, book.isbn, { when: 'absent', value: book });
  * if (outcome === 'other') throw new ApiError(errors.bookExists);
+ * @example
+ * await transaction(caller.subject, async (tx) => {
+ *   const outcome = await loans.write(tx, isbn, { when: 'absent', value: { isbn, until } });
+ *   if (outcome === 'other') throw new ApiError(errors.bookLent);
+ *   await books.change(tx, isbn, (found) => ({ ...found, copies: found.copies - 1 }));
+ * });
  */
 export class Documents<I extends Id, Value extends object> {
-  readonly #collection: Collection<I>;
-  readonly #names: ReadonlySet<string>;
+  readonly #collection: OpenCollection<I>;
   /** The fields, and how each begins in a text. */
   readonly #fields: readonly (readonly [name: keyof Value & string, label: string])[];
 
@@ -57,9 +56,9 @@ export class Documents<I extends Id, Value extends object> {
    *   the contract adds does not compile until it is listed.
    */
   constructor(collection: Collection<I>, fields: Readonly<Record<keyof Value, true>>) {
-    this.#collection = collection;
+    // Every collection of a store is one.
+    this.#collection = collection as OpenCollection<I>;
     const names = Object.keys(fields) as (keyof Value & string)[];
-    this.#names = new Set(names);
     this.#fields = names.map((name) => [name, `${JSON.stringify(name)}:`]);
   }
 
@@ -74,61 +73,82 @@ export class Documents<I extends Id, Value extends object> {
   }
 
   /**
-   * Stores a value if the condition holds; `any` always does. `OutcomesOfText` has the outcomes.
+   * Stores a value if the condition holds; `any` always does. `Outcomes` has the outcomes.
    * @param change - The condition, and the value or its document.
-   * @throws ApiError or RangeError as `document` does; nothing is stored.
+   * @throws ApiError (400) for an id that is empty, has more than 512 bytes, U+0000 or an unpaired surrogate, which the
+   *   contract should not have accepted; otherwise as `document` does. Nothing is stored.
    */
-  async write<When extends 'absent' | 'present' | 'any'>(
-    subject: string,
+  async write<When extends keyof Outcomes>(
+    subject: string | Transaction,
     id: I,
-    { when, value }: { readonly when: When; readonly value: Value | JsonText<Value> },
-  ): Promise<OutcomesOfText[When]> {
-    const text = this.#textToWrite(id, when, value);
-    const written = this.#collection.write(subject, id, { when, text });
-    return (await written) as OutcomesOfText[When];
+    { when, value }: { readonly when: When; readonly value: Value | Stored<Value> | JsonText<Value> },
+  ): Promise<Outcomes[When]> {
+    const written = this.#collection.write(subject, id, { when, text: this.#textOf(value) });
+    return (await written.catch(
+      refusal(when === 'absent' ? 'invalidBody' : 'invalidPath'),
+    )) as Outcomes[When];
   }
 
   /** Deletes a document. Resolves to false if there is none. */
-  delete(subject: string, id: I): Promise<boolean>;
+  async delete(subject: string | Transaction, id: I): Promise<boolean> {
+    return (await this.#collection.write(subject, id, { when: 'present', text: null })) === 'deleted';
+  }
+
   /**
    * Deletes a document if it is still what `get` or `change` returned. Resolves to `other` if it has changed since, and
    * to `missing` if there is none.
    */
-  delete(
-    subject: string,
+  async deleteUnchanged(
+    subject: string | Transaction,
     id: I,
-    condition: { readonly equals: JsonText<Value> },
-  ): Promise<OutcomesOfNull['equals']>;
-  async delete(
-    subject: string,
-    id: I,
-    condition?: { readonly equals: JsonText<Value> },
-  ): Promise<boolean | OutcomesOfNull['equals']> {
-    if (condition === undefined)
-      return (
-        canBeId(id) &&
-        (await this.#collection.write(subject, id, { when: 'present', text: null })) === 'deleted'
-      );
-    if (!canBeId(id)) return 'missing';
-    const expected = condition.equals.text;
-    return this.#collection.write(subject, id, { when: 'equals', expected, text: null });
+    { text: expected }: JsonText<Value>,
+  ): Promise<'deleted' | 'other' | 'missing'> {
+    const written = this.#collection.write(subject, id, { when: 'equals', expected, text: null });
+    return (await written) as 'deleted' | 'other' | 'missing';
   }
 
   /** Returns a document, for a response; undefined if there is none. */
-  async get(subject: string, id: I): Promise<JsonText<Value> | undefined> {
-    if (!canBeId(id)) return undefined;
+  async get(subject: string | Transaction, id: I): Promise<JsonText<Value> | undefined> {
     const text = await this.#collection.get(subject, id);
     return text === undefined ? undefined : new JsonText(text);
   }
 
+  /** Returns the value of a document; undefined if there is none. */
+  async value(subject: string | Transaction, id: I): Promise<Stored<Value> | undefined> {
+    const text = await this.#collection.get(subject, id);
+    return text === undefined ? undefined : (parseExactJson(text) as Stored<Value>);
+  }
+
   /**
-   * Returns one page of a subject's documents in the order of their ids.
-   * @throws ApiError `invalidQuery` (400) for a range with an end that has U+0000 or an unpaired surrogate; TypeError for
-   *   one with two ends on one side.
+   * Returns the documents of a subject in a range, by default all of them, in the order of their ids, as an array that is
+   * read page by page as it is sent. It is no snapshot: each document that is there throughout is in it exactly once.
+   * @throws ApiError `invalidQuery` (400), when it is read, for a range with an end that has U+0000 or an unpaired
+   *   surrogate; TypeError for one with two ends on one side.
+   * @example
+   * return books.list(caller.subject, { limit: query.limit });
+   * @example
+   * // An object with the array, and where the following documents begin.
+   * const items = books.list(caller.subject, { after: query.after, limit: 20 });
+   * return { items, next: () => items.next };
    */
-  async list(subject: string, range: PageRange<I>): Promise<Page<I>> {
-    checkEnds(range);
-    return this.#collection.page(subject, range);
+  list(subject: string, range: ListRange<I> = {}): DocumentArray<I, Value> {
+    const collection = this.#collection;
+    // Not spread from one another, since these objects are made for every page.
+    let { after, from, before, to, limit = Infinity } = range;
+    const { descending } = range;
+    const array = {
+      next: undefined as I | undefined,
+      async nextPage() {
+        const page = collection.page(subject, { after, from, before, to, descending, limit });
+        const { json, count, next } = await page.catch(refusal('invalidQuery'));
+        array.next = next;
+        limit -= count;
+        if (descending === true) [before, to] = [next, undefined];
+        else [after, from] = [next, undefined];
+        return { json, more: next !== undefined && limit > 0 };
+      },
+    };
+    return array;
   }
 
   /**
@@ -136,9 +156,8 @@ export class Documents<I extends Id, Value extends object> {
    * while other requests go on. It is no snapshot: of the documents that are stored or deleted meanwhile, some count.
    * @throws StorageError if that takes more than a few seconds, for which the response is 503; otherwise as `list` does.
    */
-  async count(subject: string, range: IdRange<I> = {}): Promise<number> {
-    checkEnds(range);
-    return this.#collection.count(subject, range);
+  count(subject: string, range: IdRange<I> = {}): Promise<number> {
+    return this.#collection.count(subject, range).catch(refusal('invalidQuery'));
   }
 
   /**
@@ -149,7 +168,7 @@ export class Documents<I extends Id, Value extends object> {
    * for await (const { title } of books.values(caller.subject)) yield `${title}\n`;
    */
   async *values(subject: string, range: ListRange<I> = {}): AsyncGenerator<Stored<Value>, void, undefined> {
-    const pages = listAll(this, subject, range);
+    const pages = this.list(subject, range);
     for (let more = true; more;) {
       const page = await pages.nextPage();
       ({ more } = page);
@@ -165,183 +184,65 @@ export class Documents<I extends Id, Value extends object> {
    * @param update - Returns the changed value; may be called several times. What it throws rejects the change.
    * @throws StorageError when too many other writes to the document come first, or too many changes wait: the response
    *   is 50301, and nothing has changed.
-   * @throws ApiError as `write` does.
-   * @throws RangeError if the changed value has a number that JSON or int64 does not have; nothing has changed.
+   * @throws ApiError or RangeError as `document` does; nothing has changed.
    */
   async change(
-    subject: string,
+    subject: string | Transaction,
     id: I,
     update: (value: Stored<Value>) => Stored<Value>,
   ): Promise<JsonText<Value> | undefined> {
-    if (!canBeId(id)) return undefined;
-    const text = await this.#collection.change(subject, id, (stored) => this.#changed(stored, update));
+    const text = await this.#collection.change(subject, id, (stored) => {
+      const found = parseExactJson(stored) as Stored<Value>;
+      // The function may change the object that it is given.
+      const others = Object.entries(found)
+        .filter(([name]) => !this.#fields.some(([field]) => field === name))
+        .map(([name, value]) => `,${JSON.stringify(name)}:${exactJson(value)}`);
+      return this.#textOf(update(found), others.join(''));
+    });
     return text === undefined ? undefined : new JsonText(text);
-  }
-
-  /**
-   * Returns the same documents as a part of a transaction: those of its subject.
-   * @example
-   * await transaction(caller.subject, async (tx) => {
-   *   const book = await books.in(tx).get(isbn);
-   *   if (book === undefined) throw new ApiError(errors.bookNotFound);
-   *   await loans.in(tx).write(isbn, { when: 'absent', value: { isbn, until } });
-   *   await books.in(tx).change(isbn, (found) => ({ ...found, copies: found.copies - 1 }));
-   * });
-   */
-  in(transaction: Transaction): DocumentsInTransaction<I, Value> {
-    const documents = transaction.of(this.#collection);
-    return {
-      get: async (id) => {
-        const text = canBeId(id) ? await documents.get(id) : undefined;
-        return text === undefined ? undefined : (parseExactJson(text) as Stored<Value>);
-      },
-      write: async (id, { when, value }) => {
-        const text = this.#textToWrite(id, when, value);
-        // The outcome is one of the condition.
-        return (await documents.write(id, { when, text })) as never;
-      },
-      change: async (id, update) => {
-        const stored = canBeId(id) ? await documents.get(id) : undefined;
-        if (stored === undefined) return undefined;
-        const text = this.#changed(stored, update);
-        await documents.write(id, { when: 'any', text });
-        return new JsonText(text);
-      },
-      delete: async (id) =>
-        canBeId(id) && (await documents.write(id, { when: 'present', text: null })) === 'deleted',
-    };
-  }
-
-  /** @throws ApiError for an id that no document can have, and as `document` does. */
-  #textToWrite(
-    id: I,
-    when: 'absent' | 'present' | 'any',
-    value: Value | Stored<Value> | JsonText<Value>,
-  ): string {
-    if (!canBeId(id)) {
-      const detail = 'an id is not empty, has at most 512 bytes, and no U+0000 or unpaired surrogate';
-      throw new ApiError(when === 'absent' ? 'invalidBody' : 'invalidPath', { detail });
-    }
-    return value instanceof JsonText ? value.text : this.#textOf(value);
-  }
-
-  /** The text of a changed document. Stored fields that the constructor did not list stay as they are. */
-  #changed(stored: string, update: (value: Stored<Value>) => Stored<Value>): string {
-    const found = parseExactJson(stored) as Stored<Value>;
-    const others = this.#othersOf(found);
-    return this.#textOf(update(found), others);
-  }
-
-  /** The members of a stored document that are no fields, as text; each begins with a comma. */
-  #othersOf(found: Stored<Value>): string {
-    return Object.entries(found)
-      .filter(([name]) => !this.#names.has(name))
-      .map(([name, value]) => `,${JSON.stringify(name)}:${exactJson(value)}`)
-      .join('');
   }
 
   /**
    * The output of JSON.stringify for the fields in order, except that bigints are exact.
    * @param others - Further members, each after a comma.
    */
-  #textOf(value: Value | Stored<Value>, others = ''): string {
+  #textOf(value: Value | Stored<Value> | JsonText<Value>, others = ''): string {
+    if (value instanceof JsonText) return value.text;
     let members = '';
     for (const [name, label] of this.#fields) {
-      checkNumbers(name, value[name]);
+      checkValue(name, value[name]);
       const text = exactJson(value[name]);
       if (text === undefined) continue;
-      // In a text, U+0000 is escaped; so may be a backslash before `u0000`.
-      if (text.includes('\\u0000')) checkStrings(name, value[name]);
       members += `${members === '' ? '' : ','}${label}${text}`;
     }
     return `{${members === '' ? others.slice(1) : members + others}}`;
   }
 }
 
-/**
- * The documents of one kind in a transaction. All methods see what the transaction has written; what they find must
- * still be stored when it is committed.
- */
-export interface DocumentsInTransaction<I extends Id, Value extends object> {
-  /** Returns the value of a document; undefined if there is none. */
-  get(id: I): Promise<Stored<Value> | undefined>;
-  /** Stores a value if the condition holds, as `write` of Documents; it takes effect with the transaction. */
-  write<When extends 'absent' | 'present' | 'any'>(
-    id: I,
-    change: { readonly when: When; readonly value: Value | Stored<Value> | JsonText<Value> },
-  ): Promise<OutcomesOfText[When]>;
-  /**
-   * Changes a document depending on what it contains, and returns it, for a response; undefined if there is none. As
-   * with `change` of Documents, fields that another release has stored stay as they are.
-   */
-  change(id: I, update: (value: Stored<Value>) => Stored<Value>): Promise<JsonText<Value> | undefined>;
-  /** Deletes a document. Resolves to false if there is none. */
-  delete(id: I): Promise<boolean>;
-}
-
-/** @throws RangeError for a number that a response could not have: the handler has not checked its result. */
-function checkNumbers(name: string, value: unknown): void {
-  if (typeof value === 'bigint' && BigInt.asIntN(64, value) !== value)
-    throw new RangeError(`${name} would be ${value}, which does not fit in 64 bits`);
-  if (typeof value === 'number' && !Number.isFinite(value))
-    throw new RangeError(`${name} would be ${value}, which JSON does not have`);
-  if (typeof value === 'object' && value !== null)
-    for (const inner of Object.values(value)) checkNumbers(name, inner);
-}
-
-/** @throws ApiError for a string with U+0000, which not every tool of every engine can read. */
-function checkStrings(place: string, value: unknown): void {
-  const refuse = (where: string) => {
-    throw new ApiError('invalidBody', { detail: `${where} must not contain U+0000` });
+/** Returns what throws the error of a request for an id that the contract should not have accepted. */
+function refusal(kind: ErrorKind): (error: unknown) => never {
+  return (error) => {
+    throw error instanceof IdError ? new ApiError(kind, { detail: error.message }) : error;
   };
-  if (typeof value === 'string' && value.includes('\0')) refuse(place);
+}
+
+/**
+ * @throws RangeError for a number that a response could not have, since the handler has not checked its result; ApiError
+ *   for a string with U+0000, which not every tool of every engine can read.
+ */
+function checkValue(place: string, value: unknown): void {
+  if (typeof value === 'bigint' && BigInt.asIntN(64, value) !== value)
+    throw new RangeError(`${place} would be ${value}, which does not fit in 64 bits`);
+  if (typeof value === 'number' && !Number.isFinite(value))
+    throw new RangeError(`${place} would be ${value}, which JSON does not have`);
+  if (typeof value === 'string' && value.includes('\0')) refuseNul(place);
   if (typeof value !== 'object' || value === null) return;
   for (const [name, inner] of Object.entries(value)) {
-    if (name.includes('\0')) refuse(`a name in ${place}`);
-    checkStrings(`${place}.${name}`, inner);
+    if (name.includes('\0')) refuseNul(`a name in ${place}`);
+    checkValue(`${place}.${name}`, inner);
   }
 }
 
-/** Whether any document can have an id: a contract may allow texts that no engine holds. */
-function canBeId(id: Id): boolean {
-  return typeof id === 'bigint' || isTextId(id);
-}
-
-/** @throws ApiError for an end that no engine can compare: a contract may allow such texts. */
-function checkEnds({ after, from, before, to }: IdRange<Id>): void {
-  if ([after, from, before, to].some((end) => typeof end === 'string' && !isTextEnd(end)))
-    throw new ApiError('invalidQuery', { detail: 'an id has no U+0000 or unpaired surrogate' });
-}
-
-/**
- * Returns the documents of a subject in a range, by default all of them, as an array that is read page by page as it is
- * sent. It is no snapshot: each document that is there throughout is in it exactly once.
- * @example
- * return listAll(books, caller.subject, { limit: query.limit });
- * @example
- * // An object with the array, and where the following documents begin.
- * const items = listAll(books, caller.subject, { after: query.after, limit: 20 });
- * return { items, next: () => items.next };
- */
-export function listAll<I extends Id, Value extends object>(
-  documents: Pick<Documents<I, Value>, 'list' | 'get'>,
-  subject: string,
-  range: ListRange<I> = {},
-): DocumentArray<I, Value> {
-  // Not spread from one another, since these objects are made for every page.
-  let { after, from, before, to, limit = Infinity } = range;
-  const { descending } = range;
-  const array = {
-    next: undefined as I | undefined,
-    async nextPage() {
-      const page = await documents.list(subject, { after, from, before, to, descending, limit });
-      const { json, count, next } = page;
-      array.next = next;
-      limit -= count;
-      if (descending === true) [before, to] = [next, undefined];
-      else [after, from] = [next, undefined];
-      return { json, more: next !== undefined && limit > 0 };
-    },
-  };
-  return array;
+function refuseNul(place: string): never {
+  throw new ApiError('invalidBody', { detail: `${place} must not contain U+0000` });
 }

@@ -58,7 +58,7 @@ const expiredAtOnce = 2;
  * const key = headers['Idempotency-Key'];
  * return keys.run(caller.subject, { caller, key, request: ['createOrder', body] }, async (tx) => {
  *   const order = { id: randomUUID(), ...body };
- *   await orders.in(tx).write(order.id, { when: 'absent', value: order });
+ *   await orders.write(tx, order.id, { when: 'absent', value: order });
  *   return order;
  * });
  */
@@ -120,16 +120,16 @@ export class IdempotencyKeys {
     const until = new Date(time + this.#keepFor).toISOString();
     await this.#deleteExpired(subject, now);
     return this.#transaction(subject, async (tx) => {
-      const kept = await this.#kept.in(tx).get(keyId(owned));
+      const kept = await this.#kept.value(tx, keyId(owned));
       if (kept !== undefined && kept.until > now) {
         if (kept.request !== hash) throw new ApiError(idempotencyErrors.keyReused);
         return new JsonText<Result>(kept.response);
       }
       const response = await respond(tx);
       const value = { until, request: hash, response: response.text };
-      await this.#kept.in(tx).write(keyId(owned), { when: 'any', value });
+      await this.#kept.write(tx, keyId(owned), { when: 'any', value });
       const expiry = { until, ...owned };
-      await this.#expiries.in(tx).write(expiryId(expiry), { when: 'any', value: expiry });
+      await this.#expiries.write(tx, expiryId(expiry), { when: 'any', value: expiry });
       return response;
     });
   }
@@ -141,7 +141,7 @@ export class IdempotencyKeys {
       const found = await this.#kept.get(subject, keyId(expiry));
       // A request may have used the key again since.
       if (found !== undefined && (parseExactJson(found.text) as Kept).until === expiry.until)
-        await this.#kept.delete(subject, keyId(expiry), { equals: found });
+        await this.#kept.deleteUnchanged(subject, keyId(expiry), found);
       await this.#expiries.delete(subject, expiryId(expiry));
     }
   }

@@ -11,7 +11,7 @@ import { isSubject } from '../storage/core/access-token.js';
  * @throws TypeError if it cannot be a name.
  * @example
  * const posts = new Documents<string, Post>(collection(definition), { id: true, text: true });
- * const listPosts = () => listAll(posts, shared('posts'));
+ * const listPosts = () => posts.list(shared('posts'));
  */
 export function shared(name: string): string {
   if (!isSubject(name))

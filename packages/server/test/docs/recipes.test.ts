@@ -5,11 +5,10 @@ import { parseExactJson } from '../../dist/contract/document/exact-json.js';
 import { completeMigrations } from '../../dist/cli/migrations.js';
 import type { JsonArray, ServiceContext } from '../../dist/index.js';
 import type {
-  Change,
-  Collection,
   CollectionDefinition,
   Id,
   IdKind,
+  OpenCollection,
   Storage,
 } from '../../dist/storage/core/interface.js';
 import { hasEffect } from '../../dist/storage/core/writes.js';
@@ -25,8 +24,6 @@ const collections = groups.flatMap((group): CollectionDefinition[] => Object.val
 /** The context of a service, which counts the documents that are read by their ids and written, and the pages. */
 class CountingContext {
   readonly #storage: Storage;
-  /** The collection that each that was given out stands for, and its name. */
-  readonly #given = new Map<unknown, readonly [collection: Collection<Id>, name: string]>();
   readonly #read = new Set<string>();
   readonly #written = new Set<string>();
   #pages = 0;
@@ -45,50 +42,37 @@ class CountingContext {
   }
 
   get context(): Pick<ServiceContext, 'collection' | 'transaction'> {
-    return { collection: this.#collection as Storage['collection'], transaction: this.#transaction };
+    const { transaction } = this.#storage;
+    return { collection: this.#collection as Storage['collection'], transaction };
   }
 
-  readonly #collection = (definition: CollectionDefinition): Collection<Id> => {
+  readonly #collection = (definition: CollectionDefinition): OpenCollection<Id> => {
     const collection = this.#storage.collection<IdKind>(definition);
-    const counted: Pick<Collection<Id>, 'get' | 'write' | 'page'> = {
+    const keyOf = (id: Id) => `${definition.name} ${id}`;
+    return {
+      ...collection,
       get: (subject, id) => {
-        this.#read.add(`${definition.name} ${id}`);
+        this.#read.add(keyOf(id));
         return collection.get(subject, id);
       },
-      write: (subject, id, change) => {
-        this.#written.add(`${definition.name} ${id}`);
-        return collection.write(subject, id, change);
+      write: async (subject, id, change) => {
+        if (typeof subject !== 'string') this.#read.add(keyOf(id));
+        const outcome = await collection.write(subject, id, change);
+        if (hasEffect(outcome)) this.#written.add(keyOf(id));
+        return outcome;
+      },
+      change: async (subject, id, update) => {
+        this.#read.add(keyOf(id));
+        const text = await collection.change(subject, id, update);
+        if (text !== undefined) this.#written.add(keyOf(id));
+        return text;
       },
       page: (subject, range) => {
         this.#pages++;
         return collection.page(subject, range);
       },
     };
-    this.#given.set(counted, [collection, definition.name]);
-    return counted as Collection<Id>;
   };
-
-  readonly #transaction: Storage['transaction'] = (subject, work) =>
-    this.#storage.transaction(subject, (tx) =>
-      work({
-        of: (given) => {
-          const [collection, name] = this.#given.get(given)!;
-          const documents = tx.of(collection);
-          return {
-            get: (id: Id) => {
-              this.#read.add(`${name} ${id}`);
-              return documents.get(id);
-            },
-            write: async <C extends Change>(id: Id, change: C) => {
-              this.#read.add(`${name} ${id}`);
-              const outcome = await documents.write(id, change);
-              if (hasEffect(outcome)) this.#written.add(`${name} ${id}`);
-              return outcome;
-            },
-          };
-        },
-      }),
-    );
 }
 
 /** The values of a list. */

@@ -4,7 +4,6 @@ import {
   ApiError,
   Documents,
   IdempotencyKeys,
-  listAll,
   prefixRange,
   type CollectionDefinition,
   type ServiceContext,
@@ -37,19 +36,19 @@ export function createMembers({ collection, transaction }: ServiceContext) {
   return {
     put: (subject: string, member: Member) =>
       transaction(subject, async (tx) => {
-        const found = await all.in(tx).get(member.id);
-        if (found !== undefined) await byTown.in(tx).delete(placeOf(found));
-        await all.in(tx).write(member.id, { when: 'any', value: member });
-        await byTown.in(tx).write(placeOf(member), { when: 'any', value: member });
+        const found = await all.value(tx, member.id);
+        if (found !== undefined) await byTown.delete(tx, placeOf(found));
+        await all.write(tx, member.id, { when: 'any', value: member });
+        await byTown.write(tx, placeOf(member), { when: 'any', value: member });
       }),
     delete: (subject: string, id: string) =>
       transaction(subject, async (tx) => {
-        const found = await all.in(tx).get(id);
+        const found = await all.value(tx, id);
         if (found === undefined) return false;
-        await byTown.in(tx).delete(placeOf(found));
-        return all.in(tx).delete(id);
+        await byTown.delete(tx, placeOf(found));
+        return all.delete(tx, id);
       }),
-    list: (subject: string, town: string) => listAll(byTown, subject, prefixRange(inTown(town))),
+    list: (subject: string, town: string) => byTown.list(subject, prefixRange(inTown(town))),
   };
 }
 
@@ -67,7 +66,7 @@ export function createPlants({ collection }: ServiceContext) {
     add: (subject: string, plant: Plant) =>
       byName.write(subject, `${comparable(plant.name)}/${plant.id}`, { when: 'absent', value: plant }),
     search: (subject: string, beginning: string) =>
-      listAll(byName, subject, { ...prefixRange(comparable(beginning)), limit: 10 }),
+      byName.list(subject, { ...prefixRange(comparable(beginning)), limit: 10 }),
   };
 }
 
@@ -87,7 +86,7 @@ export function createMessages({ collection }: ServiceContext) {
       return message;
     },
     list: (subject: string, before?: string) => {
-      const items = listAll(all, subject, { before, descending: true, limit: 20 });
+      const items = all.list(subject, { before, descending: true, limit: 20 });
       return { items, next: () => items.next };
     },
   };
@@ -153,13 +152,13 @@ export function createAccounts({ collection, transaction }: ServiceContext) {
     put: (subject: string, account: Account) =>
       transaction(subject, async (tx) => {
         const { id, address } = account;
-        const found = await all.in(tx).get(id);
+        const found = await all.value(tx, id);
         if (found !== undefined && keyOf(found.address) !== keyOf(address))
-          await addresses.in(tx).delete(keyOf(found.address));
+          await addresses.delete(tx, keyOf(found.address));
         // `same` means that it is this account's already.
-        const outcome = await addresses.in(tx).write(keyOf(address), { when: 'absent', value: { id } });
+        const outcome = await addresses.write(tx, keyOf(address), { when: 'absent', value: { id } });
         if (outcome === 'other') throw new ApiError(errors.addressTaken);
-        await all.in(tx).write(id, { when: 'any', value: account });
+        await all.write(tx, id, { when: 'any', value: account });
       }),
   };
 }
@@ -171,8 +170,8 @@ export function createCounters({ collection, transaction }: ServiceContext) {
   return {
     add: (subject: string, name: string, amount: number) =>
       transaction(subject, async (tx) => {
-        const value = ((await all.in(tx).get(name))?.value ?? 0) + amount;
-        await all.in(tx).write(name, { when: 'any', value: { value } });
+        const value = ((await all.value(tx, name))?.value ?? 0) + amount;
+        await all.write(tx, name, { when: 'any', value: { value } });
         return value;
       }),
   };
@@ -194,12 +193,12 @@ export function createReceipts({ collection, transaction }: ServiceContext) {
   return {
     add: (subject: string, text: string) =>
       transaction(subject, async (tx) => {
-        const number = BigInt((await last.in(tx).get('last'))?.number ?? 0) + 1n;
-        await last.in(tx).write('last', { when: 'any', value: { number } });
-        await all.in(tx).write(number, { when: 'absent', value: { number, text } });
+        const number = BigInt((await last.value(tx, 'last'))?.number ?? 0) + 1n;
+        await last.write(tx, 'last', { when: 'any', value: { number } });
+        await all.write(tx, number, { when: 'absent', value: { number, text } });
         return number;
       }),
-    list: (subject: string) => listAll(all, subject, { descending: true }),
+    list: (subject: string) => all.list(subject, { descending: true }),
   };
 }
 
@@ -223,29 +222,29 @@ export function createOrders({ collection, transaction }: ServiceContext) {
     create: (subject: string) =>
       transaction(subject, async (tx) => {
         const order = { id: randomUUID(), version: 0 };
-        await all.in(tx).write(order.id, { when: 'absent', value: order });
+        await all.write(tx, order.id, { when: 'absent', value: order });
         return order;
       }),
     addLine: (subject: string, id: string, text: string) =>
       transaction(subject, async (tx) => {
-        if ((await all.in(tx).change(id, raised)) === undefined) throw new ApiError(errors.orderNotFound);
+        if ((await all.change(tx, id, raised)) === undefined) throw new ApiError(errors.orderNotFound);
         const line = { id: `${id}/${randomUUID()}`, text };
-        await lines.in(tx).write(line.id, { when: 'absent', value: line });
+        await lines.write(tx, line.id, { when: 'absent', value: line });
         return line;
       }),
     /** Deletes an order with all of its lines. */
     delete: (subject: string, id: string) =>
       transaction(subject, async (tx) => {
-        if (!(await all.in(tx).delete(id))) throw new ApiError(errors.orderNotFound);
+        if (!(await all.delete(tx, id))) throw new ApiError(errors.orderNotFound);
         const most = 90;
         let deleted = 0;
         for await (const line of lines.values(subject, { ...linesOf(id), limit: most + 1 })) {
           if (++deleted > most) throw new ApiError(errors.orderTooLong);
-          await lines.in(tx).delete(line.id);
+          await lines.delete(tx, line.id);
         }
         return deleted;
       }),
-    list: (subject: string, id: string) => listAll(lines, subject, linesOf(id)),
+    list: (subject: string, id: string) => lines.list(subject, linesOf(id)),
   };
 }
 
@@ -262,11 +261,11 @@ export function createExpenses({ collection, transaction }: ServiceContext) {
   /** @param parts - Over how many documents the total is spread. */
   const add = (subject: string, expense: Expense, parts: number) =>
     transaction(subject, async (tx) => {
-      const outcome = await all.in(tx).write(expense.id, { when: 'absent', value: expense });
+      const outcome = await all.write(tx, expense.id, { when: 'absent', value: expense });
       if (outcome !== 'inserted') return;
       const part = `${randomInt(parts)}`;
-      const cents = ((await totals.in(tx).get(part))?.cents ?? 0) + expense.cents;
-      await totals.in(tx).write(part, { when: 'any', value: { cents } });
+      const cents = ((await totals.value(tx, part))?.cents ?? 0) + expense.cents;
+      await totals.write(tx, part, { when: 'any', value: { cents } });
     });
   const sum = async (values: AsyncIterable<{ cents: number }>) => {
     let total = 0;
@@ -295,7 +294,7 @@ export function createPayments(context: ServiceContext) {
     create: (subject: string, key: string | undefined, body: { cents: number }) =>
       keys.run(subject, { caller: { subject }, key, request: ['createPayment', body] }, async (tx) => {
         const payment = { id: randomUUID(), ...body };
-        await all.in(tx).write(payment.id, { when: 'absent', value: payment });
+        await all.write(tx, payment.id, { when: 'absent', value: payment });
         return payment;
       }),
   };

@@ -181,10 +181,10 @@ t.test('Citus', options, async (t) => {
           let runs = 0;
           return storage.transaction(subject, async (tx) => {
             mostRuns = Math.max(mostRuns, ++runs);
-            const total = tx.of(storage.collection(labels));
-            const next = Number((await total.get('total')) ?? '0') + 1;
-            await total.write('total', { when: 'any', text: `${next}` });
-            await tx.of(storage.collection(beds)).write(BigInt(next), { when: 'absent', text: '{}' });
+            const total = storage.collection(labels);
+            const next = Number((await total.get(tx, 'total')) ?? '0') + 1;
+            await total.write(tx, 'total', { when: 'any', text: `${next}` });
+            await storage.collection(beds).write(tx, BigInt(next), { when: 'absent', text: '{}' });
             return next;
           });
         }),
@@ -201,9 +201,9 @@ t.test('Citus', options, async (t) => {
     for (let round = 0; round < 20; round++) {
       const mark = (storage: AnyStorage, read: string, written: string) =>
         storage.transaction(`skew ${round}`, async (tx) => {
-          const documents = tx.of(storage.collection(labels));
-          if ((await documents.get(read)) !== undefined) return false;
-          await documents.write(written, { when: 'any', text: '1' });
+          const documents = storage.collection(labels);
+          if ((await documents.get(tx, read)) !== undefined) return false;
+          await documents.write(tx, written, { when: 'any', text: '1' });
           return true;
         });
       const marked = await Promise.all([mark(stores[1]!, 'a', 'b'), mark(stores[2]!, 'b', 'a')]);
@@ -217,8 +217,8 @@ t.test('Citus', options, async (t) => {
     await session.query("BEGIN; SELECT FROM labels WHERE subject = 'locked' FOR UPDATE");
     const waiting = stores.map((storage) =>
       storage.transaction('locked', async (tx) => {
-        await tx.of(storage.collection(beds)).write(1n, { when: 'any', text: '{}' });
-        await tx.of(storage.collection(labels)).write('a', { when: 'any', text: '2' });
+        await storage.collection(beds).write(tx, 1n, { when: 'any', text: '{}' });
+        await storage.collection(labels).write(tx, 'a', { when: 'any', text: '2' });
       }),
     );
     const [home] = await sql(
@@ -260,8 +260,8 @@ t.test('Citus', options, async (t) => {
     const storage = await openStorage(garden, url, {}, { timeout: patient });
     t.teardown(() => storage.close());
     await storage.transaction('s', async (tx) => {
-      t.equal(await tx.of(storage.collection(garden.collections[0]!)).get(1n), '{"a":1}');
-      await tx.of(storage.collection(garden.collections[2]!)).write('a', { when: 'absent', text: '{}' });
+      t.equal(await storage.collection(garden.collections[0]!).get(tx, 1n), '{"a":1}');
+      await storage.collection(garden.collections[2]!).write(tx, 'a', { when: 'absent', text: '{}' });
     });
     t.equal(await storage.collection(garden.collections[2]!).get('s', 'a'), '{}');
   });
@@ -325,8 +325,9 @@ t.test('Citus', options, async (t) => {
           { when: 'present', text: null },
         ] as Change[]) {
           await storage.transaction('many', async (tx) => {
-            const own = tx.of(documents);
-            await Promise.all(numbers.slice(0, 100).map((number) => own.write(idOf(number), change)));
+            await Promise.all(
+              numbers.slice(0, 100).map((number) => documents.write(tx, idOf(number), change)),
+            );
           });
         }
         await storage.close();

@@ -30,8 +30,8 @@ function counting(t: Test, storage: Storage, options?: IdempotencyOptions) {
   return {
     count: async (key: string | undefined, request: unknown = 'count', caller = 'alice') => {
       const { text } = await keys.run('alice', { caller: { subject: caller }, key, request }, async (tx) => {
-        const count = BigInt((await counters.in(tx).get(1n))?.count ?? 0) + 1n;
-        await counters.in(tx).write(1n, { when: 'any', value: { count } });
+        const count = BigInt((await counters.value(tx, 1n))?.count ?? 0) + 1n;
+        await counters.write(tx, 1n, { when: 'any', value: { count } });
         return { count };
       });
       return text;

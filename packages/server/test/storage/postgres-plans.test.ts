@@ -202,8 +202,11 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
         const few = ids.slice(0, 100);
         const transaction = (change?: Change) => async () => {
           await storage.transaction('large', async (tx) => {
-            const own = tx.of(documents);
-            await Promise.all(few.map((id) => (change === undefined ? own.get(id) : own.write(id, change))));
+            await Promise.all(
+              few.map((id) =>
+                change === undefined ? documents.get(tx, id) : documents.write(tx, id, change),
+              ),
+            );
           });
           return few.length;
         };
@@ -215,9 +218,10 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
         }
         await check('a transaction that reads, and writes elsewhere', async () => {
           await storage.transaction('large', async (tx) => {
-            const own = tx.of(documents);
-            const others = Array.from({ length: 98 }, (_, i) => own.get(idOf(count + batch + 1 + i)));
-            await Promise.all([...others, own.write(few[0]!, { when: 'any', text: monstera })]);
+            const others = Array.from({ length: 98 }, (_, i) =>
+              documents.get(tx, idOf(count + batch + 1 + i)),
+            );
+            await Promise.all([...others, documents.write(tx, few[0]!, { when: 'any', text: monstera })]);
           });
           return few.length;
         });

@@ -50,7 +50,7 @@ async function untilBlocked(observer: Awaited<ReturnType<typeof connect>>, count
 /** A transaction that no other of these tests disturbs. */
 const createOther = (storage: Storage) =>
   storage.transaction('s', async (tx) => {
-    await tx.of(storage.collection(labels)).write('n', { when: 'absent', text: '{}' });
+    await storage.collection(labels).write(tx, 'n', { when: 'absent', text: '{}' });
   });
 
 t.test('transactions beside others', skipFor(noPostgres), async (t) => {
@@ -68,9 +68,8 @@ t.test('transactions beside others', skipFor(noPostgres), async (t) => {
     const end = (name: string) => () => void ended.push(name);
     const transaction = storage
       .transaction('s', async (tx) => {
-        const [own, texts] = [tx.of(bed), tx.of(label)];
-        await Promise.all([own.get(1n), own.get(2n), texts.get('a')]);
-        await texts.write('z', { when: 'absent', text: '{}' });
+        await Promise.all([bed.get(tx, 1n), bed.get(tx, 2n), label.get(tx, 'a')]);
+        await label.write(tx, 'z', { when: 'absent', text: '{}' });
       })
       .then(end('transaction'));
     await blocked(1);
@@ -120,7 +119,7 @@ t.test('transactions beside others', skipFor(noPostgres), async (t) => {
     for (const id of [2n, 1n]) await bed.write('s', id, { when: 'absent', text: '{"n":1}' });
     await session('BEGIN; SELECT FROM beds WHERE id = 2 FOR UPDATE');
     const transaction = storage.transaction('s', async (tx) => {
-      for (const id of [1n, 2n]) await tx.of(bed).write(id, { when: 'any', text: '{"n":2}' });
+      for (const id of [1n, 2n]) await bed.write(tx, id, { when: 'any', text: '{"n":2}' });
     });
     await untilBlocked(observer, 1);
     const free = 'SELECT id FROM beds WHERE id = 1 FOR UPDATE SKIP LOCKED';
@@ -156,9 +155,9 @@ t.test('transactions beside others', skipFor(noPostgres), async (t) => {
           await one.collection(beds).write(subject, 1n, { when: 'absent', text: text('old') });
         // The transaction does not write what it reads; the single write depends on what the transaction writes.
         const transaction = one.transaction(subject, async (tx) => {
-          const found = await tx.of(one.collection(beds)).get(1n);
+          const found = await one.collection(beds).get(tx, 1n);
           if (found === text('new')) return false;
-          await tx.of(one.collection(labels)).write('seen', { when: 'any', text: '{}' });
+          await one.collection(labels).write(tx, 'seen', { when: 'any', text: '{}' });
           return true;
         });
         const single = (async () => {
@@ -201,7 +200,7 @@ t.test('transactions beside others', skipFor(noPostgres), async (t) => {
             let runs = 0;
             await storage.transaction('s', async (tx) => {
               mostRuns = Math.max(mostRuns, ++runs);
-              for (const id of some) await tx.of(documents).write(id, { when: 'any', text });
+              for (const id of some) await documents.write(tx, id, { when: 'any', text });
             });
           }
         };
@@ -232,8 +231,8 @@ t.test('transactions beside others', skipFor(noPostgres), async (t) => {
     const increment = async (storage: Storage, number: number) => {
       while (left-- > 0) {
         await storage.transaction('s', async (tx) => {
-          const own = tx.of(storage.collection(labels));
-          await own.write('n', { when: 'any', text: `${Number((await own.get('n')) ?? 0) + 1}` });
+          const own = storage.collection(labels);
+          await own.write(tx, 'n', { when: 'any', text: `${Number((await own.get(tx, 'n')) ?? 0) + 1}` });
         });
         counts[number]! += 1;
       }
@@ -251,13 +250,13 @@ t.test('transactions beside others', skipFor(noPostgres), async (t) => {
     const [begun, go] = [withResolvers(), withResolvers()];
     let runs = 0;
     const unlucky = storage.transaction('s', async (tx) => {
-      const found = await tx.of(storage.collection(labels)).get('a');
+      const found = await storage.collection(labels).get(tx, 'a');
       if (++runs === 1) await other.collection(labels).write('s', 'a', { when: 'absent', text: '1' });
       else {
         begun.resolve();
         await go.promise;
       }
-      await tx.of(storage.collection(labels)).write('b', { when: 'any', text: `${found}` });
+      await storage.collection(labels).write(tx, 'b', { when: 'any', text: `${found}` });
     });
     await begun.promise;
     await createOther(other);

@@ -17,7 +17,7 @@ import { skipFor } from '../support/skip.js';
 import { startSwallowingRelay } from '../support/swallowing-relay.js';
 import { startTranslatingProxy } from '../support/translating-proxy.js';
 import { repeatUntil, until, withResolvers } from '../support/wait.js';
-import type { Collection } from '../../dist/storage/core/interface.js';
+import type { OpenCollection } from '../../dist/storage/core/interface.js';
 import { plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
 import { completeMigrations } from '../../dist/cli/migrations.js';
@@ -441,7 +441,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       const keys = Array.from({ length: 100 }, (_, i) => BigInt(i));
       const rounds = 150;
       const seen = new Set<string>();
-      const work = async (collection: Collection, instance: number) => {
+      const work = async (collection: OpenCollection, instance: number) => {
         for (let round = 0; round < rounds; round++) {
           const outcomes = await Promise.all(
             keys.map((id, i) => {
@@ -597,8 +597,8 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
 
       const putAll = (store: Storage, ids: readonly bigint[]) =>
         store.transaction('t', async (tx) => {
-          const own = tx.of(store.collection(plants));
-          for (const id of ids) await own.write(id, { when: 'any', text: JSON.stringify(plant) });
+          for (const id of ids)
+            await store.collection(plants).write(tx, id, { when: 'any', text: JSON.stringify(plant) });
         });
       const transacting = await open(t, url);
       await putAll(transacting, [2n]);

@@ -19,8 +19,8 @@ import { Documents } from '../../dist/service/documents.js';
 import { exactJson } from '../../dist/contract/document/json-text.js';
 import {
   type Change,
-  type Collection,
   type CollectionDefinition,
+  type OpenCollection,
   StorageError,
   type Storage as AnyStorage,
   type Token,
@@ -110,11 +110,11 @@ t.test(
       batches.push(batch.map(({ collection, id }) => `${collection.name} ${id}`));
       return batch.map(({ when, id }) => (id === 3n ? undefined : when === 'absent' ? 'same' : 'missing'));
     });
-    const first: Promise<'inserted' | 'same' | 'other'> = writer.write(insert(1n));
+    const first = writer.write(insert(1n));
     const again = writer.write(insert(1n));
     const other = writer.write(insert(1n, beds));
     const deletion = { ...insert(2n), when: 'present', text: null } as const;
-    const deleted: Promise<'deleted' | 'missing'> = writer.write(deletion);
+    const deleted = writer.write(deletion);
     const unknown = writer.write(insert(3n));
     t.equal(await outcomeOf(unknown), 'unknown-outcome');
     t.strictSame(await Promise.all([first, again, other, deleted]), ['same', 'same', 'same', 'missing']);
@@ -352,13 +352,13 @@ for (const engine of enginesToTest) {
       await documents.write('s', 'read', { when: 'absent', value: { n: 1 } });
       const read = (await documents.get('s', 'read'))!;
       await documents.write('s', 'read', { when: 'any', value: { n: 2 } });
-      t.equal(await documents.delete('s', 'read', { equals: read }), 'other');
+      t.equal(await documents.deleteUnchanged('s', 'read', read), 'other');
       t.equal((await documents.get('s', 'read'))?.text, '{"n":2}');
       const current = (await documents.get('s', 'read'))!;
-      t.equal(await documents.delete('t', 'read', { equals: current }), 'missing', 'of another subject');
-      t.equal(await documents.delete('s', 'read', { equals: current }), 'deleted');
-      t.equal(await documents.delete('s', 'read', { equals: current }), 'missing');
-      t.equal(await documents.delete('s', '', { equals: current }), 'missing');
+      t.equal(await documents.deleteUnchanged('t', 'read', current), 'missing', 'of another subject');
+      t.equal(await documents.deleteUnchanged('s', 'read', current), 'deleted');
+      t.equal(await documents.deleteUnchanged('s', 'read', current), 'missing');
+      t.equal(await documents.deleteUnchanged('s', '', current), 'missing');
     });
 
     const shared = await sharedStorage(engine);
@@ -414,11 +414,11 @@ for (const engine of enginesToTest) {
     t.test('the collections of a store share a queue and a commit, but no document', async (t) => {
       const storage = await engine.openOther(t, garden);
       const [beds, tools] = garden.collections.map((definition) => storage.collection(definition)) as [
-        Collection,
-        Collection,
+        OpenCollection,
+        OpenCollection,
       ];
       const ids = Array.from({ length: 600 }, (_, i) => BigInt(i));
-      const insert = (collection: Collection, id: bigint, text: string) =>
+      const insert = (collection: OpenCollection, id: bigint, text: string) =>
         collection.write('s', id, { when: 'absent', text });
       const outcomes = await Promise.all(
         ids.flatMap((id) => [insert(beds, id, `{"title":"${id}"}`), insert(tools, id, `{"size":${id}}`)]),
@@ -500,8 +500,9 @@ for (const engine of enginesToTest) {
         t.ok(json === (stored[i + 1] ?? ''), `after ${id}`);
       }
       for (const id of impossibleIds) {
-        await t.rejects(put('s', id, ''), TypeError);
-        await t.rejects(labels.get('s', id), TypeError);
+        await t.rejects(put('s', id, ''), { message: /^an id is / });
+        t.equal(await labels.get('s', id), undefined);
+        t.equal(await labels.write('s', id, { when: 'present', text: null }), 'missing');
       }
 
       t.strictSame(
@@ -632,15 +633,10 @@ for (const engine of enginesToTest) {
 
         for (const [subject, id] of [
           ['S', 'one'],
-          ['s\0', 'one'],
-          ['s', 'one\0'],
-          ['s', ''],
-          ['s', '\ud800'],
-          ['\ud800', 'one'],
-          ['s', 'x'.repeat(600)],
+          ['s', 'One'],
+          ['s', 'x'],
         ] as const)
           t.equal(await tokens.revokeOf(subject, id), false, JSON.stringify([subject, id]));
-        t.strictSame(await idsOf('s\0'), []);
         t.equal(await tokens.revokeOf('s', 'one'), true);
         t.equal(await tokens.revokeOf('s', 'one'), true, 'twice is no fault');
         t.equal(await tokens.revokeOf('s', 'kept'), true, 'an operator created it');
@@ -828,7 +824,7 @@ for (const engine of enginesToTest) {
       const counters = stores.map((store) => store.collection(plantDefinition));
       await counters[0]!.write('c', 1n, { when: 'absent', text: '0' });
       /** Adds 1 to what is stored, as a request does that must not lose the update of another. */
-      const increment = async (documents: Collection): Promise<void> => {
+      const increment = async (documents: OpenCollection): Promise<void> => {
         const expected = (await documents.get('c', 1n))!;
         const text = `${Number(expected) + 1}`;
         // "same" would be another's update.

@@ -6,7 +6,6 @@ import { Register } from '../../../../scripts/lib/linearizability.js';
 import { Documents } from '../../dist/service/documents.js';
 import {
   type Change,
-  type Collection,
   type CollectionDefinition,
   type Id,
   type Storage,
@@ -57,9 +56,9 @@ const countOf = (stored: string | undefined) => Number(stored ?? '0');
 /** Adds 1 to a counter in a transaction. */
 const increment = (storage: Storage, subject: string, id: string) =>
   storage.transaction(subject, async (tx) => {
-    const counters = tx.of(storage.collection(labels));
-    const next = countOf(await counters.get(id)) + 1;
-    await counters.write(id, { when: 'any', text: `${next}` });
+    const counters = storage.collection(labels);
+    const next = countOf(await counters.get(tx, id)) + 1;
+    await counters.write(tx, id, { when: 'any', text: `${next}` });
     return next;
   });
 
@@ -72,14 +71,14 @@ for (const engine of enginesToTest) {
     t.test('what is called in a transaction is part of it, even if nobody waits for it', async (t) => {
       const subject = newSubject();
       await storage.transaction(subject, (tx) => {
-        void tx.of(label).write('a', { when: 'absent', text: '{}' });
+        void label.write(tx, 'a', { when: 'absent', text: '{}' });
       });
       t.equal(await label.get(subject, 'a'), '{}');
       let kept!: Transaction;
       await storage.transaction(subject, (tx) => {
         kept = tx;
       });
-      await t.rejects(kept.of(label).get('a'), { message: 'the transaction has ended' });
+      await t.rejects(label.get(kept, 'a'), { message: 'the transaction has ended' });
       const reason = new Error('thrown at once');
       const failing = storage.transaction(subject, () => {
         throw reason;
@@ -95,11 +94,11 @@ for (const engine of enginesToTest) {
           let runs = 0;
           const done = storage.transaction(subject, async (tx) => {
             runs++;
-            const found = await tx.of(label).get('a');
+            const found = await label.get(tx, 'a');
             if (runs === 1)
               await label.write(subject, 'a', { when: 'any', text: kind === 'deleted' ? null : '2' });
             if (end === 'throws') throw new Error(`found ${found}`);
-            if (end === 'writes') await tx.of(bed).write(1n, { when: 'any', text: `["${found}"]` });
+            if (end === 'writes') await bed.write(tx, 1n, { when: 'any', text: `["${found}"]` });
             return `found ${found}`;
           });
           const expected = `found ${kind === 'deleted' ? undefined : '2'}`;
@@ -117,17 +116,17 @@ for (const engine of enginesToTest) {
       await label.write(subject, 'a', { when: 'absent', text: '1' });
       let runs = 0;
       const sum = storage.transaction(subject, async (tx) => {
-        const a = await tx.of(label).get('a');
+        const a = await label.get(tx, 'a');
         if (runs++ === 0) {
           first.resolve();
           await second.promise;
         }
-        return [a, await tx.of(bed).get(1n)];
+        return [a, await bed.get(tx, 1n)];
       });
       await first.promise;
       await storage.transaction(subject, async (tx) => {
-        await tx.of(label).write('a', { when: 'present', text: '2' });
-        await tx.of(bed).write(1n, { when: 'absent', text: '2' });
+        await label.write(tx, 'a', { when: 'present', text: '2' });
+        await bed.write(tx, 1n, { when: 'absent', text: '2' });
       });
       second.resolve();
       t.strictSame(
@@ -152,13 +151,13 @@ for (const engine of enginesToTest) {
               const reason = new Error('the test throws');
               const work = storage.transaction(subject, async (tx) => {
                 for (const { place, change } of steps) {
-                  const documents = tx.of(storage.collection(place.collection));
+                  const documents = storage.collection(place.collection);
                   const stored = next.get(keyOf(place));
                   if (change === undefined) {
-                    if ((await documents.get(place.id)) !== stored) throw new Error('another text');
+                    if ((await documents.get(tx, place.id)) !== stored) throw new Error('another text');
                     continue;
                   }
-                  const outcome = await documents.write(place.id, change);
+                  const outcome = await documents.write(tx, place.id, change);
                   if (outcome !== expectedOutcome(change, stored))
                     throw new Error(`${outcome}, with ${stored}`);
                   if (outcome === 'deleted') next.delete(keyOf(place));
@@ -178,7 +177,7 @@ for (const engine of enginesToTest) {
               if (thrown !== (throws ? reason : undefined)) throw thrown as Error;
               if (!throws) model = next;
               for (const { place } of steps) {
-                const documents = storage.collection(place.collection) as Collection<Id>;
+                const documents = storage.collection(place.collection);
                 if ((await documents.get(subject, place.id)) !== model.get(keyOf(place)))
                   throw new Error(`${keyOf(place)} is not what the map has`);
               }
@@ -194,7 +193,7 @@ for (const engine of enginesToTest) {
       const many = (count: number) =>
         storage.transaction(subject, async (tx) => {
           await Promise.all(
-            Array.from({ length: count }, (_, i) => tx.of(bed).write(BigInt(i), { when: 'any', text: '{}' })),
+            Array.from({ length: count }, (_, i) => bed.write(tx, BigInt(i), { when: 'any', text: '{}' })),
           );
         });
       await t.rejects(many(101), RangeError);
@@ -202,13 +201,14 @@ for (const engine of enginesToTest) {
       await many(100);
       t.equal((await bed.page(subject, { limit: 200 })).count, 100);
       const large = storage.transaction(subject, async (tx) => {
-        await tx.of(label).write('a', { when: 'any', text: `"${'x'.repeat(9 * 1024 * 1024)}"` });
+        await label.write(tx, 'a', { when: 'any', text: `"${'x'.repeat(9 * 1024 * 1024)}"` });
       });
       await t.rejects(large, RangeError);
       t.equal(await label.get(subject, 'a'), undefined);
-      const other = await engine.openOther(t, garden);
+      const copies = garden.collections.map((one) => ({ ...one }));
+      const other = await engine.openOther(t, { ...garden, collections: copies });
       await t.rejects(
-        storage.transaction(subject, (tx) => tx.of(other.collection(beds)).get(1n)),
+        storage.transaction(subject, (tx) => other.collection(copies[0]!).get(tx, 1n)),
         TypeError,
       );
     });
@@ -219,9 +219,9 @@ for (const engine of enginesToTest) {
       let runs = 0;
       await storage.transaction(one, async (tx) => {
         runs++;
-        t.equal(await tx.of(label).get('a'), undefined);
+        t.equal(await label.get(tx, 'a'), undefined);
         await label.write(other, 'a', { when: 'any', text: '2' });
-        await tx.of(label).write('a', { when: 'absent', text: '3' });
+        await label.write(tx, 'a', { when: 'absent', text: '3' });
       });
       t.equal(runs, 1);
       t.strictSame([await label.get(one, 'a'), await label.get(other, 'a')], ['3', '2']);
@@ -259,7 +259,7 @@ for (const engine of enginesToTest) {
       const [begun, go] = [withResolvers(), withResolvers()];
       const unlucky = storage.transaction(subject, async (tx) => {
         const run = events.push('unlucky');
-        await tx.of(label).get('a');
+        await label.get(tx, 'a');
         if (run === 2) {
           begun.resolve();
           await go.promise;
@@ -270,7 +270,7 @@ for (const engine of enginesToTest) {
       const others = [1, 2].map(() =>
         storage.transaction(subject, async (tx) => {
           events.push('other');
-          await tx.of(label).get('b');
+          await label.get(tx, 'b');
         }),
       );
       const change = increment(storage, subject, 'c').then(() => events.push('counted'));
@@ -289,20 +289,25 @@ for (const engine of enginesToTest) {
       const subject = newSubject();
       await counts.write(subject, 'a', { when: 'absent', value: { n: 2n ** 60n } });
       await storage.transaction(subject, async (tx) => {
-        const own = counts.in(tx);
-        const found = await own.get('a');
+        const found = await counts.value(tx, 'a');
         t.strictSame(found, { n: 2n ** 60n });
-        t.equal(await own.write('a', { when: 'present', value: { ...found!, name: 'x' } }), 'replaced');
-        t.equal(await own.write('b', { when: 'absent', value: counts.document({ n: 1n }) }), 'inserted');
+        t.equal(
+          await counts.write(tx, 'a', { when: 'present', value: { ...found!, name: 'x' } }),
+          'replaced',
+        );
+        t.equal(
+          await counts.write(tx, 'b', { when: 'absent', value: counts.document({ n: 1n }) }),
+          'inserted',
+        );
         const other = storage.collection(labels);
-        await tx.of(other).write('newer', { when: 'absent', text: '{"n":1,"later":true}' });
-        const changed = await own.change('newer', ({ n }) => ({ n: BigInt(n) + 1n }));
+        await other.write(tx, 'newer', { when: 'absent', text: '{"n":1,"later":true}' });
+        const changed = await counts.change(tx, 'newer', ({ n }) => ({ n: BigInt(n) + 1n }));
         t.equal(changed?.text, '{"n":2,"later":true}', 'what another release has stored stays');
-        t.equal(await own.change('c', (found) => found), undefined);
-        t.equal(await own.delete('c'), false);
-        t.equal(await own.delete(''), false);
-        t.equal(await own.get(''), undefined);
-        await t.rejects(own.write('', { when: 'absent', value: { n: 1n } }), { code: 40002 });
+        t.equal(await counts.change(tx, 'c', (found) => found), undefined);
+        t.equal(await counts.delete(tx, 'c'), false);
+        t.equal(await counts.delete(tx, ''), false);
+        t.equal(await counts.get(tx, ''), undefined);
+        await t.rejects(counts.write(tx, '', { when: 'absent', value: { n: 1n } }), { code: 40002 });
       });
       t.equal((await counts.get(subject, 'a'))?.text, `{"n":${2n ** 60n},"name":"x"}`);
       t.equal((await counts.get(subject, 'b'))?.text, '{"n":1}');
@@ -312,7 +317,7 @@ for (const engine of enginesToTest) {
       const subject = newSubject();
       const fault = { message: /within a transaction or change of the same subject/ };
       const result = await storage.transaction(subject, async (tx) => {
-        await tx.of(label).write('a', { when: 'any', text: '1' });
+        await label.write(tx, 'a', { when: 'any', text: '1' });
         await t.rejects(increment(storage, subject, 'n'), fault);
         await t.rejects(
           label.change(subject, 'a', () => '2'),
@@ -337,13 +342,13 @@ for (const engine of enginesToTest) {
       const [begun, go] = [withResolvers(), withResolvers()];
       let runs = 0;
       const first = own.transaction(subject, async (tx) => {
-        const found = await tx.of(own.collection(labels)).get('a');
+        const found = await own.collection(labels).get(tx, 'a');
         if (++runs === 1) await own.collection(labels).write(subject, 'a', { when: 'any', text: '1' });
         else {
           begun.resolve();
           await go.promise;
         }
-        await tx.of(own.collection(labels)).write('b', { when: 'any', text: `${found}` });
+        await own.collection(labels).write(tx, 'b', { when: 'any', text: `${found}` });
       });
       await begun.promise;
       const waiting = increment(own, subject, 'c');
@@ -361,9 +366,9 @@ for (const engine of enginesToTest) {
         const subject = newSubject();
         const mark = (own: Storage, read: string, written: string) =>
           own.transaction(subject, async (tx) => {
-            const documents = tx.of(own.collection(labels));
-            if ((await documents.get(read)) !== undefined) return false;
-            await documents.write(written, { when: 'any', text: '1' });
+            const documents = own.collection(labels);
+            if ((await documents.get(tx, read)) !== undefined) return false;
+            await documents.write(tx, written, { when: 'any', text: '1' });
             return true;
           });
         const marked = await Promise.all([mark(stores[0], 'a', 'b'), mark(stores[1], 'b', 'a')]);
@@ -431,10 +436,9 @@ async function checkHistory(t: Test, stores: readonly Storage[], subject: string
       await storage.transaction(subject, async (tx) => {
         seen.read = {};
         seen.written = {};
-        const own = tx.of(documents);
-        for (const id of [one, other]) seen.read[id] = (await own.get(id)) ?? null;
+        for (const id of [one, other]) seen.read[id] = (await documents.get(tx, id)) ?? null;
         if (pick(4) === 0) return;
-        await own.write(other, { when: 'any', text });
+        await documents.write(tx, other, { when: 'any', text });
         seen.written[other] = text;
       });
       operation.act = JSON.stringify(seen);
@@ -477,7 +481,7 @@ t.test('a transaction that takes too long, or fails too often, has no effect', a
   const subject = newSubject();
   const slow = await openLimited(t, { time: 1 });
   const never = slow.transaction(subject, async (tx) => {
-    await tx.of(slow.collection(labels)).write('a', { when: 'any', text: '1' });
+    await slow.collection(labels).write(tx, 'a', { when: 'any', text: '1' });
     await new Promise(() => undefined);
   });
   t.equal(await outcomeOf(never), 'overloaded');
@@ -485,9 +489,9 @@ t.test('a transaction that takes too long, or fails too often, has no effect', a
   const documents = unlucky.collection(labels);
   let runs = 0;
   const failing = unlucky.transaction(subject, async (tx) => {
-    await tx.of(documents).get('a');
+    await documents.get(tx, 'a');
     await documents.write(subject, 'a', { when: 'any', text: `${++runs}` });
-    await tx.of(documents).write('b', { when: 'any', text: '1' });
+    await documents.write(tx, 'b', { when: 'any', text: '1' });
   });
   t.equal(await outcomeOf(failing), 'overloaded');
   t.equal(runs, 3);
@@ -502,21 +506,21 @@ t.test('what hangs loses its turn, and others of its subject go on', async (t) =
   let runs = 0;
   // One hangs in its first run, one where it runs alone, and one has to run alone behind them.
   const hanging = storage.transaction(subject, async (tx) => {
-    await tx.of(documents).write('first', { when: 'any', text: '1' });
+    await documents.write(tx, 'first', { when: 'any', text: '1' });
     await go.promise;
   });
   const alone = storage.transaction(subject, async (tx) => {
-    await tx.of(documents).get('a');
+    await documents.get(tx, 'a');
     if (++runs === 1) await documents.write(subject, 'a', { when: 'any', text: '1' });
     else await go.promise;
-    await tx.of(documents).write('alone', { when: 'any', text: '1' });
+    await documents.write(tx, 'alone', { when: 'any', text: '1' });
   });
   t.equal(await increment(storage, subject, 'n'), 1);
   let others = 0;
   await storage.transaction(subject, async (tx) => {
-    await tx.of(documents).get('b');
+    await documents.get(tx, 'b');
     if (++others === 1) await documents.write(subject, 'b', { when: 'any', text: '1' });
-    await tx.of(documents).write('c', { when: 'any', text: '1' });
+    await documents.write(tx, 'c', { when: 'any', text: '1' });
   });
   go.resolve();
   await Promise.all([hanging, alone]);
@@ -536,16 +540,14 @@ t.test('each run of a transaction is counted', async (t) => {
   const subject = newSubject();
   let runs = 0;
   const repeated = storage.transaction(subject, async (tx) => {
-    await tx.of(documents).get('a');
+    await documents.get(tx, 'a');
     if (++runs === 1) await documents.write(subject, 'a', { when: 'any', text: '1' });
     throw new Error('found');
   });
   await t.rejects(repeated, { message: 'found' });
   t.strictSame(counts, { completed: 1, repeated: 1, failed: 0 });
   const long = 'x'.repeat(9 * 1024 * 1024);
-  const large = storage.transaction(subject, (tx) =>
-    tx.of(documents).write('b', { when: 'any', text: long }),
-  );
+  const large = storage.transaction(subject, (tx) => documents.write(tx, 'b', { when: 'any', text: long }));
   await t.rejects(large, RangeError);
   t.strictSame(counts, { completed: 1, repeated: 1, failed: 1 });
 });
@@ -557,7 +559,7 @@ t.test('the number of transactions of one subject that wait is bounded', async (
   const subject = newSubject();
   let runs = 0;
   const alone = storage.transaction(subject, async (tx) => {
-    await tx.of(documents).get('a');
+    await documents.get(tx, 'a');
     if (++runs === 1) return documents.write(subject, 'a', { when: 'any', text: '1' });
     begun.resolve();
     return go.promise;
@@ -581,7 +583,7 @@ t.test('transactions are bounded in memory, together and alone', async (t) => {
   const [begun, go] = [withResolvers(), withResolvers()];
   const write = (subject: string, wait: boolean) =>
     storage.transaction(subject, async (tx) => {
-      await tx.of(documents).write('a', { when: 'any', text: long });
+      await documents.write(tx, 'a', { when: 'any', text: long });
       if (!wait) return;
       begun.resolve();
       await go.promise;
@@ -598,7 +600,7 @@ t.test('transactions are bounded in memory, together and alone', async (t) => {
   const grow = (subject: string) =>
     storage.transaction(subject, async (tx) => {
       for (let i = 0; i < 6; i++) {
-        await tx.of(documents).write(`${i}`, { when: 'any', text: 'x'.repeat(1_000) });
+        await documents.write(tx, `${i}`, { when: 'any', text: 'x'.repeat(1_000) });
         await setImmediate();
       }
     });

@@ -2,11 +2,11 @@
 import fc from 'fast-check';
 import type {
   Change,
-  Collection,
   Id,
   IdRange,
+  ListRange,
+  OpenCollection,
   Outcome,
-  PageRange,
 } from '../../dist/storage/core/interface.js';
 
 // The last is long enough that its page is read differently.
@@ -70,7 +70,7 @@ export function expectedOutcome(change: Change, stored: string | undefined): Out
  * @throws Error with the shortest sequence of steps that has another result.
  */
 export async function checkChanges<I extends Id>(
-  documents: Collection<I>,
+  documents: OpenCollection<I>,
   newSubject: () => string,
   ids: readonly I[],
 ): Promise<void> {
@@ -100,7 +100,7 @@ export async function checkChanges<I extends Id>(
         const result = await call;
         if (result !== expected) throw new Error(`${String(result)} instead of ${String(expected)}`);
       };
-      const page = async (range: PageRange<I>) => (await documents.page(subject, range)).json;
+      const page = async (range: ListRange<I>) => (await documents.page(subject, range)).json;
       for (const step of steps) {
         if (step.kind === 'change') {
           const { id, change } = step;

@@ -31,12 +31,13 @@ function fail(worker) {
 }
 const never = () => new Promise(() => undefined);
 
-const [{ startProcess }, { runServiceCommand }, { service: plantStore }, { plants }] = await Promise.all([
-  import('../../dist/process/start.js'),
-  import('../../dist/process/commands/commands.js'),
-  import('../../../../dist/service.js'),
-  import('../../../../dist/plants/repository.js'),
-]);
+const [{ startProcess }, { runServiceCommand }, { service: plantStore }, { plants, PlantRepository }] =
+  await Promise.all([
+    import('../../dist/process/start.js'),
+    import('../../dist/process/commands/commands.js'),
+    import('../../../../dist/service.js'),
+    import('../../../../dist/plants/repository.js'),
+  ]);
 
 /** @type {import('../../dist/service/definition.js').Service} */
 const service = {
@@ -75,7 +76,7 @@ const service = {
         note(`close ${worker}`);
         if (does('close-hangs', worker)) await never();
         if (does('close-throws', worker)) throw new Error('the pool is stuck');
-        const { count } = await collection(plants).page('alice', { limit: 10 });
+        const count = await new PlantRepository(collection(plants)).count('alice');
         note(`closed ${worker} with ${count} plants`);
       },
     };

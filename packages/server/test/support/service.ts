@@ -6,7 +6,14 @@ import type { Test } from 'tap';
 import { checkResponse, type HttpResponse } from './contract-check.js';
 import { engines, sharedStorage, type Engine } from './engines.js';
 import { RawConnection } from './raw-connection.js';
-import { issueToken, scopes, withMethods, type PlantRepository, type Storage } from './store.js';
+import {
+  issueToken,
+  repositoryOf,
+  scopes,
+  withMethods,
+  type PlantRepository,
+  type Storage,
+} from './store.js';
 import { tls } from './transport.js';
 import { withResolvers } from './wait.js';
 import { buildApp, type AppOptions } from '../../dist/process/app.js';
@@ -16,7 +23,6 @@ import type { TokenRepository } from '../../dist/storage/core/interface.js';
 import { request, type RequestOptions } from '../../dist/testing/requests.js';
 import { responseCheck } from '../../dist/testing/response-check.js';
 import { plantOperations } from '../../../../dist/plants/operations.js';
-import type { PlantRepository as Repository } from '../../../../dist/plants/repository.js';
 import { service as definition } from '../../../../dist/service.js';
 
 export type { RequestOptions };
@@ -64,7 +70,7 @@ export async function startService(t: Test, engine: Engine, options: ServiceOpti
   const { wrap = (same: Storage) => same, handlers, verifiers, ...appOptions } = options;
   const wrapped = wrap(storage);
   const opened = {
-    handlers: handlers ?? plantOperations(wrapped.plants as Repository),
+    handlers: handlers ?? plantOperations(repositoryOf(wrapped)),
     ...(verifiers && { verifiers }),
   };
   const app = await buildApp({

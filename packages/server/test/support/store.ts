@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Test } from 'tap';
 import {
+  type ListRange,
+  type Page,
   StorageError,
   type Storage as AnyStorage,
   type StoreDefinition,
@@ -19,9 +21,10 @@ import * as open from '../../dist/storage/open.js';
 // Imported where it is used, since few tests need it.
 const postgres = () => import('../../dist/storage/postgres/storage.js');
 
-/** The methods of the repository of plants, as the service calls them. */
-export type PlantRepository = Pick<Repository, Exclude<keyof Repository, 'delete'>> & {
+/** The methods of the repository of plants, as the service calls them, except that lists are read by single pages. */
+export type PlantRepository = Pick<Repository, Exclude<keyof Repository, 'delete' | 'list'>> & {
   delete(subject: string, id: bigint): Promise<boolean>;
+  list(subject: string, range: ListRange): Promise<Page>;
 };
 /** A store of the Plant Store. */
 export type Storage = AnyStorage & { readonly plants: PlantRepository };
@@ -37,7 +40,16 @@ export const { scopes } = service;
 
 /** Adds the repository of plants to a store. */
 function withPlants<S extends AnyStorage>(storage: S): S & { readonly plants: PlantRepository } {
-  return Object.assign(storage, { plants: new Repository(storage.collection(plants)) });
+  const collection = storage.collection(plants);
+  const repository = new Repository(collection) as object as PlantRepository;
+  return Object.assign(storage, { plants: withMethods(repository, { list: collection.page }) });
+}
+
+/** The repository of plants for handlers: its lists have the pages of that of tests. */
+export function repositoryOf(storage: Storage): Repository {
+  const collection = { ...storage.collection(plants), page: storage.plants.list };
+  const { list } = Repository.prototype;
+  return withMethods(storage.plants as object as Repository, { list: list.bind(new Repository(collection)) });
 }
 
 type Tail<F> = F extends (first: never, ...rest: infer Rest) => unknown ? Rest : never;

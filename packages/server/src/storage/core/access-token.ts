@@ -24,6 +24,11 @@ export function isSubject(text: string): boolean {
   return text.length >= 1 && text.length <= 255 && text.isWellFormed() && !/\p{Cc}/u.test(text);
 }
 
+/** Whether a string can be a token's id, as `createToken` makes them. */
+export function isTokenId(text: string): boolean {
+  return /^[0-9a-f]{12}$/.test(text);
+}
+
 /** The properties of a new token. Times are in milliseconds since the epoch. */
 export interface NewToken {
   /** What the secret begins with. */

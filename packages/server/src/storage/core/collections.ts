@@ -1,30 +1,22 @@
 // The collections of an open store: writes go into its queue, and pages are read by its engine.
 import { transactionLimits } from '../../base/limits.js';
 import {
-  type Change,
-  type Collection,
   type CollectionDefinition,
   type Id,
   type IdKind,
   type IdOf,
-  type IdRange,
-  type OutcomeOf,
+  type OpenCollection,
   type Page,
   type Storage,
   StorageError,
+  type Transaction,
 } from './interface.js';
 import type { GroupCommit, WriteLimits } from './group-commit.js';
-import { idRules } from './ids.js';
+import { type Bounds, boundsOf, canHave, idRules } from './ids.js';
 import { countTime } from './page-size.js';
-import { type TransactionCommitter, Transactions } from './transactions.js';
+import { type RunningTransaction, type TransactionCommitter, Transactions } from './transactions.js';
 import { Turns } from './turns.js';
-import { documentKey, type Write } from './writes.js';
-
-/** The ids from one to another, both included. Neither need be valid; if `from` is greater than `to`, there are none. */
-export interface Bounds {
-  readonly from: Id;
-  readonly to: Id;
-}
+import { documentKey } from './writes.js';
 
 /** A page that an engine reads. */
 export interface BoundedPage extends Bounds {
@@ -71,20 +63,18 @@ export function openCollections(
   const collections = new Map(
     definitions.map((one) => [one, createCollection(one, groupCommit, readerOf(one), turns, tracked)]),
   );
-  const definitionOf = new Map<Collection<Id>, CollectionDefinition>(
-    Array.from(collections, ([definition, collection]) => [collection, definition]),
-  );
-  const transactions = new Transactions(definitionOf, committer, turns, { allBytes, ...limits }, (outcome) =>
+  const collection = <Kind extends IdKind>(definition: CollectionDefinition<Kind>) => {
+    const found = collections.get(definition);
+    if (found === undefined)
+      throw new TypeError(`${definition.name} is not among the collections of the service's definition`);
+    // Its ids are of the kind of its definition.
+    return found as OpenCollection<IdOf<Kind>>;
+  };
+  const transactions = new Transactions(collection, committer, turns, { allBytes, ...limits }, (outcome) =>
     observer?.transacted?.(outcome),
   );
   return {
-    collection: <Kind extends IdKind>(definition: CollectionDefinition<Kind>) => {
-      const found = collections.get(definition);
-      if (found === undefined)
-        throw new TypeError(`${definition.name} is not among the collections of the service's definition`);
-      // Its ids are of the kind of its definition.
-      return found as Collection<IdOf<Kind>>;
-    },
+    collection,
     transaction: (subject, work) => transactions.run(subject, work),
     async close() {
       turns.close();
@@ -100,23 +90,10 @@ function createCollection(
   reader: CollectionReader,
   turns: Turns,
   tracked: <T>(read: Promise<T>) => Promise<T>,
-): Collection<Id> {
-  const ids = idRules[definition.id];
-  const noId = (id: Id) => new TypeError(`${definition.name} cannot have the id ${JSON.stringify(`${id}`)}`);
-
-  /**
-   * The bounds of a range; undefined if no id can be in it.
-   * @throws TypeError for one with two ends on one side, or with an end that no id can be compared with.
-   */
-  const boundsOf = ({ after, from, before, to }: IdRange<Id>): Bounds | undefined => {
-    if (after !== undefined && from !== undefined) throw new TypeError('a range has either after or from');
-    if (before !== undefined && to !== undefined) throw new TypeError('a range has either before or to');
-    const wrong = [after ?? from, before ?? to].find((end) => end !== undefined && !ids.isEnd(end));
-    if (wrong !== undefined) throw noId(wrong);
-    const start = after === undefined ? (from ?? ids.first) : ids.following(after);
-    const end = before === undefined ? (to ?? ids.last) : ids.preceding(before);
-    return start === undefined || end === undefined ? undefined : { from: start, to: end };
-  };
+): OpenCollection<Id> {
+  // Every transaction is one.
+  const running = (transaction: Transaction) =>
+    transaction as Transaction & Pick<RunningTransaction<unknown>, 'get' | 'write'>;
 
   const countAll = async (subject: string, { from, to }: Bounds): Promise<number> => {
     const deadline = performance.now() + countTime;
@@ -130,38 +107,40 @@ function createCollection(
         next,
       }: Pick<Page<Id>, 'count' | 'next'> = await reader.countPart(subject, { from: start, to });
       total += count;
-      start = next === undefined ? undefined : ids.following(next);
+      start = next === undefined ? undefined : idRules[definition.id].following(next);
     }
     return total;
   };
 
-  const collection: Collection<Id> = {
-    write<C extends Change>(subject: string, id: Id, change: C) {
-      if (!ids.isValid(id)) return Promise.reject(noId(id));
-      const write: Write = { collection: definition, subject, id, ...change };
-      return groupCommit.write(write) as Promise<OutcomeOf<C>>;
+  const collection: OpenCollection<Id> = {
+    definition,
+    async write(subject, id, change) {
+      if (!canHave(definition, id, change)) return 'missing';
+      if (typeof subject !== 'string') return running(subject).write(definition, id, change);
+      return groupCommit.write({ collection: definition, subject, id, ...change });
     },
     async get(subject, id) {
-      if (!ids.isValid(id)) throw noId(id);
+      if (!canHave(definition, id)) return undefined;
+      if (typeof subject !== 'string') return running(subject).get(definition, id);
       // A page, because it is read together with others.
       const page = { from: id, to: id, descending: false, limit: 1, isFirst: true };
       const { json, count } = await tracked(reader.page(subject, page));
       return count === 1 ? json : undefined;
     },
     async page(subject, range) {
-      const { descending = false, limit } = range;
-      const bounds = boundsOf(range);
+      const { descending = false, limit = Infinity } = range;
+      const bounds = boundsOf(definition, range);
       if (bounds === undefined || limit < 1) return { json: '', count: 0, next: undefined };
       const isFirst = (descending ? range.before : range.after) === undefined;
       const { from, to } = bounds;
       return tracked(reader.page(subject, { from, to, descending, limit, isFirst }));
     },
     async count(subject, range) {
-      const bounds = boundsOf(range);
+      const bounds = boundsOf(definition, range);
       return bounds === undefined ? 0 : tracked(countAll(subject, bounds));
     },
     async change(subject, id, update) {
-      if (!ids.isValid(id)) throw noId(id);
+      if (typeof subject !== 'string') return changeInTurn(subject, id, update);
       const deadline = performance.now() + transactionLimits.time;
       const key = documentKey({ collection: definition, subject, id });
       // A transaction that runs alone must not fail because of changes.

@@ -1,7 +1,7 @@
 // Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
 import { defaultLimits, type Limits } from '../../base/limits.js';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
-import { messageOf, type OutcomeOf, StorageError } from './interface.js';
+import { messageOf, type Outcome, StorageError } from './interface.js';
 import type { TransactionLimits, TransactionOutcome } from './transactions.js';
 import { bytesOf, documentKey, type Committer, type WriteResult, type Write } from './writes.js';
 
@@ -98,7 +98,7 @@ export class GroupCommit {
    * @throws StorageError `overloaded` when the queue is full or the write has waited too long, `unavailable` after
    *   close, or the error of the commit.
    */
-  write<W extends Write>(write: W): Promise<OutcomeOf<W>> {
+  write(write: Write): Promise<Outcome> {
     if (this.#closed) return Promise.reject(new StorageError('unavailable', 'the store is closed'));
     const bytes = bytesOf(write);
     const { queueRows, queueBytes } = this.#limits;
@@ -114,8 +114,7 @@ export class GroupCommit {
       const settle: Settle = (result, rows) => {
         if (typeof result === 'string') {
           trace?.end(rows, undefined);
-          // The committer gives each write an outcome of its change.
-          resolve(result as OutcomeOf<W>);
+          resolve(result);
           return;
         }
         const failure = result ?? unknownOutcome('the engine gave no outcome');

@@ -1,13 +1,27 @@
-// The two kinds of ids: their limits, their order, and their text.
-import {
-  type Id,
-  type IdKind,
-  idRange,
-  type IdRange,
-  isTextEnd,
-  isTextId,
-  textIdBytes,
-} from './interface.js';
+// The two kinds of ids: their limits, their order, their text, and the ranges of them.
+import type { Change, CollectionDefinition, Id, IdKind, IdRange } from './interface.js';
+import { IdError } from './interface.js';
+
+/** The ids of kind `int64`, from the first to the last. */
+export const idRange = { min: -(2n ** 63n), max: 2n ** 63n - 1n } as const;
+/** The maximum length of an id of kind `text`, in bytes of UTF-8: 128 code points always fit. */
+export const textIdBytes = 512;
+
+/** Whether a text can be an id on every engine. */
+export function isTextId(text: string): boolean {
+  return text !== '' && isTextEnd(text) && Buffer.byteLength(text) <= textIdBytes;
+}
+
+/** Whether a text can be an end of a range. */
+function isTextEnd(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0');
+}
+
+/** The ids from one to another, both included. Neither need be valid; if `from` is greater than `to`, there are none. */
+export interface Bounds {
+  readonly from: Id;
+  readonly to: Id;
+}
 
 /** What the engines need to know about a kind of ids. */
 export interface IdRules {
@@ -23,6 +37,8 @@ export interface IdRules {
   readonly isValid: (id: Id) => boolean;
   /** Whether a value can be an end of a range, which need not be an id. */
   readonly isEnd: (end: Id) => boolean;
+  /** What an id is, for callers. */
+  readonly description: string;
 }
 
 /** One code point more than an id can have, each of them the last. */
@@ -37,6 +53,7 @@ export const idRules: Readonly<Record<IdKind, IdRules>> = {
     parse: BigInt,
     isValid: isInt64,
     isEnd: isInt64,
+    description: 'an id is an integer of 64 bits',
   },
   text: {
     first: '',
@@ -45,13 +62,43 @@ export const idRules: Readonly<Record<IdKind, IdRules>> = {
     following: (end) => `${end}\u0001`,
     preceding: (end) => precedingText(String(end)),
     parse: String,
-    isValid: (id) => typeof id === 'string' && isTextId(id),
-    isEnd: (end) => typeof end === 'string' && isTextEnd(end),
+    isValid: (id) => isTextId(id as string),
+    isEnd: (end) => isTextEnd(end as string),
+    description: `an id is not empty, has at most ${textIdBytes} bytes, and no U+0000 or unpaired surrogate`,
   },
 };
 
 function isInt64(id: Id): boolean {
-  return typeof id === 'bigint' && BigInt.asIntN(64, id) === id;
+  return BigInt.asIntN(64, id as bigint) === id;
+}
+
+/**
+ * Whether a document can have an id: a contract may allow texts that no engine holds. The others have none.
+ * @param change - What is to become of the document.
+ * @throws IdError if that would store it; TypeError for an id of another kind.
+ */
+export function canHave({ id: kind }: CollectionDefinition, id: Id, change?: Change): boolean {
+  const { isValid, description } = idRules[kind];
+  if (isValid(id)) return true;
+  if (change !== undefined && change.text !== null && change.when !== 'equals')
+    throw new IdError(description);
+  return false;
+}
+
+/**
+ * Returns the bounds of a range; undefined if no id can be in it.
+ * @throws IdError for an end that no engine can compare; TypeError for two ends on one side.
+ */
+export function boundsOf({ id }: CollectionDefinition, range: IdRange<Id>): Bounds | undefined {
+  const { after, from, before, to } = range;
+  const { isEnd, first, last, following, preceding, description } = idRules[id];
+  if (after !== undefined && from !== undefined) throw new TypeError('a range has either after or from');
+  if (before !== undefined && to !== undefined) throw new TypeError('a range has either before or to');
+  if ([after ?? from, before ?? to].some((end) => end !== undefined && !isEnd(end)))
+    throw new IdError(description);
+  const start = after === undefined ? (from ?? first) : following(after);
+  const end = before === undefined ? (to ?? last) : preceding(before);
+  return start === undefined || end === undefined ? undefined : { from: start, to: end };
 }
 
 function precedingText(end: string): string | undefined {

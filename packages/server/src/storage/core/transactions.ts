@@ -3,11 +3,10 @@ import { transactionLimits } from '../../base/limits.js';
 import { within } from '../../base/time-limit.js';
 import {
   type Change,
-  type Collection,
   type CollectionDefinition,
-  type CollectionInTransaction,
   type Id,
-  type OutcomeOf,
+  type Outcome,
+  type Storage,
   StorageError,
   type Transaction,
 } from './interface.js';
@@ -83,17 +82,17 @@ export class Transactions {
   #closed = false;
 
   /**
-   * @param definitions - The definition of each collection of the store.
+   * @param collection - Returns a collection of the store.
    * @param observe - Called with each run of a function that has ended.
    */
   constructor(
-    definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>,
+    collection: Storage['collection'],
     committer: TransactionCommitter,
     turns: Turns,
     limits: Partial<TransactionLimits> & Pick<TransactionLimits, 'allBytes'>,
     observe: ((outcome: TransactionOutcome) => void) | undefined,
   ) {
-    this.#shared = { definitions, limits: { ...transactionLimits, ...limits }, memory: 0 };
+    this.#shared = { collection, limits: { ...transactionLimits, ...limits }, memory: 0 };
     this.#committer = committer;
     this.#turns = turns;
     this.#observe = observe;
@@ -180,7 +179,7 @@ type Work<Result> = (transaction: Transaction) => Result | Promise<Result>;
 
 /** What all transactions of a process have in common. */
 interface Shared {
-  readonly definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>;
+  readonly collection: Storage['collection'];
   readonly limits: TransactionLimits;
   /** The memory that all of them take. */
   memory: number;
@@ -192,8 +191,8 @@ interface Read extends Step {
 }
 
 /** One run of the function of a transaction. */
-class RunningTransaction<Result> implements Transaction {
-  readonly #subject: string;
+export class RunningTransaction<Result> implements Transaction {
+  readonly documentsOf: string;
   readonly #work: Work<Result>;
   readonly #shared: Shared;
   readonly #reads = new Map<string, Promise<Read>>();
@@ -206,28 +205,27 @@ class RunningTransaction<Result> implements Transaction {
   #ending: Promise<Ending<Result>> | undefined;
 
   constructor(subject: string, work: Work<Result>, shared: Shared) {
-    this.#subject = subject;
+    this.documentsOf = subject;
     this.#work = work;
     this.#shared = shared;
   }
 
-  of<I extends Id>(collection: Collection<I>): CollectionInTransaction<I> {
-    const documents = collection as Collection<Id>;
-    const definition = this.#shared.definitions.get(documents);
-    if (definition === undefined) throw new TypeError('the collection is not of the same store');
-    return {
-      get: (id) => this.#during(async () => (await this.#read(documents, definition, id)).text ?? undefined),
-      write: <C extends Change>(id: I, change: C) =>
-        this.#during(async () => {
-          const read = await this.#read(documents, definition, id);
-          const outcome = outcomeOf(change, read.text ?? undefined);
-          if (hasEffect(outcome)) {
-            this.#use(2 * (change.text?.length ?? 0));
-            read.text = change.text;
-          }
-          return outcome as OutcomeOf<C>;
-        }),
-    };
+  /** Returns the text of a document; undefined if there is none. */
+  get(collection: CollectionDefinition, id: Id): Promise<string | undefined> {
+    return this.#during(async () => (await this.#read(collection, id)).text ?? undefined);
+  }
+
+  /** Makes a change if its condition holds. It takes effect when the transaction is committed. */
+  write(collection: CollectionDefinition, id: Id, change: Change): Promise<Outcome> {
+    return this.#during(async () => {
+      const read = await this.#read(collection, id);
+      const outcome = outcomeOf(change, read.text ?? undefined);
+      if (hasEffect(outcome)) {
+        this.#use(2 * (change.text?.length ?? 0));
+        read.text = change.text;
+      }
+      return outcome;
+    });
   }
 
   /** Runs the function to its end, and what it has begun; once, however often it is called. */
@@ -279,18 +277,19 @@ class RunningTransaction<Result> implements Transaction {
   }
 
   /** Reads a document, if that has not been done yet. */
-  #read(documents: Collection<Id>, definition: CollectionDefinition, id: Id): Promise<Read> {
-    const key = `${definition.name} ${id}`;
+  #read(collection: CollectionDefinition, id: Id): Promise<Read> {
+    const key = `${collection.name} ${id}`;
     let read = this.#reads.get(key);
-    if (read === undefined) this.#reads.set(key, (read = this.#readFirst(documents, definition, id)));
+    if (read === undefined) this.#reads.set(key, (read = this.#readFirst(collection, id)));
     return read;
   }
 
-  async #readFirst(documents: Collection<Id>, collection: CollectionDefinition, id: Id): Promise<Read> {
+  async #readFirst(collection: CollectionDefinition, id: Id): Promise<Read> {
     try {
       const { documents: most } = this.#shared.limits;
+      const documents = this.#shared.collection(collection);
       if (this.#reads.size >= most) throw new RangeError(`a transaction has at most ${most} documents`);
-      const expected = (await documents.get(this.#subject, id)) ?? null;
+      const expected = (await documents.get(this.documentsOf, id)) ?? null;
       this.#use(bytesPerDocument + 2 * (expected?.length ?? 0));
       const read: Read = { collection, id, expected, text: expected };
       this.#steps.push(read);

@@ -1,8 +1,8 @@
 // Combines the pages that are requested at the same time, so that one statement reads several.
 import { AsyncResource } from 'node:async_hooks';
 import { type CollectionDefinition, type Id, type Page, StorageError } from '../core/interface.js';
-import type { BoundedPage, Bounds } from '../core/collections.js';
-import { idRules } from '../core/ids.js';
+import type { BoundedPage } from '../core/collections.js';
+import { type Bounds, idRules } from '../core/ids.js';
 import { bytesTogether, countedTogether, pageBytes, pageRows, shortBytes } from '../core/page-size.js';
 import { SubjectQueue } from '../../base/subject-queue.js';
 import { isolateFailures } from './connection/failures.js';

@@ -1,5 +1,6 @@
 // The statements of PostgreSQL on documents and tokens, as constant texts; with a condition they suit Citus, too.
-import { type CollectionDefinition, type IdKind, idRange, textIdBytes } from '../core/interface.js';
+import { idRange, textIdBytes } from '../core/ids.js';
+import type { CollectionDefinition, IdKind } from '../core/interface.js';
 import { bytesTogether, enoughBytes, pageBytes, pageRows, shortBytes } from '../core/page-size.js';
 import { listedTogether, tokenColumns } from '../core/token-row.js';
 import { outcomeInSql, outcomeOfCreationInSql, type Write } from '../core/writes.js';

@@ -2,7 +2,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import type { GroupCommit } from '../core/group-commit.js';
-import { isTextEnd, isTextId, StorageError, type Token, type TokenRepository } from '../core/interface.js';
+import { StorageError, type Token, type TokenRepository } from '../core/interface.js';
 import { keptFor, listInPages, prunedTogether, toToken, toTokenRow } from '../core/token-row.js';
 import { type IssuedRow, issuing } from '../core/token-writes.js';
 import type { Write } from '../core/writes.js';
@@ -54,11 +54,9 @@ export function openPostgresTokens(runner: StatementRunner, groupCommit: GroupCo
         throw new StorageError('unavailable', 'PostgreSQL: the id of the token is taken');
     },
     async listOf(subject, now) {
-      if (!isTextEnd(subject)) return [];
       return (await runner.read(tokenTexts.listOf, [subject, now])).map(toToken);
     },
     async revokeOf(subject, id) {
-      if (!isTextEnd(subject) || !isTextId(id)) return false;
       const now = Date.now();
       const rows = await runner.write(tokenTexts.revokeOf, [now, now + keptFor, id, subject]);
       return rows.length > 0;

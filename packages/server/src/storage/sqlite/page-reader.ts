@@ -2,8 +2,8 @@
 // together.
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
 import type { CollectionDefinition, Id, Page, StorageError } from '../core/interface.js';
-import type { Bounds, CollectionReader } from '../core/collections.js';
-import { idRules } from '../core/ids.js';
+import type { CollectionReader } from '../core/collections.js';
+import { type Bounds, idRules } from '../core/ids.js';
 import { bytesTogether, countedTogether, enoughBytes, pageBytes, pageRows } from '../core/page-size.js';
 import { afterAccepting } from '../../base/node/accepting.js';
 import { oncePerIteration } from '../../base/once-per-iteration.js';

@@ -1,7 +1,7 @@
 // The access tokens of the SQLite engine.
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import type { GroupCommit } from '../core/group-commit.js';
-import { isTextEnd, isTextId, type Outcome, StorageError, type TokenRepository } from '../core/interface.js';
+import { type Outcome, StorageError, type TokenRepository } from '../core/interface.js';
 import {
   keptFor,
   listedTogether,
@@ -82,13 +82,11 @@ export function openSqliteTokens(
         throw new StorageError('unavailable', 'SQLite: the id of the token is taken');
     },
     async listOf(subject, now) {
-      if (!isTextEnd(subject)) return [];
       return withStorageErrors(file, () => selectValid.all(subject, subject, now) as unknown[][]).map(
         toToken,
       );
     },
     async revokeOf(subject, id) {
-      if (!isTextEnd(subject) || !isTextId(id)) return false;
       return (await groupCommit.write(revoking(subject, id))) === 'deleted';
     },
     async create(token, hash) {

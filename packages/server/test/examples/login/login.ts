@@ -74,22 +74,22 @@ export function loginOperations({ collection, transaction, tokens }: ServiceCont
     transaction(everyone, async (tx) => {
       const now = Date.now();
       // The first attempt of all makes the key for all processes.
-      const { key } = (await keys.in(tx).get('key')) ?? { key: randomBytes(32).toString('hex') };
-      await keys.in(tx).write('key', { when: 'any', value: { key } });
+      const { key } = (await keys.value(tx, 'key')) ?? { key: randomBytes(32).toString('hex') };
+      await keys.write(tx, 'key', { when: 'any', value: { key } });
       const counts = [
         { id: `network ${countOf(`${name} ${network}`, key)}`, most: mostAttempts.network },
         { id: countOf(name, key), most: mostAttempts.all },
       ];
       for (const { id, most } of counts) {
-        const last = await attempts.in(tx).get(id);
+        const last = await attempts.value(tx, id);
         const { since, count } = last && now - last.since < quarter ? last : { since: now, count: 0 };
         if (count >= most) {
           const seconds = Math.ceil((since + quarter - now) / 1000);
           throw new ApiError(loginErrors.tooManyAttempts, { headers: { 'retry-after': `${seconds}` } });
         }
-        await attempts.in(tx).write(id, { when: 'any', value: { since, count: count + 1 } });
+        await attempts.write(tx, id, { when: 'any', value: { since, count: count + 1 } });
       }
-      return accounts.in(tx).get(name);
+      return accounts.value(tx, name);
     });
 
   return {
