@@ -52,7 +52,7 @@ export const limitTable = {
     variable: 'MEMORY_BUDGET_BYTES',
     unit: 'bytes',
     default: 16 * 1024 * 1024,
-    desc: 'Memory for all request bodies, each counted as three or six times its size, and twice as much for all data of lists and streams that has been read but not yet sent. Threads have equal parts. Subjects share it fairly; all requests without a token count as one subject',
+    desc: 'Memory for all request bodies, each counted as two, three or six times its size, and twice as much for all data of lists and streams that has been read but not yet sent. Threads have equal parts. Subjects share it fairly; all requests without a token count as one subject',
   },
   requestTimeout: {
     variable: 'REQUEST_TIMEOUT_SECONDS',
@@ -82,13 +82,13 @@ export const limitTable = {
     variable: 'RATE_LIMIT_PER_SUBJECT',
     unit: 'numberOrOff',
     default: 0,
-    desc: 'Maximum requests per subject in each minute; further ones receive 429. 0 disables the limit',
+    desc: 'Maximum requests per subject in each minute and thread; further ones receive 429. 0 disables the limit',
   },
   ratePerAddress: {
     variable: 'RATE_LIMIT_PER_ADDRESS',
     unit: 'numberOrOff',
     default: 0,
-    desc: 'Maximum requests per IP address (IPv6: per /64, and 16 times as many per /48) in each minute, even without a token; further ones receive 429. 0 disables the limit',
+    desc: 'Maximum requests per IP address (IPv6: per /64, and 16 times as many per /48) in each minute and thread, even without a token; further ones receive 429. 0 disables the limit',
   },
   reserve: {
     variable: 'DATABASE_RESERVE_BYTES',

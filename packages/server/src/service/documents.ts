@@ -154,7 +154,7 @@ export class Documents<I extends Id, Value extends object> {
   /**
    * Returns the number of a subject's documents in a range, by default of all. It takes time in proportion to that number,
    * while other requests go on. It is no snapshot: of the documents that are stored or deleted meanwhile, some count.
-   * @throws StorageError if that takes more than a few seconds, for which the response is 503; otherwise as `list` does.
+   * @throws StorageError if that takes more than ten seconds, for which the response is 503; otherwise as `list` does.
    */
   count(subject: string, range: IdRange<I> = {}): Promise<number> {
     return this.#collection.count(subject, range).catch(refusal('invalidQuery'));
