@@ -13,14 +13,7 @@ import { Client as Database } from 'pg';
 import t, { type Test } from 'tap';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
-import {
-  adminOf,
-  fillStore,
-  run,
-  samples,
-  startServer,
-  type ServerProcess,
-} from '../support/processes.js';
+import { adminOf, fillStore, run, samples, startServer, type ServerProcess } from '../support/processes.js';
 import { certificateLack, makeCertificate } from '../support/transport.js';
 import {
   childrenOf,
