@@ -60,6 +60,6 @@ export const deviations = [
   {
     pattern: /: refused: a name has control characters(; a name has control characters)*$/,
     reason: 'Such a name would have to be escaped wherever it is shown or generated',
-    line: 'control characters, or more than 2,000, in a name, path or operationId',
+    line: 'control characters, or more than 2,000 characters, in a name, path or operationId',
   },
 ];
