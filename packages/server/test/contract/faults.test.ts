@@ -262,7 +262,7 @@ const refused: Record<string, Case[]> = {
     '/schema',
     'Write type: string for the items if each is a value of its own, or else for the array, and read the text in the handler: URLs stay, but types of generated clients change',
   ]),
-  'a parameter with an `enum` of values other than strings': [
+  'a parameter with an `enum` of values other than strings, and no `type`': [
     { enum: [true, false] },
     { type: 'array', items: { enum: ['a', 1] } },
   ].map((schema): Case => [
