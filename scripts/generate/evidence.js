@@ -28,6 +28,7 @@ import { check, writeGenerated } from '../lib/generated.js';
  * @property {string} command - `npm …`, `node …` or `scripts/…`, which is run and recorded, or a link to the steps.
  * @property {true} [always] - Whether .ci/run checks it on every change.
  * @property {string} [shows] - A pattern of the parts of what the command shows that the page has; all of it by default.
+ * @property {string} [says] - What the page says instead, with `$1` for the first of these parts, and so on.
  * @property {Result} [last]
  */
 
@@ -82,10 +83,12 @@ function excerpt(shown) {
 }
 
 /** A row of the table. @param {Claim} claim */
-function row({ claim, command, always, shows, last }) {
+function row({ claim, command, always, shows, says, last }) {
   const { date, commit, status = 0, shown = 'passes' } = last ?? {};
   const parts = shows === undefined ? undefined : shown.match(new RegExp(shows, 'g'));
-  const result = `${status === 0 ? '' : `**failed (${status})**: `}${parts?.join('; ') ?? excerpt(shown)}`;
+  const told =
+    parts && says?.replace(/\$(\d)/g, (_, /** @type {string} */ part) => parts[Number(part) - 1] ?? '?');
+  const result = `${status === 0 ? '' : `**failed (${status})**: `}${told ?? parts?.join('; ') ?? excerpt(shown)}`;
   const when = [always && '✓', date, commit].filter(Boolean).join(' ');
   // CONTRIBUTING.md says how to run a command that needs a newer Node.js.
   const run = command.replace('npx --package node@24 -- ', '');
@@ -103,9 +106,9 @@ function render() {
 
 # Evidence
 
-What was checked, the result, and the command that repeats it. ✓: \`.ci/run\` repeats it on each change, partly with fewer
-requests. The rest was run by hand, on 2 cores with other work, on the day or commit shown;
-\`npm run evidence -- WORD\` renews those whose command contains the word. Several threads
+What was checked, the result, and the command that repeats it. ✓: \`.ci/run\`, or .github/workflows/ci.yaml for the versions
+of Node.js, repeats it on each change, partly with fewer requests. The rest was run by hand, on 2 cores with other work, on
+the day or commit shown; \`npm run evidence -- WORD\` renews the results whose command contains the word. Several threads
 [need Node.js 22.12](../CONTRIBUTING.md#larger-checks).
 
 ${sections.join('\n\n')}
