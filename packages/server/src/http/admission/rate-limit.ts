@@ -27,7 +27,7 @@ export type RateLimitHook = (
 const addressesPerSite = 16;
 
 /**
- * Creates the hooks for the limits that are set. Each process counts separately.
+ * Creates the hooks for the limits that are set. Each thread counts for itself.
  * @param monotonic - Returns a monotonic time in milliseconds: the wall clock would block clients when it is set back.
  * @returns The hook `address` runs before authentication, the hook `subject` after it.
  */
