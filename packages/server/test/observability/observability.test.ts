@@ -131,7 +131,7 @@ t.test('probes and metrics', async (t) => {
 t.test('docs/monitor.md lists exactly our metrics, and what uses them names no others', async (t) => {
   const read = (path: string) => readFile(new URL(`../../../../${path}`, import.meta.url), 'utf8');
   const page = await read('docs/monitor.md');
-  const documented = [...page.matchAll(/^\| `(plant_store_\w+)(?:\{[\w,]+\})?` +\| (\w+) /gm)];
+  const documented = [...page.matchAll(/^- `(plant_store_\w+)(?:\{[\w,]+\})?` \((\w+)\)/gm)];
   const { registry } = createMetrics(service);
   // The metric of threads is added.
   new GatheredMetrics(registry, () => [], service.metricPrefix);
