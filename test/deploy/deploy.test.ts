@@ -385,12 +385,12 @@ t.test('the alert rules are valid, and each fires when it should', skipFor(lacks
 t.test('the runbook leads from each alert to the section that the alert names', async (t) => {
   const runbook = await projectFile('docs/runbook.md');
   const headings = [...runbook.matchAll(/^##+ (.*)$/gm)].map(([, heading]) => heading!);
-  const [, rows = ''] = /^## First\n([^]*?)^## /m.exec(runbook) ?? [];
+  const [, symptoms = ''] = /^## Start here\n([^]*?)^## /m.exec(runbook) ?? [];
   for (const { alert, annotations } of await readRules()) {
     t.ok(headings.includes(annotations.runbook), `${alert}: ${annotations.runbook}`);
     const anchor = annotations.runbook.toLowerCase().replaceAll(' ', '-');
-    const row = rows.split('\n').find((row) => new RegExp(`^\\|.*\\b${alert}\\b`).test(row));
-    t.match(row, `(#${anchor})`, alert);
+    const symptom = symptoms.split(/^- /m).find((item) => new RegExp(`\\b${alert}\\b`).test(item));
+    t.match(symptom, `(#${anchor})`, alert);
   }
 });
 

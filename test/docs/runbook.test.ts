@@ -241,7 +241,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const machine = await Machine.install(t);
     const token = await machine.server.createToken('alice');
     for (const id of [1, 2]) t.equal(await createPlant(machine, token, id), 200);
-    const [look] = blocksOf(runbook, 'First');
+    const [look] = blocksOf(runbook, 'Start here');
     t.match(await machine.run(look), /"status":"ready"/);
 
     await machine.server.end();
