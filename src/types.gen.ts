@@ -11,7 +11,7 @@ type $Plant = {
 type $NewPlant = {
   /**
    * Identification number of the plant, from -2^63 to 2^63-1, exact over the whole range and unique per
-   * subject. A JSON number in any notation of an integer: `1`, `1.0` and `1e0` are equal.
+   * subject. It may be written as any JSON number that is an integer: `1`, `1.0` and `1e0` are equal.
    */
   id: bigint;
   /**
@@ -26,8 +26,8 @@ type $NewPlant = {
   tag?: string;
 };
 /**
- * The body of every response with a status of 400 or above. `error` is the status times 100, plus a number. Its
- * meaning never changes. New codes may be added: handle an unknown code by its status.
+ * The body of every response with a status of 400 or above. `error` is the status times 100, plus a number. The
+ * meaning of a code never changes. New codes may be added: handle an unknown code by its status.
  *
  * | `error` | meaning |
  * |---|---|
