@@ -55,7 +55,7 @@ const lacking = noProc ?? ['jq', 'curl', 'openssl', 'ss'].map(lacks).find((lack)
 
 /** The commands of a section, by its heading. */
 const blocksOf = (page: string, heading: string) => {
-  const [, section = ''] = new RegExp(`^##+ ${heading}\n([^]*?)(?=^## |\\Z)`, 'm').exec(`${page}\n## `) ?? [];
+  const [, section = ''] = new RegExp(`^##+ ${heading}\n([^]*?)(?=^## )`, 'm').exec(`${page}\n## `) ?? [];
   return [...section.matchAll(/^( *)```sh\n([^]*?)^ *```$/gm)].map(([, indentation = '', code = '']) =>
     code.replaceAll(new RegExp(`^${indentation}`, 'gm'), ''),
   );
