@@ -1451,7 +1451,7 @@ t.test('docs/contract.md lists what these tests and those of the two contracts c
   const [, works = '', stops = '', warns = ''] = page.split(/^## .*$/m);
   /** The items of lists up to a colon, which a remedy or an effect follows; without links. */
   const items = (part: string) =>
-    [...part.matchAll(/^- (.*(?:\n  .*)*)/gm)].map(([, item = '']) =>
+    [...part.matchAll(/^- (.*(?:\n {2}.*)*)/gm)].map(([, item = '']) =>
       item
         .replaceAll(/\s+/g, ' ')
         .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
