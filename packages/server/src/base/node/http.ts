@@ -55,7 +55,7 @@ export function stopListening(server: Server): void {
  * ones when it accepts another.
  *
  * - Promise: no thread closes a new connection while all threads together have fewer than MAX_CONNECTIONS.
- * - Test: test/process/threads.test.ts, "limits hold for all threads together ...".
+ * - Test: test/process/threads.test.ts, "all threads together have the connections ...".
  * - Node: lib/net.js, onconnection.
  * @param most - Returns how many this server may have now.
  */
