@@ -184,6 +184,8 @@ class Budget {
       if (newer !== undefined) this.#subtract(newer);
     }
     entry.held = 0;
+    // Otherwise those that V8 has moved to its old space would keep all later ones there.
+    entry.older = entry.newer = undefined;
     if (--account.reservations > 0) return;
     account.party.accounts--;
     this.#accounts.delete(account.name);

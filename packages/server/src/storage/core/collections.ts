@@ -50,14 +50,18 @@ export function openCollections(
   { queueBytes: allBytes, transactions: limits, observer }: WriteLimits,
 ): OpenDocuments {
   const turns = new Turns(transactionLimits.waiting, limits?.turn ?? transactionLimits.turn);
-  /** What is being read. */
-  const reads = new Set<Promise<unknown>>();
+  /**
+   * How many reads are in progress. It is no Set of them: V8 often replaces the table of a Set to which much is added and
+   * deleted, and the old table keeps the new one, with what it contains, until a full garbage collection.
+   */
+  let reading = 0;
+  let onLastRead: (() => void) | undefined;
   const tracked = async <T>(read: Promise<T>): Promise<T> => {
-    reads.add(read);
+    reading++;
     try {
       return await read;
     } finally {
-      reads.delete(read);
+      if (--reading === 0) onLastRead?.();
     }
   };
   const collections = new Map(
@@ -79,7 +83,7 @@ export function openCollections(
     async close() {
       turns.close();
       await Promise.all([transactions.close(), groupCommit.close()]);
-      while (reads.size > 0) await Promise.allSettled(reads);
+      if (reading > 0) await new Promise<void>((resolve) => (onLastRead = resolve));
     },
   };
 }
