@@ -1,4 +1,5 @@
 # For the shell of an operator: ". /opt/plant-store/deploy/commands.sh" defines the commands of docs/runbook.md.
+[ -n "${BASH_VERSION:-}" ] || { echo 'Load these commands in bash, not in another shell.' >&2; return 1; }
 
 # Runs plant-store as the user of the service, on its store; "check" has all its settings, and runs where it runs. They
 # are in the environment, since a URL may have a password: every user of the machine can read arguments, and sudo logs

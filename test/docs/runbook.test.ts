@@ -230,6 +230,14 @@ async function createPlant({ server }: Machine, token: string, id: number): Prom
   return (await create(server, token, `{"id":${id},"name":"a"}`)).status;
 }
 
+/** Names a database as the documents do. */
+async function nameService({ folder }: Machine, url: string): Promise<void> {
+  const { hostname, port, username, password, pathname } = new URL(url);
+  const lines = { host: hostname, port, dbname: pathname.slice(1), user: username, password };
+  const section = Object.entries(lines).flatMap(([name, value]) => (value === '' ? [] : `${name}=${value}`));
+  await writeFile(join(folder, '.pg_service.conf'), ['[plants_owner]', ...section, ''].join('\n'));
+}
+
 /** Fails unless the runbook quotes what was seen. */
 function quotes(t: Test, seen: string | undefined, quotation: string): void {
   t.ok(runbook.replaceAll(/\s+/g, ' ').includes(quotation), `the runbook quotes: ${quotation}`);
@@ -398,16 +406,41 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     t.equal(await createPlant(machine, token, 1), 200);
     await machine.run(`pg_dump --format=custom --file=plants.dump '${url}'`);
     t.equal((await remove(machine.server, token, 1)).status, 204);
-    const { hostname, port, username, password, pathname } = new URL(url);
-    const lines = { host: hostname, port, dbname: pathname.slice(1), user: username, password };
-    const section = Object.entries(lines).flatMap(([name, value]) =>
-      value === '' ? [] : `${name}=${value}`,
-    );
-    await writeFile(join(machine.folder, '.pg_service.conf'), ['[plants_owner]', ...section, ''].join('\n'));
+    await nameService(machine, url);
     await writeFile(join(machine.folder, 'owner.env'), `DATABASE_URL=${url}\n`);
     const restore = blocksOf(runbook, 'Restore a backup').at(-1);
     t.match(await machine.run(restore), '"status":"ready"');
     t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"}]');
+    await machine.server.end();
+    await postgres.stop();
+  });
+
+  t.test('A SQLite store is moved to PostgreSQL', skipFor(lacks('pg_restore')), async (t) => {
+    const cluster = await systemPostgres();
+    const postgres = await cluster.createServer('moved');
+    const url = postgres.url();
+    await plantStore(url, 'migrate');
+    const machine = await Machine.install(t);
+    const subject = "o'brien \\ ü";
+    await machine.server.createToken('bob', '--expires', '90d');
+    const token = await machine.server.createToken(subject);
+    const tokens = async () => {
+      const found = await plantStore(machine.env['DATABASE_URL']!, 'token', 'list', '--json');
+      return JSON.parse(found) as { id: string; subject: string }[];
+    };
+    const bob = (await tokens()).find((one) => one.subject === 'bob')!;
+    await plantStore(machine.env['DATABASE_URL']!, 'token', 'revoke', bob.id);
+    const before = await tokens();
+    const body = '{"id":9007199254740993,"name":"It\'s a \\"b\\" \\\\ \\n \\u0001 ü 🌱"}';
+    t.equal((await create(machine.server, token, body)).status, 200);
+    const plants = await (await list(machine.server, token)).text();
+    await nameService(machine, url);
+    const [move] = blocksOf(await read('docs/postgres.md'), 'Move from SQLite');
+    await machine.run(move);
+    machine.env['DATABASE_URL'] = url;
+    await machine.start();
+    t.equal(await (await list(machine.server, token)).text(), plants);
+    t.strictSame(await tokens(), before);
     await machine.server.end();
     await postgres.stop();
   });

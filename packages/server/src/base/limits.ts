@@ -100,7 +100,7 @@ export const limitTable = {
     variable: 'DATABASE_POOL_SIZE',
     unit: 'connections',
     default: 10,
-    desc: 'PostgreSQL: connections of each thread for reading; each thread uses one more for writing',
+    desc: 'PostgreSQL: connections of each thread for reading; each thread uses one more for writing, and up to four for transactions',
   },
   databaseTimeout: {
     variable: 'DATABASE_TIMEOUT_SECONDS',
