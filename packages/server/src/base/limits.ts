@@ -52,7 +52,7 @@ export const limitTable = {
     variable: 'MEMORY_BUDGET_BYTES',
     unit: 'bytes',
     default: 16 * 1024 * 1024,
-    desc: 'Memory for all request bodies, each counted as two, three or six times its size, and twice as much for all data of lists and streams that has been read but not yet sent. Threads have equal parts. Subjects share it fairly; all requests without a token count as one subject',
+    desc: 'Memory for all request bodies, each counted as two, three or six times its size. Data of lists and streams that is read but not sent has twice this memory. Threads have equal parts. Subjects share it fairly; all requests without a token count as one subject',
   },
   requestTimeout: {
     variable: 'REQUEST_TIMEOUT_SECONDS',
@@ -88,7 +88,7 @@ export const limitTable = {
     variable: 'RATE_LIMIT_PER_ADDRESS',
     unit: 'numberOrOff',
     default: 0,
-    desc: 'Maximum requests per IP address (IPv6: per /64, and 16 times as many per /48) in each minute and thread, even without a token; further ones receive 429. 0 disables the limit',
+    desc: 'Maximum requests, with or without a token, per IP address (IPv6: /64; 16 times as many per /48), minute and thread; further ones receive 429. 0 disables the limit',
   },
   reserve: {
     variable: 'DATABASE_RESERVE_BYTES',
@@ -106,7 +106,7 @@ export const limitTable = {
     variable: 'DATABASE_TIMEOUT_SECONDS',
     unit: 'seconds',
     default: 15_000,
-    desc: 'PostgreSQL: maximum time that a request, or each page of a list, waits for the database; an unknown token may first wait 5 seconds, and each attempt of a change counts anew',
+    desc: 'PostgreSQL: maximum time that a request, a page of a list, or an attempt of a change waits for the database; an unknown token may first wait 5 seconds',
   },
 } as const satisfies Record<string, Limit>;
 
