@@ -244,6 +244,14 @@ function quotes(t: Test, seen: string | undefined, quotation: string): void {
   t.match(seen, quotation);
 }
 
+t.test('the commands of the operator refuse another shell than bash', (t) => {
+  const script = join(root, 'deploy/commands.sh');
+  const { status, stderr } = spawnSync('bash', ['-c', `unset BASH_VERSION; . ${script} && echo loaded`]);
+  t.equal(status, 1);
+  t.equal(String(stderr), 'Load these commands in bash, not in another shell.\n');
+  t.end();
+});
+
 t.test('the commands of the runbook', skipFor(lacking), async (t) => {
   t.test('First, and a disk that is nearly full', async (t) => {
     const machine = await Machine.install(t);
@@ -415,7 +423,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     await postgres.stop();
   });
 
-  t.test('A SQLite store is moved to PostgreSQL', skipFor(lacks('pg_restore')), async (t) => {
+  t.test('A SQLite store is moved to PostgreSQL', skipFor(lacks('psql')), async (t) => {
     const cluster = await systemPostgres();
     const postgres = await cluster.createServer('moved');
     const url = postgres.url();

@@ -121,6 +121,7 @@ export class Connection extends Duplex {
     this.#socket.write(chunk, encoding, this.#failFirst(done));
   }
 
+  /** As a Duplex implements it: the chunks of a response reach the operating system together. */
   override _writev(chunks: { chunk: Buffer | string; encoding: BufferEncoding }[], done: Done): void {
     // Node ends each response with an empty chunk; a single write is faster.
     const [first, ...others] = chunks.filter(({ chunk }) => chunk.length > 0);

@@ -83,7 +83,7 @@ export function openCollections(
     async close() {
       turns.close();
       await Promise.all([transactions.close(), groupCommit.close()]);
-      if (reading > 0) await new Promise<void>((resolve) => (onLastRead = resolve));
+      while (reading > 0) await new Promise<void>((resolve) => (onLastRead = resolve));
     },
   };
 }
