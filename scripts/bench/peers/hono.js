@@ -52,4 +52,6 @@ app.openapi(
     return context.json({ error: 40400, message: 'not found' }, 404);
   },
 );
-serve({ fetch: app.fetch, hostname: process.env.HOST, port: Number(process.env.PORT) });
+const server = serve({ fetch: app.fetch, hostname: process.env.HOST, port: Number(process.env.PORT) });
+// As with Fastify: Node's 5 s close connections whose next request waits while long lists of others are made.
+server.keepAliveTimeout = 72_000;
