@@ -41,8 +41,33 @@ plant_callers() {
     sort --reverse --numeric-sort | head -n 5
 }
 
+# Counts the requests that were refused with a status since a time, by reason or subject, and address: "401 1h".
+plant_refused() {
+  plant_log "$2" | jq --raw-output --argjson status "$1" 'select(.status == $status) |
+    [.reason // .subject // "no token", .address] | @tsv' | sort | uniq --count | sort --reverse --numeric-sort | head -n 20
+}
+
+# Shows the last 50 deletions of a subject's plants in the last 30 days: time, path, token or null, address, request id.
+plant_deletions() {
+  plant_log 720h | jq --raw-output --arg subject "$1" 'select(.subject == $subject and .method == "DELETE" and
+    .status == 204) | [(.time / 1000 | todate), .path, .tokenId, .address, .requestId] | @tsv' | tail -n 50
+}
+
 # Shows the metrics whose names begin with a text.
 plant_metrics() { curl --silent --show-error http://127.0.0.1:9090/metrics | grep "^$1"; }
+
+# After a restore, before the start: revokes the valid tokens that are not in a file, which has the output of "plant_store
+# token list --state valid --json" from before the restore. With --all instead of a file, revokes all.
+plant_revoke_others() (
+  set -o pipefail
+  if [[ $1 != --all ]] && ! jq --slurp --exit-status '.[0] | length > 0' "$1" >/dev/null; then
+    echo "$1 lists no valid token. To revoke all tokens of the store, write --all instead of the file." >&2
+    exit 1
+  fi
+  others=$(plant_store token list --state valid --json |
+    jq --raw-output --slurpfile known "${1/#--all//dev/null}" '[.[].id] - [$known[][].id] | .[]') || exit
+  for id in $others; do plant_store token revoke "$id" </dev/null || exit; done
+)
 
 # Waits until the service is ready, for at most half a minute, and shows its last response.
 plant_ready() {

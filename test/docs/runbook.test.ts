@@ -48,7 +48,12 @@ const sections = (page: string, ...headings: string[]) =>
 const runbook = [
   await read('docs/runbook.md'),
   await read('docs/restore.md'),
-  sections(await read('docs/postgres.md'), 'PostgreSQL failed over or is down', 'A lock blocks PostgreSQL'),
+  sections(
+    await read('docs/postgres.md'),
+    'Back up and restore',
+    'PostgreSQL failed over or is down',
+    'A lock blocks PostgreSQL',
+  ),
 ].join('\n');
 const monitor = await read('docs/monitor.md');
 const lacking = noProc ?? ['jq', 'curl', 'openssl', 'ss'].map(lacks).find((lack) => lack !== undefined);
@@ -152,6 +157,7 @@ class Machine {
       ['/var/backups/plant-store', join(this.folder, 'backups')],
       ['/etc/systemd/system', join(this.folder, 'units')],
       ['/etc/plant-store.env', join(this.folder, 'plant-store.env')],
+      ['/srv/backups', join(this.folder, 'backups')],
       ['/elsewhere', join(this.folder, 'elsewhere')],
       [' -o plant-store -g plant-store', ''],
       ['127.0.0.1:9090', `127.0.0.1:${this.#ports.ops}`],
@@ -235,7 +241,7 @@ async function nameService({ folder }: Machine, url: string): Promise<void> {
   const { hostname, port, username, password, pathname } = new URL(url);
   const lines = { host: hostname, port, dbname: pathname.slice(1), user: username, password };
   const section = Object.entries(lines).flatMap(([name, value]) => (value === '' ? [] : `${name}=${value}`));
-  await writeFile(join(folder, '.pg_service.conf'), ['[plants_owner]', ...section, ''].join('\n'));
+  await writeFile(join(folder, '.pg_service.conf'), ['[plants]', ...section, ''].join('\n'));
 }
 
 /** Fails unless the runbook quotes what was seen. */
@@ -412,13 +418,25 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const machine = await Machine.install(t, { DATABASE_URL: url });
     const token = await machine.server.createToken('alice');
     t.equal(await createPlant(machine, token, 1), 200);
-    await machine.run(`pg_dump --format=custom --file=plants.dump '${url}'`);
-    t.equal((await remove(machine.server, token, 1)).status, 204);
+    const leaked = await machine.server.createToken('mallory');
     await nameService(machine, url);
-    await writeFile(join(machine.folder, 'owner.env'), `DATABASE_URL=${url}\n`);
-    const restore = blocksOf(runbook, 'Restore a backup').at(-1);
-    t.match(await machine.run(restore), '"status":"ready"');
+    for (const file of ['owner.env', 'plant-store.env'])
+      await writeFile(join(machine.folder, file), `DATABASE_URL=${url}\n`);
+    const [dump, restore] = blocksOf(runbook, 'Back up and restore');
+    await machine.run(dump);
+    t.equal((await remove(machine.server, token, 1)).status, 204);
+    const shown = await machine.run('plant_store token list --subject mallory --json');
+    const [, id = ''] = /"id":"(\w+)"/.exec(shown) ?? [];
+    await machine.run(`plant_store token revoke ${id}`);
+    const [name = ''] = await readdir(join(machine.folder, 'backups'));
+    t.match(await machine.run(restore, { 'plants-YYYY-MM-DD-HHMMSS.dump': name }), '"status":"ready"');
     t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"}]');
+    t.equal((await list(machine.server, leaked)).status, 401, 'what was revoked after the dump stays so');
+    for (const nothing of ['[]', ''])
+      await t.rejects(machine.run(`echo '${nothing}' > none.json; plant_revoke_others none.json`), {
+        message: /none\.json lists no valid token/,
+      });
+    t.match(await machine.run('plant_revoke_others --all'), 'is revoked');
     await machine.server.end();
     await postgres.stop();
   });
@@ -451,6 +469,15 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     t.strictSame(await tokens(), before);
     await machine.server.end();
     await postgres.stop();
+  });
+
+  t.test('It returns 429', async (t) => {
+    const machine = await Machine.install(t, { RATE_LIMIT_PER_SUBJECT: '1' });
+    const token = await machine.server.createToken('alice');
+    t.equal((await list(machine.server, token)).status, 200);
+    t.equal((await list(machine.server, token)).status, 429);
+    const [refused] = blocksOf(runbook, 'It returns 429');
+    t.match(await machine.run(refused), /^ +1 alice\t127\.0\.0\.1$/m);
   });
 
   t.test('Requests are slow, and the log', async (t) => {
