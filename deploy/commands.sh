@@ -47,10 +47,11 @@ plant_refused() {
     [.reason // .subject // "no token", .address] | @tsv' | sort | uniq --count | sort --reverse --numeric-sort | head -n 20
 }
 
-# Shows the last 50 deletions of a subject's plants in the last 30 days: time, path, token or null, address, request id.
-plant_deletions() {
-  plant_log 720h | jq --raw-output --arg subject "$1" 'select(.subject == $subject and .method == "DELETE" and
-    .status == 204) | [(.time / 1000 | todate), .path, .tokenId, .address, .requestId] | @tsv' | tail -n 50
+# Shows the requests of the last 30 days that a filter of jq selects: time, method, path, status, address, id of the token,
+# request id.
+plant_requests() {
+  plant_log 720h | jq --raw-output 'select(.status and ('"$1"')) |
+    [(.time / 1000 | todate), .method, .path, .status, .address, .tokenId, .requestId] | @tsv'
 }
 
 # Shows the metrics whose names begin with a text.

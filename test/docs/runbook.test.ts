@@ -151,7 +151,7 @@ class Machine {
   /** The commands with the places and the ports of this machine. */
   here(code: string): string {
     const places: [string, string][] = [
-      ['/var/lib /var/lib/plant-store /var/backups /var/log', this.folder],
+      ['/var/lib/plant-store /var/lib /var/backups /var/log /opt', this.folder],
       ['/var/lib/plant-store', join(this.folder, 'store')],
       ['/opt/plant-store', join(this.folder, 'release')],
       ['/var/backups/plant-store', join(this.folder, 'backups')],
@@ -331,7 +331,10 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const [who] = blocksOf(runbook, "A caller's plants are gone");
     const [read, compare, write] = blocksOf(runbook, "Bring back a caller's plants");
     const deeds = await machine.run(who);
-    t.match(deeds, /^\S+Z\t\/plants\/-1\t\w{12}\t127\.0\.0\.1\t\S+\n\S+\t\/plants\/9007199254740993\t/);
+    t.match(
+      deeds,
+      /^\S+Z\tDELETE\t\/plants\/-1\t204\t127\.0\.0\.1\t\w{12}\t\S+\n\S+\tDELETE\t\/plants\/9007199254740993\t/,
+    );
     t.notMatch(deeds, '/plants/7', 'what others did');
     await machine.run(read, { 'plants-YYYY-MM-DD-HHMMSS.db': name });
     t.strictSame(await readdir(join(machine.folder, 'backups')), [name], 'the backup is as it was');
