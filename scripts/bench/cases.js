@@ -323,8 +323,9 @@ function writesOneByOne() {
   return loadWith(`export const load = async (url, context, next) => {
     const loaded = await next(url, context);
     if (!url.endsWith('/base/limits.js')) return loaded;
-    const source = String(loaded.source).replace(/(batchRows: \\{[^}]*?default: )[\\d_]+/, '$11');
-    return { ...loaded, source };
+    const parts = String(loaded.source).split('batchRows: 1_000');
+    if (parts.length !== 2) throw new Error('adapt this case: limits.js has not once "batchRows: 1_000"');
+    return { ...loaded, source: parts.join('batchRows: 1') };
   }`);
 }
 
