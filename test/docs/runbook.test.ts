@@ -299,8 +299,8 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     t.match(await machine.run(revoke, { '0123456789ab': id }), `Token ${id} is revoked.`);
     const done = await machine.run(`id=${id}\n${deeds}`);
     run.add(deeds!);
-    t.match(done, /1 127\.0\.0\.1\tGET\t200\n/);
-    t.match(done, /Z\tDELETE\t\/plants\/1\t204\t\S+\n$/);
+    t.match(done, /1 GET\t200\t127\.0\.0\.1\n/);
+    t.match(done, /Z\tDELETE\t\/plants\/1\t204\t127\.0\.0\.1\t\w{12}\t\S+\n$/);
     t.equal([...done.matchAll(/^ +1 /gm)].length, 3, 'nothing that bob did');
     t.match(await machine.run(renew), /^pst_[^]*revoked\n.*valid\n/);
     await until(
