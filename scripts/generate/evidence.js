@@ -66,7 +66,12 @@ async function run() {
     word === undefined ? needs === undefined : command.includes(word);
   for (const claim of ledger.claims.filter(isChosen)) {
     console.log(`== ${claim.command}`);
-    const child = spawn('bash', ['-c', claim.command], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn('bash', ['-c', claim.command], {
+      cwd: root,
+      // npx does not ask.
+      env: { ...process.env, npm_config_yes: 'true' },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     let output = '';
     child.stdout.on('data', (/** @type {Buffer} */ chunk) => {
       process.stdout.write(chunk);
