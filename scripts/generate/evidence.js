@@ -134,10 +134,10 @@ function render() {
 
 # Evidence
 
-What was checked, the result, and the command that repeats it. All results are of commit ${ledger.commit}, on ${ledger.machine}.
-✓: \`.ci/run\` repeats it on each change, partly with fewer requests. \`npm run evidence\` renews all results, and
-\`npm run evidence -- WORD\` those whose command contains the word. Several threads
-[need Node.js 22.12](../CONTRIBUTING.md#larger-checks).
+What was checked, the result, and the command that repeats it, for commit ${ledger.commit} on ${ledger.machine}. Checks that
+were not run for this commit are left out. ✓: \`.ci/run\` repeats it on each change, partly with fewer requests; "passes"
+means only this. \`npm run evidence\` renews what needs nothing but npm, and \`npm run evidence -- WORD\` the results whose
+command contains the word. Several threads [need Node.js 22.12](../CONTRIBUTING.md#larger-checks).
 
 ${sections.join('\n\n')}
 `;
