@@ -85,10 +85,10 @@ async function run() {
       status: Number(status),
       shown: lines
         .map((line) => line.replace(/^yes /, '').trim())
-        .slice(-14)
+        .slice(-30)
         .join('; ')
         .replace(/\s+/g, ' ')
-        .slice(-1_000),
+        .slice(-2_500),
     };
     if (status !== 0) process.exitCode = 1;
     await writeGenerated(file, JSON.stringify(ledger, undefined, 2));
