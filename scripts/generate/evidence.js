@@ -78,8 +78,9 @@ async function run() {
       output += chunk.toString();
     });
     const [status] = await once(child, 'close');
-    // Without the lines of npm, the details of a line before, and the "yes" before what holds.
-    const lines = output.split('\n').filter((line) => /^[^>\s]/.test(line));
+    // Without the lines of npm, the details of a line before, unless the page has them, and the "yes" before what holds.
+    const shows = new RegExp(claim.shows ?? '^$');
+    const lines = output.split('\n').filter((line) => /^[^>\s]/.test(line) || shows.test(line));
     claim.last = {
       date: new Date().toISOString().slice(0, 10),
       status: Number(status),
