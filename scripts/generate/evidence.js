@@ -12,7 +12,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { availableParallelism, cpus, release } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { check, writeGenerated } from '../lib/generated.js';
+import { writeGenerated } from '../lib/generated.js';
 
 /**
  * What a command has shown.
