@@ -4,7 +4,7 @@
 //   node scripts/generate/evidence.js               writes the page
 //   node scripts/generate/evidence.js --check       exits with 1 if the page is out of date
 //   node scripts/generate/evidence.js --run         runs all commands for the present commit, records what they show, and
-//                                                   writes the page; those that need more than npm install are left out
+//                                                   writes the page; those that need more programs than .ci/run are left out
 //   node scripts/generate/evidence.js --run WORD    runs the commands that contain the word, for the commit of the others
 //   node scripts/generate/evidence.js --release     exits with 1 if the product has changed since that commit
 import { spawn, spawnSync } from 'node:child_process';
@@ -27,7 +27,7 @@ import { writeGenerated } from '../lib/generated.js';
  * @property {string} claim - It begins with the promise of README.md, in bold, if it is one.
  * @property {string} command - `npm …`, `node …` or `scripts/…`.
  * @property {true} [always] - Whether .ci/run checks it on every change.
- * @property {string} [needs] - What the command needs that a machine may lack.
+ * @property {string} [needs] - What the command needs beyond the programs of .ci/run.
  * @property {string} [shows] - A pattern of the parts of what the command shows that the page has; all of it by default.
  * @property {string} [says] - What the page says instead, with `$1` for the first of these parts, and so on.
  * @property {Result} [last] - Without it, the page has the claim only if .ci/run checks it.
@@ -137,7 +137,7 @@ function render() {
 
 What was checked, the result, and the command that repeats it, for commit ${ledger.commit} on ${ledger.machine}. Checks that
 were not run for this commit are left out. ✓: \`.ci/run\` repeats it on each change, partly with fewer requests; "passes"
-means only this. \`npm run evidence\` renews what needs nothing but npm, and \`npm run evidence -- WORD\` the results whose
+means only this. \`npm run evidence\` renews what needs no other programs than \`.ci/run\`, and \`npm run evidence -- WORD\` the results whose
 command contains the word. Several threads [need Node.js 22.12](../CONTRIBUTING.md#larger-checks).
 
 ${sections.join('\n\n')}

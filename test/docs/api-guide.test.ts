@@ -367,7 +367,7 @@ t.test('the test commands that the documents name select tests', (t) => {
       command,
     );
   }
-  t.ok(commands.length >= 5);
+  t.ok(commands.length >= 9);
   t.end();
 });
 
