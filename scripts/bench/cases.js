@@ -5,11 +5,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Argument, Command } from 'commander';
 import { Client } from 'pg';
-import { max, mean, median, min, quantile, sum } from 'simple-statistics';
+import { max, mean, median, min, sum } from 'simple-statistics';
 import { service as library } from '../../examples/library/dist/service.js';
 import { kernelDistributes } from '../../packages/server/dist/process/system-limits.js';
-import { startServer } from '../../packages/server/test/support/server-process.js';
 import { copyingLibrary } from '../lib/copying-library.js';
+import { edited, preload } from '../lib/edits.js';
 import { memoryOf, signalAll } from '../lib/processes.js';
 import { send } from '../lib/request.js';
 import { ratioInterval } from '../lib/statistics.js';
@@ -39,19 +39,33 @@ const firstIsbn = 9_780_000_000_000;
 let id = 0;
 const book = { isbn: '9780141439600', title: 'Walden', author: 'Henry David Thoreau' };
 
+/** Makes a server collect garbage on SIGUSR2. */
+const collects =
+  preload(`import v8 from 'node:v8'; import vm from 'node:vm'; v8.setFlagsFromString('--expose-gc');
+    const gc = vm.runInNewContext('gc'); process.on('SIGUSR2', () => gc())`);
+const slowNextTick = {
+  file: 'base/node/fast-next-tick.js',
+  text: 'tickObject.kept = executionAsyncResource();',
+  by: '',
+};
+const singleWrites = { file: 'base/limits.js', text: 'batchRows: 1_000', by: 'batchRows: 1' };
+
 /** @type {Record<string, Comparison>} */
 const comparisons = {
   /** Group commit, and one commit for each create. */
   'group-commit': {
     title: 'groups to one by one',
-    sides: { single: { env: { NODE_OPTIONS: writesOneByOne() } }, groups: {} },
+    sides: { single: { env: { NODE_OPTIONS: edited(singleWrites) } }, groups: {} },
     workloads: named('create'),
   },
 
   /** What fast-next-tick.ts brings after a garbage collection while the service was idle. */
   'next-tick': {
     title: 'with it to without',
-    sides: nextTickSides(),
+    sides: {
+      without: { env: { NODE_OPTIONS: `${collects} ${edited(slowNextTick)}` } },
+      with: { env: { NODE_OPTIONS: collects } },
+    },
     workloads: named('create', 'list-1'),
     connections: [64],
     rounds: 15,
@@ -156,42 +170,6 @@ const checks = {
         `${engine}, WORKERS=${WORKERS}, ${kind}: ${Math.round(rate)}/s; least ${(least / middle).toFixed(2)} and most ` +
           `${(most / middle).toFixed(2)} of the mean${isFair ? '' : ` NOT FAIR; other statuses ${JSON.stringify(others)}`}`,
       );
-    }
-  },
-
-  /** How the kernel distributes connections between two threads, and how long requests take in each, by its log. */
-  async distribution() {
-    for (const connections of [2, 16, 256]) {
-      /** How long the requests in each thread took, in ms. @type {Map<unknown, number[]>} */
-      const times = new Map();
-      /** The connections of each thread, by the ids of their requests. @type {Map<unknown, Set<unknown>>} */
-      const known = new Map();
-      const server = await startServer({
-        env: { WORKERS: '2' },
-        onLog: ({ msg, thread, ms, requestId }) => {
-          if (msg !== 'request') return;
-          times.set(thread, [...(times.get(thread) ?? []), Number(ms)]);
-          known.set(thread, (known.get(thread) ?? new Set()).add(requestId));
-        },
-      });
-      const token = await server.createToken('alice');
-      const next = (/** @type {number} */ client) =>
-        requestText({
-          method: 'POST',
-          path: '/plants',
-          token,
-          requestId: `connection-${client}`,
-          body: `{"id":${++id},"name":"Monstera"}`,
-        });
-      const { rate } = await putUnderLoad({ port: server.port, connections, time: 3_000, next, pause: 0 });
-      await server.end();
-      const threads = [...times]
-        .sort(([a], [b]) => Number(a) - Number(b))
-        .map(
-          ([thread, all]) =>
-            `thread ${String(thread)}: ${known.get(thread)?.size} connections, p99 ${quantile(all, 0.99).toFixed(1)} ms`,
-        );
-      console.log(`${connections} connections, ${Math.round(rate)} creates/s; ${threads.join('; ')}`);
     }
   },
 
@@ -303,41 +281,6 @@ function manySubjects(count, plants) {
 /** The server of copying-library.js. @param {string} COPIES @param {number} subjects @returns {Difference} */
 function copying(COPIES, subjects) {
   return { program: copyingLibrary, service: library, env: { COPIES }, seed: manySubjects(subjects, 0) };
-}
-
-/** @returns {Record<string, Difference>} */
-function nextTickSides() {
-  const collects =
-    load(`import v8 from 'node:v8'; import vm from 'node:vm'; v8.setFlagsFromString('--expose-gc');
-    const gc = vm.runInNewContext('gc'); process.on('SIGUSR2', () => gc())`);
-  const leavesOut = loadWith(`export const load = (url, context, next) => url.endsWith('/fast-next-tick.js')
-    ? { format: 'module', source: '', shortCircuit: true } : next(url, context)`);
-  return {
-    without: { env: { NODE_OPTIONS: `${collects} ${leavesOut}` } },
-    with: { env: { NODE_OPTIONS: collects } },
-  };
-}
-
-/** An option of Node.js with which each write is a commit. */
-function writesOneByOne() {
-  return loadWith(`export const load = async (url, context, next) => {
-    const loaded = await next(url, context);
-    if (!url.endsWith('/base/limits.js')) return loaded;
-    const parts = String(loaded.source).split('batchRows: 1_000');
-    if (parts.length !== 2) throw new Error('adapt this case: limits.js has not once "batchRows: 1_000"');
-    return { ...loaded, source: parts.join('batchRows: 1') };
-  }`);
-}
-
-/** An option of Node.js that runs a module first. @param {string} code */
-function load(code) {
-  return `--import=data:text/javascript,${encodeURIComponent(code)}`;
-}
-
-/** An option of Node.js that loads the modules of the service through hooks. @param {string} hooks */
-function loadWith(hooks) {
-  const url = `data:text/javascript,${encodeURIComponent(hooks)}`;
-  return load(`import { register } from 'node:module'; register(${JSON.stringify(url)})`);
 }
 
 /** @param {import('./servers.js').Side} side */

@@ -1,9 +1,7 @@
 // Checks with strace that nothing is acknowledged before it is on disk.
-import { rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname } from 'node:path';
 import { Command } from 'commander';
-import { editedBuild } from '../lib/edited-build.js';
+import { edited } from '../lib/edits.js';
 import { isDone } from './power-cut-ledger.js';
 import { record, withStrace } from './power-cut-scenarios.js';
 
@@ -30,15 +28,15 @@ const scenarios = {
   commands: { service: 'plants', stages: [{ workers: 1, clients: 0, commands: true }] },
 };
 
-/** The writer does not sync. @type {import('../lib/edited-build.js').Edit[]} */
-const withoutSync = [
+/** With it, the writer does not sync. */
+const withoutSync = edited(
   {
     file: 'storage/sqlite/writer-thread.js',
     text: 'PRAGMA synchronous = FULL',
     by: 'PRAGMA synchronous = OFF',
   },
   { file: 'storage/sqlite/writer-thread.js', text: ' || synchronous !== 2', by: '' },
-];
+);
 
 await withStrace(async () => {
   const found = [];
@@ -48,17 +46,11 @@ await withStrace(async () => {
     if (proven !== writes || writes === 0) process.exitCode = 1;
   }
   console.log(`on disk before they were acknowledged: ${found.join(', ')}`);
-  const build = editedBuild(fileURLToPath(new URL('../..', import.meta.url)), withoutSync);
-  try {
-    const server = join(build, 'examples/library/dist/main.js');
-    const stages = [{ workers: 1, clients: 1, server }];
-    const { writes, proven } = await observe({ service: 'library', stages });
-    console.log(`control: ${proven} of ${writes} if the writer does not sync`);
-    // A checkpoint syncs all the same.
-    if (writes === 0 || proven > writes / 10) process.exitCode = 1;
-  } finally {
-    rmSync(build, { recursive: true });
-  }
+  const stages = [{ workers: 1, clients: 1, nodeOptions: withoutSync }];
+  const { writes, proven } = await observe({ service: 'library', stages });
+  console.log(`control: ${proven} of ${writes} if the writer does not sync`);
+  // A checkpoint syncs all the same.
+  if (writes === 0 || proven > writes / 10) process.exitCode = 1;
   if (process.exitCode) console.error('FAILED: durability is not proved.');
 });
 

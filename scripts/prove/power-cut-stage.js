@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { Agent } from 'node:http';
 import { dirname, join } from 'node:path';
-import { run, startServer } from '../../packages/server/test/support/server-process.js';
+import { runCommand, startServer } from '../../packages/server/test/support/server-process.js';
 import { send } from '../lib/request.js';
 import {
   backupPath,
@@ -43,6 +43,7 @@ import { messageOf, outcomeOf, readOutcome } from './threads-model.js';
  *   the start, by name.
  * @property {number} [killAt] - The number of a thread's sync during which strace kills the process.
  * @property {string} [server] - The program that serves, if not that of the service.
+ * @property {string} [nodeOptions] - NODE_OPTIONS of the server.
  * @property {number} [clients] - How many clients there are; 8 by default.
  * @property {boolean} [commands] - Whether to use the commands that change tokens, back up and migrate, while clients
  *   write.
@@ -59,7 +60,8 @@ const {
   workers,
   restored,
   killAt,
-  server: program,
+  server: script = services[service].main,
+  nodeOptions = '',
   clients = 8,
   commands = false,
   migrates,
@@ -67,11 +69,15 @@ const {
   putsLogBack,
   requests,
 } = JSON.parse(process.argv[2] ?? '');
-const { main, command } = services[service];
 const disk = join(root, 'disk');
 const store = join(disk, storePath);
 const environment = { DATABASE_URL: `file:${store}`, UV_USE_IO_URING: '0' };
-const serverOptions = { script: program ?? main, env: { ...environment, WORKERS: String(workers) } };
+/** @param {string[]} args */
+const command = (...args) => runCommand(services[service].command, environment, ...args);
+const serverOptions = {
+  script,
+  env: { ...environment, NODE_OPTIONS: nodeOptions, WORKERS: String(workers) },
+};
 const journal = join(root, 'journal');
 const ledger = new Ledger(service);
 if (existsSync(journal)) for (const entry of readEntries(readFileSync(journal, 'utf8'))) ledger.add(entry);
@@ -98,7 +104,7 @@ function begin(...begun) {
 const acknowledgeRestored = restored === undefined ? undefined : putIntoPlace(restored);
 if (putsLogBack) await refuseAndRepair();
 if (migrates) {
-  await runCommand('migrate');
+  await command('migrate');
   note([{ act: 'migrate', done: true }]);
 }
 if (workers > 0) await serve();
@@ -234,25 +240,18 @@ async function useCommands() {
   sync(disk);
   const { id } = await issue();
   const end = begin([keyOf('tokens', id), { act: 'change' }]);
-  await runCommand('token', 'revoke', id);
+  await command('token', 'revoke', id);
   end(() => success);
   note([{ act: 'backup', done: false }]);
-  await runCommand('backup', join(disk, backupPath));
+  await command('backup', join(disk, backupPath));
   note([{ act: 'backup', done: true }]);
-  await runCommand('migrate');
+  await command('migrate');
 }
 
 /** @returns {Promise<{ id: string, token: string }>} */
 async function issue() {
-  const made = JSON.parse(await runCommand('token', 'create', subject, '--json'));
+  const made = JSON.parse(await command('token', 'create', subject, '--json'));
   begin([keyOf('tokens', made.id), { act: 'create' }])(() => success);
   note([{ act: 'secret', secret: made.token }]);
   return made;
-}
-
-/** @param {string[]} args */
-async function runCommand(...args) {
-  const { code, stdout, stderr } = await run(command, args, environment);
-  if (code !== 0) throw new Error(`the command ${args.join(' ')}: ${stderr}`);
-  return stdout;
 }

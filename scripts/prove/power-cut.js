@@ -3,9 +3,8 @@ import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
-import { copyingLibraryOf, editedBuild, torn } from '../lib/edited-build.js';
+import { edited, torn } from '../lib/edits.js';
 import { ReplayedDisk, writeImage } from '../lib/replayed-disk.js';
 import { isDone, Ledger } from './power-cut-ledger.js';
 import { makeScenarios, record, withStrace } from './power-cut-scenarios.js';
@@ -98,7 +97,6 @@ await withStrace(prove);
 
 async function prove() {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-'));
-  const build = editedBuild(fileURLToPath(new URL('../..', import.meta.url)), [torn]);
   try {
     const left = Object.entries(await makeScenarios(folder));
     const proveNext = async () => {
@@ -106,14 +104,13 @@ async function prove() {
     };
     // Mostly waits for other processes, so two at a time keep two processors busy.
     await Promise.all([proveNext(), proveNext()]);
-    const stages = [{ workers: 1, server: copyingLibraryOf(build) }];
+    const stages = [{ workers: 1, nodeOptions: edited(torn) }];
     const run = await record({ service: 'transactions', stages }, requests);
     const isTorn = (/** @type {string} */ fault) => fault.includes('half of a transaction');
     const { checked, found } = await cutUntil(({ found }) => found.some(isTorn), run, few);
     report('control: transactions, write by write', checked, found.filter(isTorn), true);
   } finally {
     rmSync(folder, { recursive: true });
-    rmSync(build, { recursive: true });
   }
 }
 

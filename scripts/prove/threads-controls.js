@@ -1,7 +1,7 @@
 // The controls of prove:threads: builds in which a fix is taken back. A schedule that provokes the fault must fail.
-import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { copyingLibraryOf, editedBuild, torn } from '../lib/edited-build.js';
+import { copyingLibrary } from '../lib/copying-library.js';
+import { edited, torn } from '../lib/edits.js';
 import { until } from '../lib/processes.js';
 import { randomFrom } from './threads-random.js';
 import { Run } from './threads-run.js';
@@ -9,7 +9,7 @@ import { Run } from './threads-run.js';
 /**
  * @typedef {object} Control
  * @property {string} name
- * @property {readonly import('../lib/edited-build.js').Edit[]} edits
+ * @property {readonly import('../lib/edits.js').Edit[]} edits
  * @property {boolean} [transactions] - Whether writes are transactions.
  * @property {number} [threads] - Two by default.
  * @property {RegExp} expected - A violation that the fault must cause.
@@ -73,23 +73,21 @@ const controls = [
 
 /**
  * Runs all controls.
- * @param {string} root - The folder of a build of the project.
  * @returns {Promise<boolean>} Whether each failed as expected.
  * @throws {Error} when the text that an edit replaces is not in the build.
  */
-export async function runControls(root) {
-  const results = await Promise.all(controls.map((control) => runControl(control, root)));
+export async function runControls() {
+  const results = await Promise.all(controls.map(runControl));
   return results.every(Boolean);
 }
 
-/** @param {Control} control @param {string} root */
-async function runControl({ name, edits, transactions, threads = 2, expected }, root) {
+/** @param {Control} control */
+async function runControl({ name, edits, transactions, threads = 2, expected }) {
   /** They run at the same time, and each prints at its end. */
   const lines = [`\ncontrol: ${name}`];
-  const folder = editedBuild(root, edits);
   const options = {
-    root: folder,
-    ...(transactions === true && { server: copyingLibraryOf(folder) }),
+    nodeOptions: edited(...edits),
+    ...(transactions === true && { server: copyingLibrary }),
     engine: /** @type {const} */ ('sqlite'),
     counts: [threads],
     print: (/** @type {string} */ line) => void lines.push(line),
@@ -112,8 +110,6 @@ async function runControl({ name, edits, transactions, threads = 2, expected }, 
     lines.push(String(error));
     // The fault may show before the run has begun.
     failed = expected.test(String(error));
-  } finally {
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   }
   lines.push(failed ? 'fails, as it must' : `DOES NOT FAIL as it must: ${expected}`);
   console.log(lines.join('\n'));

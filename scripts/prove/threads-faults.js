@@ -140,8 +140,7 @@ export const faults = {
 
 /** @type {Ending} */
 export async function endGracefully(world, random) {
-  process.kill(world.pid, random.pick(/** @type {const} */ (['SIGTERM', 'SIGINT'])));
-  const status = await world.exited();
+  const status = await world.end(random.pick(/** @type {const} */ (['SIGTERM', 'SIGINT'])));
   if (status !== 0) throw new Error(`a graceful end had the status ${status}`);
   const left = world.leftovers();
   if (left.length > 0) throw new Error(`left after the end: ${left.join(', ')}`);
@@ -149,8 +148,7 @@ export async function endGracefully(world, random) {
 
 /** @type {Ending} */
 async function kill(world) {
-  world.kill();
-  await world.exited();
+  await world.end('SIGKILL');
 }
 
 /** @type {Ending} */
@@ -161,8 +159,7 @@ async function deleteLog(world, random) {
   rmSync(log);
   await pause(random.integer(0, 500));
   await kill(world, random);
-  world.launch(world.threads);
-  const status = await world.settled();
+  const status = await world.launch(world.threads);
   if (status === 1) renameSync(restored, log);
   // A command that outlives the server closes the store, with all that the deleted log has.
   else if (status === undefined) rmSync(restored);

@@ -177,7 +177,7 @@ export class Run {
   /** Ends the clients, kills what still runs, and removes all files. */
   async abandon() {
     this.load.calmSince = Infinity;
-    this.#world.kill();
+    await this.#world.end('SIGKILL');
     await this.commands.end();
     await this.load.end();
     this.#world.remove();
@@ -185,7 +185,7 @@ export class Run {
 
   /** Prints what led to a violation, besides the faults. */
   explain() {
-    this.#print(['the last lines of the log:', ...this.#world.lines].join('\n  '));
+    this.#print(['the last lines of the log:', ...this.#world.output].join('\n  '));
   }
 
   /** @param {string} line */

@@ -1,13 +1,11 @@
 // The library that prove:threads disturbs: its store, its process, and what it must not leave behind.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import getPort from 'get-port';
 import { embeddedPostgres } from '../../packages/server/test/support/postgres-cluster.js';
-import { run } from '../../packages/server/test/support/server-process.js';
+import { runCommand, startServer } from '../../packages/server/test/support/server-process.js';
 import { required } from '../lib/processes.js';
 import { send } from '../lib/request.js';
 import { newConnectionId } from './threads-load.js';
@@ -16,14 +14,16 @@ import { newConnectionId } from './threads-load.js';
 export const descriptors = 256;
 /** How many lines of the log are kept for the report. */
 const keptLines = 40;
+/** The library's programs. */
+const library = fileURLToPath(new URL('../../examples/library/dist/', import.meta.url));
 /** The name of the SQLite store; names that begin with it are its other files. */
 const storeName = 'library.db';
 
 /** What the documents are stored in. @typedef {'sqlite' | 'postgres'} Engine */
 /**
  * @typedef {object} WorldOptions
- * @property {string} root - The folder of a build of the project.
  * @property {string} [server] - The program that serves, if not the library's own.
+ * @property {string} [nodeOptions] - NODE_OPTIONS of the server.
  * @property {Engine} engine
  * @property {readonly number[]} counts - How many threads serve, one of these numbers after each start.
  */
@@ -31,14 +31,11 @@ const storeName = 'library.db';
 /** One run of the server after another, on one store. */
 export class World {
   #options;
-  #library;
   #root = mkdtempSync(join(tmpdir(), 'prove-threads-'));
   #adminPort = 0;
-  /** @type {import('node:child_process').ChildProcess | undefined} */
+  /** @type {import('../../packages/server/test/support/server-process.js').ServerProcess | undefined} */
   #server;
-  /** The status of the last server, or the signal, once it has ended. @type {number | string | undefined} */
-  #status;
-  /** When each thread last served a new connection, in ms since the epoch. @type {Map<string, number>} */
+  /** When each thread last served a new connection, in ms since the epoch. @type {Map<unknown, number>} */
   #served = new Map();
   /** The port of the service; the same for all runs. */
   port = 0;
@@ -51,15 +48,14 @@ export class World {
   backupFolder = join(this.#root, 'backups');
   /** The PostgreSQL server, if the documents are on one. @type {import('../../packages/server/test/support/postgres-cluster.js').PostgresServer | undefined} */
   postgres;
-  /** The last lines of the log, and what the server printed besides. @type {string[]} */
-  lines = [];
+  /** The last lines of the log without requests. @type {string[]} */
+  #lines = [];
   /** How many threads of the running server serve. */
   threads = 0;
 
   /** @param {WorldOptions} options */
   constructor(options) {
     this.#options = options;
-    this.#library = join(options.root, 'examples/library/dist');
     for (const folder of [this.storeFolder, this.awayFolder, this.backupFolder]) mkdirSync(folder);
     process.once('exit', () => this.remove());
   }
@@ -93,68 +89,60 @@ export class World {
    * @returns {Promise<string>} What it printed.
    * @throws {Error} when it fails.
    */
-  async command(...args) {
-    const environment = { DATABASE_URL: this.#databaseUrl };
-    const { code, stdout, stderr } = await run(join(this.#library, 'cli.js'), args, environment);
-    if (code !== 0) throw new Error(`"${args.join(' ')}" ended with ${code}: ${stderr.trim()}`);
-    return stdout.trim();
+  command(...args) {
+    return runCommand(join(library, 'cli.js'), { DATABASE_URL: this.#databaseUrl }, ...args);
   }
 
   /**
    * Starts the server, and waits until it serves.
-   * @param {import('./threads-random.js').Random} random - Says how many these are.
+   * @param {import('./threads-random.js').Random} random - Says how many threads do.
    * @throws {Error} when it ends instead, or takes too long.
    */
   async start(random) {
-    this.launch(random.pick(this.#options.counts));
-    const status = await this.settled();
+    const status = await this.launch(random.pick(this.#options.counts));
     if (status !== undefined) throw new Error(`the server ended with ${status} at its start`);
   }
 
-  /** Waits until the server is ready, or has ended; then returns its status or the signal. */
-  async settled() {
-    await required('the server has started', async () => this.#status !== undefined || (await this.ready()));
-    return this.#status;
-  }
-
-  /** Starts the server. @param {number} threads */
-  launch(threads) {
+  /**
+   * Starts the server, and waits until it serves, or has ended.
+   * @param {number} threads
+   * @returns {Promise<number | string | undefined>} The status or the signal with which it has ended.
+   * @throws {Error} when it takes too long.
+   */
+  async launch(threads) {
     this.threads = threads;
     this.#served.clear();
-    this.#status = undefined;
-    const { server = join(this.#library, 'main.js') } = this.#options;
-    const started = spawn('prlimit', [`--nofile=${descriptors}`, process.execPath, server], {
+    this.#server = undefined;
+    const { server: script = join(library, 'main.js'), nodeOptions = '' } = this.#options;
+    /** @type {number | string | undefined} */
+    let status;
+    startServer({
+      script,
+      launcher: ['prlimit', `--nofile=${descriptors}`],
       env: {
-        PATH: process.env['PATH'],
         DATABASE_URL: this.#databaseUrl,
-        HOST: '127.0.0.1',
         PORT: String(this.port),
         OPS_PORT: String(this.#adminPort),
+        NODE_OPTIONS: nodeOptions,
         WORKERS: String(threads),
         SHUTDOWN_SECONDS: '1',
         // A slow machine must not cause 503s here.
         MAX_EVENT_LOOP_DELAY_MS: '0',
       },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    this.#server = started;
-    void once(started, 'exit').then(([code, signal]) => (this.#status = code ?? signal));
-    createInterface({ input: started.stdout }).on('line', (line) => this.#readLog(line));
-    createInterface({ input: started.stderr }).on('line', (line) => this.#keep(line));
+      onLog: (entry) => this.#readLog(entry),
+    }).then(
+      (server) => (this.#server = server),
+      ({ cause }) => (status = cause),
+    );
+    await required('the server has started', () => this.#server !== undefined || status !== undefined);
+    return status;
   }
 
-  /** @param {string} line */
-  #readLog(line) {
-    if (line !== '' && !line.includes('"requestId"')) this.#keep(line);
-    const thread = /"thread":(\d+)/.exec(line)?.[1];
-    const time = /"time":(\d+)/.exec(line)?.[1];
-    if (line.includes(newConnectionId)) this.#served.set(thread ?? 'the only one', Number(time));
-  }
-
-  /** @param {string} line */
-  #keep(line) {
-    this.lines.push(line.slice(0, 300));
-    if (this.lines.length > keptLines) this.lines.shift();
+  /** @param {Record<string, unknown>} entry */
+  #readLog({ thread = 'the only one', time, requestId, ...rest }) {
+    if (requestId === newConnectionId) this.#served.set(thread, Number(time));
+    if (requestId === undefined) this.#lines.push(JSON.stringify({ time, thread, ...rest }).slice(0, 300));
+    if (this.#lines.length > keptLines) this.#lines.shift();
   }
 
   /**
@@ -167,30 +155,33 @@ export class World {
 
   /** The process of the server. @returns {number} */
   get pid() {
-    const { pid } = this.#server ?? {};
+    const { pid } = this.#server?.child ?? {};
     if (pid === undefined) throw new Error('no server has been started');
     return pid;
   }
 
   /** Whether the server runs. */
   get runs() {
-    return this.#server !== undefined && this.#status === undefined;
+    const { child } = this.#server ?? {};
+    return child?.exitCode === null && child.signalCode === null;
   }
 
-  /** Waits until the server has exited; returns its status or the signal. @throws {Error} when it takes too long. */
-  async exited() {
-    await required('the server has ended', () => this.#status !== undefined);
-    return this.#status;
+  /**
+   * Ends the server, if it runs, by a signal.
+   * @param {NodeJS.Signals} signal
+   * @returns {Promise<number | string | undefined>} Its status or the signal that ended it.
+   * @throws {Error} when it takes too long.
+   */
+  async end(signal) {
+    const ended = this.#server?.end(signal);
+    await required('the server has ended', () => !this.runs);
+    return ended;
   }
 
   /** Whether the service reports that it is ready, all of its threads. */
   async ready() {
-    return (await this.#admin('/readyz')).status === 200;
-  }
-
-  /** @param {string} path */
-  #admin(path) {
-    return send(`http://127.0.0.1:${this.#adminPort}`, { path }, { timeout: 10_000 });
+    const admin = `http://127.0.0.1:${this.#adminPort}`;
+    return (await send(admin, { path: '/readyz' }, { timeout: 10_000 })).status === 200;
   }
 
   /** What a graceful exit must not leave: anything in its folders but the store itself. */
@@ -202,14 +193,14 @@ export class World {
     ];
   }
 
-  /** Kills the server, if it runs. */
-  kill() {
-    if (this.runs) process.kill(this.pid, 'SIGKILL');
+  /** The last lines of the log, and what the server has printed besides. */
+  get output() {
+    return [...this.#lines, this.#server?.stderr() ?? ''];
   }
 
   /** Ends everything, and removes all folders. */
   remove() {
-    this.kill();
+    this.#server?.child.kill('SIGKILL');
     void this.postgres?.stop();
     rmSync(this.#root, { recursive: true, force: true, maxRetries: 5 });
   }

@@ -1,7 +1,6 @@
 // Checks that several threads keep the promises of one while the process, files and descriptors fail under load.
 // Needs "npm run build && npm run build:services", Linux and prlimit; Node.js 22.12 for more than one thread.
 import { performance } from 'node:perf_hooks';
-import { fileURLToPath } from 'node:url';
 import { Command, Option } from 'commander';
 import { kernelDistributes } from '../../packages/server/dist/process/system-limits.js';
 import { copyingLibrary } from '../lib/copying-library.js';
@@ -54,9 +53,8 @@ const counts = options.threads.split(',').map(Number);
 if (!(minutes > 0) || !Number.isSafeInteger(seed) || !counts.every((n) => n > 0))
   program.help({ error: true });
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
 // First, so that the result of the run is the last that is printed.
-const isSensitive = controls === false || (await runControls(root));
+const isSensitive = controls === false || (await runControls());
 process.exit((controls === true || (await prove())) && isSensitive ? 0 : 1);
 
 /** @returns {Promise<boolean>} Whether every promise was kept. */
@@ -65,7 +63,7 @@ async function prove() {
   const begin = performance.now();
   const random = randomFrom(seed);
   const server = options.transactions === true ? { server: copyingLibrary } : {};
-  const run = await Run.begin({ root, ...server, engine, counts, print: console.log }, random);
+  const run = await Run.begin({ ...server, engine, counts, print: console.log }, random);
   const applies = (/** @type {import('./threads-faults.js').Fault} */ fault) => run.applies(fault);
   const nextFault = deck(Object.values(faults), random, applies);
   const nextRestart = deck(restarts, random, applies);

@@ -78,7 +78,7 @@ export function environment(env) {
  * Starts a server as a child process, and waits until it is ready.
  * @param {ServerOptions} [options]
  * @returns {Promise<ServerProcess>}
- * @throws {Error} when it ends before it is ready, with its errors.
+ * @throws {Error} when it ends before it is ready, with its errors; the cause is its exit status or the signal.
  */
 export async function startServer(options = {}) {
   const {
@@ -126,14 +126,16 @@ export async function startServer(options = {}) {
   const logged = new Promise((resolve) => {
     if (child.stdout === null) return;
     createInterface(child.stdout).on('line', (line) => {
+      // A part of a line is what a server leaves that is killed while it logs.
+      if (!line.endsWith('}')) return;
       const entry = JSON.parse(line);
       if (entry.level >= 50) faults.push(line);
       onLog?.(entry);
       if (entry.contract !== undefined) resolve(new URL(entry.contract).origin);
     });
   });
-  const failed = ended.then(() => {
-    throw new Error([`${script} ended before it was ready`, ...faults].join('\n'));
+  const failed = ended.then((cause) => {
+    throw new Error([`${script} ended before it was ready`, ...faults].join('\n'), { cause });
   });
   // After the start, the end of the process is not a failure.
   failed.catch(() => undefined);
@@ -194,14 +196,20 @@ export function run(file, args, env) {
 }
 
 /**
- * Runs the command `plant-store` on a store.
- * @param {string} databaseUrl
+ * Runs the command of a service.
+ * @param {string} file - In dist, or its path.
+ * @param {Record<string, string>} env - Its environment, in addition to PATH.
  * @param {string[]} args
  * @returns {Promise<string>} Its output, without surrounding white space.
  * @throws {Error} when it fails, with its standard error.
  */
-export async function plantStore(databaseUrl, ...args) {
-  const { code, stdout, stderr } = await run('cli.js', args, { DATABASE_URL: databaseUrl });
-  if (code !== 0) throw new Error(`plant-store ${args.join(' ')}: ${stderr}`);
+export async function runCommand(file, env, ...args) {
+  const { code, stdout, stderr } = await run(file, args, env);
+  if (code !== 0) throw new Error(`"${args.join(' ')}" ended with ${code}: ${stderr.trim()}`);
   return stdout.trim();
+}
+
+/** Runs the command `plant-store` on a store, in the same way. @param {string} databaseUrl @param {string[]} args */
+export function plantStore(databaseUrl, ...args) {
+  return runCommand('cli.js', { DATABASE_URL: databaseUrl }, ...args);
 }

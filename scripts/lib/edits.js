@@ -1,0 +1,46 @@
+// Lets servers run with edited modules, for controls and comparisons: a proof must notice what such a server does wrong.
+import { readFileSync } from 'node:fs';
+
+/** A text of a module of the server's build, and what takes its place. @typedef {{ file: string, text: string, by: string }} Edit */
+
+/** With it, SQLite commits each write of a transaction by itself. @type {Edit} */
+export const torn = {
+  file: 'storage/sqlite/writer-thread.js',
+  text: 'if (holds)\n                for (const write of writes)\n                    this.#make(write);',
+  by: `if (holds) for (const write of writes) {
+    this.#make(write);
+    this.#database.exec('COMMIT');
+    this.#database.exec('BEGIN IMMEDIATE');
+  }`,
+};
+
+/** An option of Node.js that runs a module first, in each thread. @param {string} code */
+export function preload(code) {
+  return `--import=data:text/javascript,${encodeURIComponent(code)}`;
+}
+
+/**
+ * An option of Node.js that replaces texts in the modules of the server.
+ * @param {...Edit} edits
+ * @throws {Error} when a text is not in the build.
+ */
+export function edited(...edits) {
+  const all = edits.map(({ file, text, by }) => {
+    const url = new URL(`../../packages/server/dist/${file}`, import.meta.url);
+    if (readFileSync(url, 'utf8').split(text).length !== 2)
+      throw new Error(`a control must be adapted: ${file} has not once: ${text}`);
+    return { url: url.href, text, by };
+  });
+  // Some versions of Node.js share the hooks between threads, so that they see what they have replaced.
+  const mark = '// edited';
+  const hooks = `export const load = async (url, context, next) => {
+    const loaded = await next(url, context);
+    const edits = ${JSON.stringify(all)}.filter((edit) => edit.url === url);
+    let source = String(loaded.source);
+    if (edits.length === 0 || source.startsWith('${mark}')) return loaded;
+    for (const { text, by } of edits) source = source.replace(text, () => by);
+    return { ...loaded, source: '${mark}\\n' + source };
+  }`;
+  const url = `data:text/javascript,${encodeURIComponent(hooks)}`;
+  return preload(`import { register } from 'node:module'; register(${JSON.stringify(url)})`);
+}
