@@ -9,14 +9,7 @@ import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
-import {
-  fillStore,
-  list,
-  logMuch,
-  newDatabase,
-  startServer,
-  type ServerProcess,
-} from '../support/processes.js';
+import { fillStore, list, logMuch, newDatabase, startServer } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
 import { needsThreads } from '../support/threads.js';
@@ -69,9 +62,7 @@ t.test('the first start creates the store and shows a working token once', async
 });
 
 t.test('acknowledged writes survive SIGKILL at any moment', async (t) => {
-  const store = await fillStore(t, 0, String);
-  const kill = ({ child }: ServerProcess) => Promise.resolve(!child.kill('SIGKILL'));
-  await surviveKills(t, { ...store, kill });
+  await surviveKills(t);
 });
 
 t.test(

@@ -328,9 +328,9 @@ t.test(
         await send(agent, `${server.origin}/openapi.json`);
       } catch (error) {
         // A connection that is reset had not been accepted.
-        const { code } = error as NodeJS.ErrnoException;
-        if (code !== 'ECONNRESET' && code !== 'ECONNREFUSED') throw error;
-        refused = code === 'ECONNREFUSED';
+        const { message } = error as Error;
+        if (message !== 'ECONNRESET' && message !== 'ECONNREFUSED') throw error;
+        refused = message === 'ECONNREFUSED';
       }
     };
     await repeatUntil(() => refused, tryToConnect);

@@ -13,7 +13,7 @@ import { Client as Database } from 'pg';
 import t, { type Test } from 'tap';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
-import { adminOf, fillStore, run, samples, startServer, type ServerProcess } from '../support/processes.js';
+import { adminOf, fillStore, run, samples, startServer } from '../support/processes.js';
 import { certificateLack, makeCertificate } from '../support/transport.js';
 import {
   childrenOf,
@@ -262,9 +262,7 @@ t.test(
 );
 
 t.test('acknowledged writes survive SIGKILL at any moment', needsThreads(), async (t) => {
-  const store = await fillStore(t, 0, String);
-  const kill = ({ child }: ServerProcess) => Promise.resolve(!child.kill('SIGKILL'));
-  await surviveKills(t, { ...store, env: { ...store.env, WORKERS: '2' }, kill });
+  await surviveKills(t, { WORKERS: '2' });
 });
 
 /** Starts a service of two threads of which the second does what it is told, and clients of both. */

@@ -1,14 +1,20 @@
 // The real processes, from dist: the server, as an operator runs it, for the time of a test, and requests to it.
 import { EventEmitter, once } from 'node:events';
-import { request, type Agent, type IncomingMessage } from 'node:http';
+import type { Agent } from 'node:http';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { temporaryFolder } from './engines.js';
 import * as processes from './server-process.js';
 import { repeatUntil } from './wait.js';
 import { issueToken, openExistingStorage, openStorage, scopes } from './store.js';
+import {
+  send as sendTo,
+  type Message,
+  type Response as HttpResponse,
+} from '../../../../scripts/lib/request.js';
 
 export { environment, run } from './server-process.js';
+export type { HttpResponse };
 
 /** A running server process. */
 export interface ServerProcess extends processes.ServerProcess {
@@ -58,25 +64,14 @@ export async function startServer(t: Test, options: processes.ServerOptions): Pr
 const authorized = (token: string) => ({ authorization: `Bearer ${token}` });
 
 /** Sends a create with the given body, as it is. */
-export function create(
-  server: ServerProcess,
-  token: string,
-  body: string,
-  signal?: AbortSignal,
-): Promise<Response> {
+export function create(server: ServerProcess, token: string, body: string): Promise<Response> {
   const headers = { ...authorized(token), 'content-type': 'application/json' };
-  return fetch(`${server.origin}/plants`, { method: 'POST', headers, body, signal: signal ?? null });
+  return fetch(`${server.origin}/plants`, { method: 'POST', headers, body });
 }
 
 /** Sends a delete. */
-export function remove(
-  server: ServerProcess,
-  token: string,
-  id: number | bigint,
-  signal?: AbortSignal,
-): Promise<Response> {
-  const headers = authorized(token);
-  return fetch(`${server.origin}/plants/${id}`, { method: 'DELETE', headers, signal: signal ?? null });
+export function remove(server: ServerProcess, token: string, id: number | bigint): Promise<Response> {
+  return fetch(`${server.origin}/plants/${id}`, { method: 'DELETE', headers: authorized(token) });
 }
 
 /** Asks for the whole list. */
@@ -128,36 +123,13 @@ export async function fillStore(t: Test, count: number, name: (i: number) => str
 export const adminOf = (server: ServerProcess) =>
   server.log.find((line) => 'operations' in line)?.['operations'] as string;
 
-/** A response as node:http gives it. */
-export interface HttpResponse {
-  readonly status: number;
-  readonly headers: IncomingMessage['headers'];
-  readonly text: string;
-}
-
 /** One request on an agent's connections, without retries. */
 export async function send(
   agent: Agent,
   url: string,
-  {
-    method = 'GET',
-    token,
-    body,
-    headers: more = {},
-  }: { method?: string; token?: string; body?: string | undefined; headers?: Record<string, string> } = {},
+  message: Omit<Message, 'path'> = {},
 ): Promise<HttpResponse> {
-  const headers = {
-    ...more,
-    ...(token !== undefined && authorized(token)),
-    ...(body !== undefined && {
-      'content-type': 'application/json',
-      'content-length': Buffer.byteLength(body),
-    }),
-  };
-  const sent = request(url, { agent, method, headers });
-  sent.end(body);
-  const [response] = (await once(sent, 'response')) as [IncomingMessage];
-  let text = '';
-  for await (const chunk of response) text += String(chunk);
-  return { status: response.statusCode ?? 0, headers: response.headers, text };
+  const response = await sendTo(url, { ...message, path: '' }, { agent, timeout: 0 });
+  if (response.status === 0) throw new Error(response.text);
+  return response;
 }

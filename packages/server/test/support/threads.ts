@@ -46,13 +46,9 @@ export class Client {
     });
   }
 
-  send(
-    method: string,
-    path: string,
-    body?: string,
-    headers: Record<string, string> = {},
-  ): Promise<HttpResponse> {
-    return send(this.#agent, this.#origin + path, { method, token: this.#token, body, headers });
+  send(method: string, path: string, body?: string, headers = {}): Promise<HttpResponse> {
+    const message = { method, token: this.#token, headers, ...(body !== undefined && { body }) };
+    return send(this.#agent, this.#origin + path, message);
   }
 
   close(): void {
