@@ -1,5 +1,6 @@
-// Checks that no source file, and no room of the server, imports itself through others, imports of types included, and
-// draws into DESIGN.md which room of the server imports which; with --check, only verifies that the drawing is current.
+// Checks that no source file, and no room of the server, imports itself through others or what it must not know, imports of
+// types included, and draws into DESIGN.md which room of the server imports which: a new direction changes the drawing.
+// With --check, only verifies that the drawing is current.
 import { readFileSync } from 'node:fs';
 import { cruise } from 'dependency-cruiser';
 import { writeGenerated } from '../lib/generated.js';
@@ -9,15 +10,33 @@ const source = 'packages/server/src/';
 /** What all rooms may import. */
 const common = 'base';
 
+/** What the drawing does not show: what a part of the server must not know. */
+const unknown = Object.entries({
+  'base/': '(?!base/)',
+  '(http|observability|service)/': 'storage/(?!core/(interface|access-token|token-row)\\.ts)',
+  'process/app\\.ts':
+    '(storage/(?!core/(interface|access-token|token-row)\\.ts)|process/config\\.ts|start\\.ts|index\\.ts)',
+  'storage/': 'base/errors\\.ts',
+  'storage/core/interface\\.ts': '',
+}).map(([part, others]) => ({
+  ...{ name: part, severity: /** @type {const} */ ('error') },
+  from: { path: `^${source}${part}` },
+  to: { path: `^${source}${others}` },
+}));
+
 const { output } = await cruise(['src', 'packages/server/src', 'packages/client/src'], {
   tsPreCompilationDeps: true,
   includeOnly: '^(src|packages/[a-z]+/src)/',
   validate: true,
-  ruleSet: { forbidden: [{ name: 'cycle', severity: 'error', from: {}, to: { circular: true } }] },
+  ruleSet: {
+    forbidden: [{ name: 'cycle', severity: 'error', from: {}, to: { circular: true } }, ...unknown],
+  },
 });
 if (typeof output === 'string') throw new Error(output);
-for (const { from, cycle } of output.summary.violations) {
-  console.error(`${from} imports itself: ${cycle?.map(({ name }) => name).join(', ')}`);
+for (const { from, to, cycle } of output.summary.violations) {
+  console.error(
+    cycle ? `${from} imports itself: ${cycle.map(({ name }) => name).join(', ')}` : `${from} imports ${to}`,
+  );
   process.exitCode = 1;
 }
 
