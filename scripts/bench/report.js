@@ -2,7 +2,6 @@
 import { execFileSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { cpus, release, totalmem, type } from 'node:os';
-import prettier from 'prettier';
 import { max, median, min } from 'simple-statistics';
 import { writeGenerated } from '../lib/generated.js';
 import { ratioInterval } from '../lib/statistics.js';
@@ -28,16 +27,15 @@ const docs = new URL('../../docs/', import.meta.url);
 /**
  * Prints a report.
  * @param {Report} report
- * @returns {Promise<boolean>} Whether a change makes creates, lists or deletes slower.
+ * @returns {boolean} Whether a change makes creates, lists or deletes slower.
  */
-export async function printReport(report) {
+export function printReport(report) {
   const ratios = ratioRows(report).map((row) => {
     const { kind, workload, high } = row;
     const isSlower = kind === 'before' && /^(create|list|delete)/.test(workload) && Number(high) < target;
     return { ...row, verdict: isSlower ? 'SLOWER' : '' };
   });
-  for (const rows of [resultRows(report), startRows(report), ratios])
-    console.log(await prettier.format(table(rows), { parser: 'markdown' }));
+  for (const rows of [resultRows(report), startRows(report), ratios]) console.table(rows);
   console.log(`A ratio is the rate of one server divided by that of the other in the same round, likewise of the times to start: the
 median of the rounds, and an interval that contains the true median with a confidence of about 95 %.`);
   return ratios.some(({ verdict }) => verdict !== '');
@@ -81,13 +79,6 @@ xychart-beta horizontal
 /** Rounds to three significant digits. @param {number} value */
 function rounded(value) {
   return Number(value.toPrecision(3));
-}
-
-/** The rows in Markdown. @param {readonly Row[]} rows */
-function table(rows) {
-  const head = Object.keys(rows[0] ?? {});
-  const lines = [head, head.map((_, i) => (i === 0 ? '---' : '---:')), ...rows.map(Object.values)];
-  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
 /** The rows as comma-separated values, with the names of servers in quotes. @param {readonly Row[]} rows */

@@ -97,7 +97,7 @@ for (const workload of selected) {
   }
 }
 const report = { results, connectionCounts, workloads: selected, plan };
-if (await printReport(report)) process.exitCode = 1;
+if (printReport(report)) process.exitCode = 1;
 if (!isPart) await writeReport(report);
 // Ends all servers, too.
 process.exit();
