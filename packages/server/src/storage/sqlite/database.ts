@@ -3,15 +3,11 @@ import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { randomInt } from 'node:crypto';
 import { dirname } from 'node:path';
-import { isOlder } from '../../base/version.js';
 import { checkService } from '../core/migrations.js';
 import { checkFiles, logOf, pathsOf, realPathOf, withHeader, type StoreFile } from './file/files.js';
 import { lastRunOf, type StoreLock } from './file/lock.js';
 import { indexOf } from './file/write-ahead-log.js';
 import { checkPair, checkPath, checkStore, openWhole } from './store-check.js';
-
-/** The first SQLite without the WAL-reset bug, which could corrupt a database with several writing connections. */
-const oldestSqlite = '3.51.3';
 
 /**
  * Creates the folder of a store, accessible to this user only, and its parents.
@@ -82,7 +78,7 @@ function movesLog(database: DatabaseSyncInstance): boolean {
  * Opens a connection for everything except writes of requests.
  * @param file - The path.
  * @param mayCreate - Whether a file that does not exist is created, accessible to this user only. Its folder must exist.
- * @throws Error when the file cannot be opened, a part of its store is missing, or SQLite is too old.
+ * @throws Error when the file cannot be opened, or a part of its store is missing.
  */
 export function openDatabase(file: string, mayCreate: boolean): DatabaseSyncInstance {
   checkStore(file);
@@ -90,20 +86,12 @@ export function openDatabase(file: string, mayCreate: boolean): DatabaseSyncInst
   // not be on disk yet, and until a checkpoint SQLite syncs only the log. Later would be unsafe: closing a descriptor of
   // the file removes the locks that SQLite holds on it in this process.
   syncPath(file, mayCreate ? 'a' : 'r+', 0o600);
-  checkVersion();
   const database = openWhole(file, false);
-  // This connection writes only the tokens of commands, and migrations. The writer thread runs the checkpoints.
+  // This connection writes only the tokens of commands, and migrations. The writer thread runs the checkpoints. Before
+  // SQLite 3.51.3, several connections that write could corrupt a database; the library contains a later one.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;');
   syncRecovered(database, file);
   return database;
-}
-
-/** Asks another connection than that of the store, which a statement would keep open after it was closed. */
-function checkVersion(): void {
-  const memory = new DatabaseSync(':memory:');
-  const { version } = memory.prepare('SELECT sqlite_version() AS version').get() as { version: string };
-  memory.close();
-  if (isOlder(version, oldestSqlite)) throw new Error(`SQLite ${version} is older than ${oldestSqlite}`);
 }
 
 /**
