@@ -7,18 +7,7 @@ import { checkService } from '../core/migrations.js';
 import { checkFiles, logOf, pathsOf, realPathOf, withHeader, type StoreFile } from './file/files.js';
 import { lastRunOf, type StoreLock } from './file/lock.js';
 import { indexOf } from './file/write-ahead-log.js';
-import { checkPair, checkPath, checkStore, openWhole } from './store-check.js';
-
-/**
- * Creates the folder of a store, accessible to this user only, and its parents.
- * @returns The path of the database without symbolic links.
- * @throws Error when the path leads through a symbolic link whose target does not exist, or it cannot be created.
- */
-export function openFolder(file: string): string {
-  const path = checkPath(file);
-  makeFolder(dirname(path));
-  return path;
-}
+import { checkPair, checkStore, openWhole } from './store-check.js';
 
 /**
  * Checks a store for a command: that the files of its server, if one runs, are in place, and that the log is its own.
@@ -171,10 +160,10 @@ export function syncFolder(folder: string): void {
 }
 
 /**
- * Creates a folder and its parents, durably. The `recursive` option of mkdir in Node.js 20 loops forever where folders
+ * Creates a folder, accessible to this user only, and its parents, durably. The `recursive` option of mkdir in Node.js 20 loops forever where folders
  * cannot be created, for example in /proc.
  */
-function makeFolder(folder: string): void {
+export function makeFolder(folder: string): void {
   if (existsSync(folder)) return;
   const parent = dirname(folder);
   if (parent !== folder) makeFolder(parent);

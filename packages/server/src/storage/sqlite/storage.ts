@@ -1,4 +1,5 @@
 // The SQLite engine. Each thread that serves reads by itself; one thread of the process group-commits all writes.
+import { dirname } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import {
@@ -17,14 +18,14 @@ import {
   type Migration,
   type StoreSchema,
 } from '../core/migrations.js';
-import { beginRun, checkForCommand, closeWithCheckpoint, openDatabase, openFolder } from './database.js';
+import { beginRun, checkForCommand, closeWithCheckpoint, makeFolder, openDatabase } from './database.js';
 import { toSqliteError, withStorageErrors } from './failures.js';
-import { checkFiles, identifyFiles, type StoreFile } from './file/files.js';
+import { checkFiles, identifyFiles, realPathOf, type StoreFile } from './file/files.js';
 import { spaceMeter } from './file/free-space.js';
 import { lockStore, type StoreLock } from './file/lock.js';
 import { SqlitePageReader } from './page-reader.js';
 import { openSqliteTokens } from './tokens.js';
-import { applicationId, checkPair, checkPath, openWhole } from './store-check.js';
+import { applicationId, checkPair, openWhole } from './store-check.js';
 import { connectToWriter, startWriter } from './committer.js';
 
 /** The options of the SQLite engine. */
@@ -154,7 +155,8 @@ async function withDatabase<T>(
   let database: DatabaseSyncInstance | undefined;
   let lock: StoreLock | undefined;
   try {
-    const path = mayCreate ? openFolder(file) : checkPath(file);
+    const path = realPathOf(file);
+    if (mayCreate) makeFolder(dirname(path));
     lock = isServer ? await lockStore(path) : undefined;
     if (lock !== undefined) checkPair(path, lock.lastRun);
     const serverFiles = lock === undefined ? checkForCommand(file) : undefined;

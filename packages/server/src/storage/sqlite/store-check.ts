@@ -2,16 +2,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { madeBeforeReleases } from '../core/migrations.js';
-import {
-  birthOf,
-  existing,
-  identityOf,
-  logOf,
-  overwritten,
-  placeOf,
-  realPathOf,
-  sizeOf,
-} from './file/files.js';
+import { birthOf, existing, identityOf, logOf, overwritten, realPathOf, sizeOf } from './file/files.js';
 import { lastRunOf } from './file/lock.js';
 import { indexOf, indexShowsWrites, isBlank, mayHaveHadLog } from './file/write-ahead-log.js';
 
@@ -41,7 +32,7 @@ export function checkPair(path: string, run: number, isInUse = false): void {
  * @throws Error that says what is missing, what remains of it, and what to do.
  */
 export function checkStore(file: string): string {
-  const path = checkPath(file);
+  const path = realPathOf(file);
   const log = logOf(path);
   if (sizeOf(path) > 0) checkLog(path);
   else if (sizeOf(log) > 0)
@@ -49,20 +40,6 @@ export function checkStore(file: string): string {
       `${path} is missing, but not ${log}: put it back, or move the log away to begin an empty store`,
     );
   return path;
-}
-
-/**
- * Checks that a path leads to a file, or to the place of one.
- * @returns The path without symbolic links.
- * @throws Error when it leads through a symbolic link whose target does not exist.
- */
-export function checkPath(file: string): string {
-  const { path, brokenLink } = placeOf(file);
-  if (brokenLink === undefined) return path;
-  throw new Error(
-    `${brokenLink} is a symbolic link, but what it leads to is missing, and so is ${path}: put it back, or remove the ` +
-      'link to begin an empty store',
-  );
 }
 
 function checkLog(database: string): void {

@@ -1,5 +1,5 @@
 // The files of a store in use: which they are, and whether they are in place.
-import { existsSync, readlinkSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { hasChanged, headerOf, type Header } from './write-ahead-log.js';
@@ -16,46 +16,20 @@ export interface StoreFile {
 /** The endings of the paths of a database, its write-ahead log and the index of that log. */
 const suffixes = ['', '-wal', '-shm'] as const;
 
-/** Where a path leads. */
-interface Place {
-  /** The path without symbolic links, of a file that may not exist. */
-  readonly path: string;
-  /** A symbolic link on the way whose target does not exist. */
-  readonly brokenLink?: string | undefined;
-}
-
-/** The longest chain of symbolic links that Linux follows. */
-const maxLinks = 40;
-
 /**
- * Follows the symbolic links of a path to their last target, even if that does not exist. SQLite does so before it names
- * its other files, and would create a database there.
- * @throws Error when the links form a circle.
+ * The path of a file, which may not exist, without symbolic links. SQLite resolves them before it names its other files.
+ * @throws Error when the path leads through a symbolic link whose target does not exist: SQLite would begin a store there.
  */
-export function placeOf(file: string, followed = 0): Place {
-  if (existsSync(file)) return { path: realpathSync(file) };
-  const given = resolve(file);
-  if (dirname(given) === given) return { path: given };
-  const folder = placeOf(dirname(given), followed);
-  const path = join(folder.path, basename(given));
-  const target = targetOf(path);
-  if (target === undefined) return { path, brokenLink: folder.brokenLink };
-  if (followed === maxLinks) throw new Error(`${file} leads through too many symbolic links`);
-  return { path: placeOf(resolve(folder.path, target), followed + 1).path, brokenLink: path };
-}
-
-/** What a symbolic link leads to; undefined if there is none. */
-function targetOf(path: string): string | undefined {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return undefined;
-  }
-}
-
-/** The path of a database without symbolic links. SQLite resolves them before it names its other files. */
 export function realPathOf(file: string): string {
-  return placeOf(file).path;
+  const path = resolve(file);
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined)
+    return dirname(path) === path ? path : join(realPathOf(dirname(path)), basename(path));
+  if (!found.isSymbolicLink() || existsSync(path)) return realpathSync(path);
+  throw new Error(
+    `${path} is a symbolic link, but what it leads to is missing, and so is ` +
+      `${resolve(dirname(path), readlinkSync(path))}: put it back, or remove the link to begin an empty store`,
+  );
 }
 
 /** The path of the write-ahead log. */
