@@ -5,7 +5,7 @@ import { randomInt } from 'node:crypto';
 import { dirname } from 'node:path';
 import { checkService } from '../core/migrations.js';
 import { checkFiles, logOf, pathsOf, realPathOf, withHeader, type StoreFile } from './file/files.js';
-import { lastRunOf, type StoreLock } from './file/lock.js';
+import { lastServerOf, type StoreLock } from './file/lock.js';
 import { indexOf } from './file/write-ahead-log.js';
 import { checkPair, checkStore, openWhole } from './store-check.js';
 
@@ -16,11 +16,12 @@ import { checkPair, checkStore, openWhole } from './store-check.js';
  */
 export function checkForCommand(file: string): readonly StoreFile[] | undefined {
   const path = realPathOf(file);
-  const { run, identities } = lastRunOf(path);
-  const files = identities && pathsOf(file, true).map((path, i) => ({ path, identity: identities[i] ?? '' }));
-  if (files !== undefined) checkFiles(files);
-  checkPair(path, run, files !== undefined);
-  return files;
+  const { runs, identities } = lastServerOf(path);
+  const isInUse = identities.length > 0;
+  const files = pathsOf(file, isInUse).map((path, i) => ({ path, identity: identities[i] ?? '' }));
+  if (isInUse) checkFiles(files);
+  checkPair(path, runs, isInUse);
+  return isInUse ? files : undefined;
 }
 
 /** @throws StorageError when another service has migrated a store; of one without a schema, nothing is known. */
@@ -33,7 +34,8 @@ export function checkOwner(database: DatabaseSyncInstance, service: string): voi
 
 /**
  * Begins the run of a server: gives the database and the lock its number, which show later whether a log is the
- * database's own. Without that the log is checked less: if a command reads an older state, or on a full disk.
+ * database's own. The lock has both numbers while the database may have either. Without that the log is checked less: if
+ * a command reads an older state, or on a full disk.
  * @param files - The files of the server.
  * @returns The files, with the header of the database if it has the number.
  */
@@ -46,12 +48,15 @@ export function beginRun(
   // Only an empty log can be that of another number, once the lock has it; a power failure may bring it back until a sync.
   if (!movesLog(database)) return files;
   syncPath(logOf(file));
+  const { before } = database.prepare('SELECT user_version AS before FROM pragma_user_version').get() as {
+    before: number;
+  };
   const run = randomInt(1, 2 ** 31);
-  if (!lock.record(run, files)) return files;
+  if (!lock.record([before, run], files)) return files;
   database.exec(`PRAGMA user_version = ${run}`);
-  if (movesLog(database)) return withHeader(files);
-  lock.record(0, files);
-  return files;
+  const isMoved = movesLog(database);
+  lock.record(isMoved ? [run] : [], files);
+  return isMoved ? withHeader(files) : files;
 }
 
 /** Moves the content of the log into the database, and returns whether all of it was moved. */

@@ -1,6 +1,7 @@
 // What an error of SQLite means, and what to do about it.
 import { messageOf, StorageError } from '../core/interface.js';
 
+const SQLITE_BUSY = 5;
 const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;
 const SQLITE_NOTADB = 26;
@@ -18,6 +19,11 @@ const codes = new Map([
 function codeOf(error: unknown): number {
   if (!(error instanceof Error)) return 0;
   return 'errcode' in error ? Number(error.errcode) : (codes.get(error.message) ?? 0);
+}
+
+/** Whether another connection has the lock that SQLite needs. */
+export function isBusy(error: unknown): boolean {
+  return codeOf(error) === SQLITE_BUSY;
 }
 
 /** Whether SQLite had no space for what it had to write, and so rolled back. */

@@ -158,7 +158,7 @@ async function withDatabase<T>(
     const path = realPathOf(file);
     if (mayCreate) makeFolder(dirname(path));
     lock = isServer ? await lockStore(path) : undefined;
-    if (lock !== undefined) checkPair(path, lock.lastRun);
+    if (lock !== undefined) checkPair(path, lock.runs);
     const serverFiles = lock === undefined ? checkForCommand(file) : undefined;
     database = openDatabase(file, mayCreate);
     return await work(database, { lock, serverFiles });

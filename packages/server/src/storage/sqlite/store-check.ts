@@ -3,19 +3,19 @@ import { existsSync, rmSync } from 'node:fs';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { madeBeforeReleases } from '../core/migrations.js';
 import { birthOf, existing, identityOf, logOf, overwritten, realPathOf, sizeOf } from './file/files.js';
-import { lastRunOf } from './file/lock.js';
+import { lastServerOf } from './file/lock.js';
 import { indexOf, indexShowsWrites, isBlank, mayHaveHadLog } from './file/write-ahead-log.js';
 
 /**
  * Checks that the log beside a database is its own: SQLite would write any other one into it.
  * @param path - The path of the database, without symbolic links.
- * @param run - The number of the last server's run; 0 if it is not known.
+ * @param runs - The numbers of the last server's run; none if they are not known.
  * @param isInUse - Whether that server runs.
  * @throws Error that says what to do.
  */
-export function checkPair(path: string, run: number, isInUse = false): void {
+export function checkPair(path: string, runs: readonly number[], isInUse = false): void {
   const log = logOf(path);
-  const isPair = () => mayHaveHadLog(path, log, run);
+  const isPair = () => mayHaveHadLog(path, log, runs);
   // A server may begin its run between two looks at its files.
   if (isPair() || (isInUse && isPair())) return;
   if (isInUse) throw overwritten(path);
@@ -44,7 +44,7 @@ export function checkStore(file: string): string {
 
 function checkLog(database: string): void {
   const [log, index] = [logOf(database), indexOf(database)];
-  const isMissing = () => !existsSync(log) && existsSync(index) && !lastRunOf(database).isClosed;
+  const isMissing = () => !existsSync(log) && existsSync(index) && !lastServerOf(database).isClosed;
   const isLost = () => isMissing() || ((isBlank(log) || !existsSync(log)) && indexShowsWrites(index));
   // What opens a store without its log begins an empty one. As long as a server runs, the index stays as it was. SQLite makes
   // the log before its index, and removes it after; a server may do either between two of these looks.

@@ -3,43 +3,36 @@ import { closeSync, openSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { explain, isFull } from '../failures.js';
+import { explain, isBusy, isDamage, isFull } from '../failures.js';
 import { existing, lockOf, sizeOf, type StoreFile } from './files.js';
 
 /** The lock of a store, as long as it is referenced. */
 export interface StoreLock {
-  /** The number of the last run before; 0 if it is not known. */
-  readonly lastRun: number;
-  /** Records the number of this run, durably, and its files: 0 if it should not be known. On a full disk, it records nothing, and returns false. */
-  readonly record: (run: number, files: readonly StoreFile[]) => boolean;
+  /** The numbers of the last run before. */
+  readonly runs: LastServer['runs'];
+  /** Records the numbers of this run, durably, and its files. On a full disk, it records nothing, and returns false. */
+  readonly record: (runs: LastServer['runs'], files: readonly StoreFile[]) => boolean;
   /** @param isClosed - Whether the server has closed the store. */
   readonly release: (isClosed?: boolean) => void;
 }
 
-/** What the lock says of the last server. */
-interface LastRun {
-  /** Its number; 0 if it is not known. */
-  readonly run: number;
+/** What a lock says of the last server that took it: the only row of its table, in JSON. */
+interface LastServer {
+  readonly process?: number;
+  readonly host?: string;
+  /** Its database has one of these numbers; if there are none, its number is not known. */
+  readonly runs: readonly number[];
+  /** The identities of its files, the one of its lock last; none if they are not known. */
+  readonly identities: readonly string[];
   /** Whether it has closed the store, after which the log has nothing that the database lacks. */
   readonly isClosed: boolean;
-  /** The identities of the server's files, the one of its lock last; undefined if none runs, or they are not known. */
-  readonly identities: readonly string[] | undefined;
 }
 
-/** A process that has a lock. */
-interface Holder {
-  readonly process: number;
-  readonly host: string;
-}
+const unknown: LastServer = { runs: [], identities: [], isClosed: false };
 
 /** How often to try, and the pauses between, in ms: another process may be about to take the lock, or to release it. */
 const attempts = 25;
 const interval = 40;
-
-/** SQLite's result code for a lock that another connection has. */
-const busy = 5;
-/** Its result codes for a file that is damaged, or no database: SQLITE_CORRUPT and SQLITE_NOTADB. */
-const unreadable: readonly unknown[] = [11, 26];
 
 /**
  * Takes the lock of a store: an open write transaction of a small database beside it, which names its holder. While
@@ -51,7 +44,7 @@ const unreadable: readonly unknown[] = [11, 26];
  */
 export async function lockStore(database: string): Promise<StoreLock> {
   const path = lockOf(database);
-  let holder: Holder | undefined;
+  let holder: LastServer | undefined;
   let lock: DatabaseSyncInstance | undefined;
   create(path);
   try {
@@ -60,16 +53,16 @@ export async function lockStore(database: string): Promise<StoreLock> {
     lock.exec('PRAGMA synchronous = EXTRA');
     for (let attempt = 0; attempt < attempts; attempt++) {
       if (attempt > 0) await pause(interval);
-      if (take(lock)) return heldLock(lock);
-      holder = unlessBusy(lock, holderOf) ?? holder;
+      if (unlessBusy(lock, take) === true) return heldLock(lock);
+      holder = unlessBusy(lock, lastServerIn) ?? holder;
     }
   } catch (error) {
     lock?.close();
-    const advice = unreadable.includes(codeOf(error)) ? '. If no server runs, move it away' : '';
+    const advice = isDamage(error) ? '. If no server runs, move it away' : '';
     throw new Error(`${path}, the lock of the store: ${explain(error)}${advice}`, { cause: error });
   }
   lock.close();
-  const name = holder === undefined ? '' : `: process ${holder.process} on host ${holder.host}`;
+  const name = holder?.process === undefined ? '' : `: process ${holder.process} on host ${holder.host}`;
   throw new Error(
     `another server has this store${name}. Stop it first, or set DATABASE_URL to another store`,
   );
@@ -84,32 +77,24 @@ function create(path: string): void {
   }
 }
 
-/** Takes the lock, unless another process has it. */
+/** Takes the lock, and returns whether it has the name of this process. Another one may have written its own meanwhile. */
 function take(lock: DatabaseSyncInstance): boolean {
-  const own: Holder = { process: process.pid, host: hostname() };
-  return (
-    unlessBusy(lock, () => {
-      const isNamed = writeHolder(lock, own);
-      lock.exec('BEGIN IMMEDIATE');
-      // Between the two transactions, another process may have written its name.
-      const named = holderOf(lock);
-      if (!isNamed || (named?.process === own.process && named.host === own.host)) return true;
-      lock.exec('ROLLBACK');
-      return false;
-    }) ?? false
-  );
+  const own = { process: process.pid, host: hostname() };
+  lock.exec('BEGIN IMMEDIATE');
+  const isNamed = commit(lock, { ...lastServerIn(lock), ...own });
+  lock.exec('BEGIN IMMEDIATE');
+  const named = lastServerIn(lock);
+  // On a full disk, a server starts, to serve what is stored, but cannot be named.
+  if (!isNamed || (named.process === own.process && named.host === own.host)) return true;
+  lock.exec('ROLLBACK');
+  return false;
 }
 
-/**
- * Commits the name of the holder.
- * @returns Whether there was space for it: on a full disk, a server starts, to serve what is stored, but cannot be named.
- */
-function writeHolder(lock: DatabaseSyncInstance, { process, host }: Holder): boolean {
+/** Writes what a lock says, and ends its transaction. @returns Whether there was space for it. */
+function commit(lock: DatabaseSyncInstance, server: LastServer): boolean {
   try {
-    lock.exec('BEGIN IMMEDIATE');
-    lock.exec('CREATE TABLE IF NOT EXISTS holder (process INTEGER NOT NULL, host TEXT NOT NULL) STRICT');
-    lock.exec('DELETE FROM holder');
-    lock.prepare('INSERT INTO holder (process, host) VALUES (?, ?)').run(process, host);
+    lock.exec('CREATE TABLE IF NOT EXISTS server (json TEXT NOT NULL) STRICT; DELETE FROM server');
+    lock.prepare('INSERT INTO server (json) VALUES (?)').run(JSON.stringify(server));
     lock.exec('COMMIT');
     return true;
   } catch (error) {
@@ -119,11 +104,11 @@ function writeHolder(lock: DatabaseSyncInstance, { process, host }: Holder): boo
   }
 }
 
-/** The process that took the lock last; undefined if none has. */
-function holderOf(lock: DatabaseSyncInstance): Holder | undefined {
-  const table = lock.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'holder'").get() as object | undefined;
-  if (table === undefined) return undefined;
-  return lock.prepare('SELECT process, host FROM holder').get() as Holder | undefined;
+function lastServerIn(lock: DatabaseSyncInstance): LastServer {
+  const table = lock.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'server'").get() as object | undefined;
+  if (table === undefined) return unknown;
+  const { json } = lock.prepare('SELECT json FROM server').get() as { json: string };
+  return JSON.parse(json) as LastServer;
 }
 
 /** Returns what a function returns; undefined, without a transaction, if another connection has the lock. */
@@ -132,43 +117,25 @@ function unlessBusy<T>(lock: DatabaseSyncInstance, run: (lock: DatabaseSyncInsta
     return run(lock);
   } catch (error) {
     if (lock.isTransaction) lock.exec('ROLLBACK');
-    if (codeOf(error) === busy) return undefined;
+    if (isBusy(error)) return undefined;
     throw error;
   }
 }
 
-/** SQLite's result code of an error, if it has one. */
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'errcode' in error ? error.errcode : undefined;
-}
-
 function heldLock(lock: DatabaseSyncInstance): StoreLock {
   return {
-    lastRun: numberOf(lastRunIn(lock)),
-    record(run, files) {
-      try {
-        lock.exec(
-          'CREATE TABLE IF NOT EXISTS runs (run INTEGER NOT NULL, files TEXT NOT NULL) STRICT; DELETE FROM runs',
-        );
-        lock
-          .prepare('INSERT INTO runs (run, files) VALUES (?, ?)')
-          .run(run, JSON.stringify(files.map(({ identity }) => identity)));
-        lock.exec('COMMIT');
-        return true;
-      } catch (error) {
-        if (!isFull(error)) throw error;
-        return false;
-      } finally {
-        // Another server that takes the lock here wins: this one fails.
-        if (!lock.isTransaction) lock.exec('BEGIN IMMEDIATE');
-      }
+    runs: lastServerIn(lock).runs,
+    record(own, files) {
+      const identities = files.map(({ identity }) => identity);
+      const isRecorded = commit(lock, { ...lastServerIn(lock), runs: own, identities, isClosed: false });
+      // Another server that takes the lock here wins: this one fails.
+      lock.exec('BEGIN IMMEDIATE');
+      return isRecorded;
     },
     release(isClosed = false) {
       if (!lock.isOpen) return;
       try {
-        if (isClosed) lock.exec('DELETE FROM runs; COMMIT');
-      } catch (error) {
-        if (!isFull(error)) throw error;
+        if (isClosed) commit(lock, { ...unknown, isClosed });
       } finally {
         // A connection that is closed remains open until its statements are collected, so this ends the transaction.
         if (lock.isTransaction) lock.exec('ROLLBACK');
@@ -178,38 +145,21 @@ function heldLock(lock: DatabaseSyncInstance): StoreLock {
   };
 }
 
-function numberOf(last: ReturnType<typeof lastRunIn>): number {
-  return typeof last === 'object' ? last.run : 0;
-}
-
-/** Returns what the last server has recorded; `closed` if it has closed the store, undefined if none has recorded anything. */
-function lastRunIn(lock: DatabaseSyncInstance): { run: number; files: string } | 'closed' | undefined {
-  const table = lock.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'runs'").get() as object | undefined;
-  if (table === undefined) return undefined;
-  const row = lock.prepare('SELECT run, files FROM runs').get() as { run: number; files: string } | undefined;
-  return row ?? 'closed';
-}
-
 /**
- * Asks the lock of a store about its server, for a command.
+ * Asks the lock of a store about its server, for a command. The identities of its files are known only while it runs.
  * @param database - The path of the store's database, without symbolic links.
  */
-export function lastRunOf(database: string): LastRun {
+export function lastServerOf(database: string): LastServer {
   const path = lockOf(database);
-  if (sizeOf(path) === 0) return { run: 0, isClosed: false, identities: undefined };
+  if (sizeOf(path) === 0) return unknown;
   const lock = new DatabaseSync(existing(path), { timeout: 0 });
   try {
-    const last = unlessBusy(lock, lastRunIn);
+    const last = unlessBusy(lock, lastServerIn) ?? unknown;
     const isFree = unlessBusy(lock, () => {
       lock.exec('BEGIN IMMEDIATE; ROLLBACK');
       return true;
     });
-    const files = isFree === undefined && typeof last === 'object' ? last.files : undefined;
-    return {
-      run: numberOf(last),
-      isClosed: last === 'closed',
-      identities: files === undefined ? undefined : (JSON.parse(files) as string[]),
-    };
+    return isFree === true ? { ...last, identities: [] } : last;
   } finally {
     lock.close();
   }

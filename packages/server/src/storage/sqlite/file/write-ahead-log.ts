@@ -11,9 +11,6 @@ const [inLog, inDatabase] = [16, 96];
 /** Where the header of a database has its format, 2 if it has a log, and the number that SQLite leaves to programs. */
 const [format, userVersion] = [18, 60];
 
-/** The sizes of the header of a log, and of that of a page in it, in bytes. */
-const [logHeader, frameHeader] = [32, 24];
-
 /** The path of the index of the log. @param database - The path of the database, without symbolic links. */
 export function indexOf(database: string): string {
   return `${database}-shm`;
@@ -31,17 +28,16 @@ function hasContent(log: string): boolean {
 }
 
 /**
- * Whether a database can have had its log. The number of a run is in the lock before it is in the log, alone, and in the
- * log before it is in the database. Must not be called once this process has opened the store.
+ * Whether a database can have had its log. Must not be called once this process has opened the store.
  * @param database - The path, without symbolic links.
- * @param run - The number of the last run; 0 if it is not known.
+ * @param runs - The numbers of the last run, one of which the database has; none if they are not known.
  */
-export function mayHaveHadLog(database: string, log: string, run: number): boolean {
+export function mayHaveHadLog(database: string, log: string, runs: readonly number[]): boolean {
   const header = startOf(database, 100);
   if (header === undefined || header.length < 100 || !hasContent(log)) return true;
   // No database that a server has opened has the format of a copy that VACUUM has made.
   if (header[format] !== 2) return false;
-  return run === 0 || header.readInt32BE(userVersion) === run || onlyBeginsRun(log, run);
+  return runs.length === 0 || runs.includes(header.readInt32BE(userVersion));
 }
 
 /** What the header of a database of a server said when its run began, and a descriptor to read it again. */
@@ -68,24 +64,6 @@ function markIn(descriptor: number): string {
   const header = Buffer.alloc(userVersion + 4);
   readSync(descriptor, header, 0, header.length, 0);
   return `${header[format]} ${header.readInt32BE(userVersion)}`;
-}
-
-/** Whether a log has no complete write but the number of a run: SQLite ignores an incomplete one and all after it. */
-function onlyBeginsRun(log: string, run: number): boolean {
-  const pageSize = startOf(log, logHeader)?.readUInt32BE(8) ?? 0;
-  const first = logHeader + frameHeader;
-  const second = first + pageSize;
-  const start = startOf(log, second + frameHeader);
-  if (start === undefined || start.length < second) return true;
-  // Frames of earlier transactions, which a log keeps when it begins anew, have other salts.
-  const isFrame = (offset: number) => saltsAt(start, offset + 8).equals(saltsAt(start, 16));
-  if (!isFrame(logHeader)) return true;
-  const isLast = start.length < second + frameHeader || !isFrame(second);
-  return isLast && start.readUInt32BE(logHeader) === 1 && start.readInt32BE(first + userVersion) === run;
-}
-
-function saltsAt(bytes: Buffer, offset: number): Buffer {
-  return bytes.subarray(offset, offset + 8);
 }
 
 /**
