@@ -48,6 +48,7 @@ export default tseslint.config(
               name: 'node:fs',
               allowImportNames: [
                 'existsSync',
+                'lstatSync',
                 'readdirSync',
                 'readlinkSync',
                 'realpathSync',
