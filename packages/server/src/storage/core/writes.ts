@@ -37,55 +37,18 @@ export function documentKey({
 export function bytesOf(write: Write): number {
   const { subject, id, text } = write;
   const idLength = typeof id === 'string' ? id.length : 0;
-  const expected = write.when === 'equals' ? write.expected.length : 0;
-  return 2 * (subject.length + idLength + (text?.length ?? 0) + expected) + 100;
+  const expectedLength = expectedBy(write)?.length ?? 0;
+  return 2 * (subject.length + idLength + (text?.length ?? 0) + expectedLength) + 100;
 }
 
-/** What becomes of a change: the outcome, and when it is this one, for this process and in SQL. */
-interface Rule {
-  readonly outcome: Outcome;
-  readonly holds: (change: Change, stored: string) => boolean;
-  /** The same for a row `given` with the columns text and expected. Comparisons with NULL are not true. */
-  readonly sql: (stored: string, given: string) => string;
-}
-
-/** The rules for a change of a document that is stored. The first one that holds decides. */
-const rules: readonly Rule[] = [
-  {
-    outcome: 'same',
-    holds: ({ text }, stored) => text === stored,
-    sql: (stored, given) => `${stored} = ${given}.text`,
-  },
-  {
-    outcome: 'other',
-    // In SQL, what creates has statements of its own.
-    holds: (change, stored) =>
-      change.when === 'absent' || (change.when === 'equals' && change.expected !== stored),
-    sql: (stored, given) => `${stored} <> ${given}.expected`,
-  },
-  { outcome: 'deleted', holds: ({ text }) => text === null, sql: (_, given) => `${given}.text IS NULL` },
-];
-const [same] = rules as [Rule];
-
-/** The outcome of a change, by what is stored. */
+/** The outcome of a change, by what is stored. On PostgreSQL, statements also decide it, by the same conditions. */
 export function outcomeOf(change: Change, stored: string | undefined): Outcome {
   const { when, text } = change;
   if (stored === undefined)
     return text !== null && (when === 'absent' || when === 'any') ? 'inserted' : 'missing';
-  return rules.find(({ holds }) => holds(change, stored))?.outcome ?? 'replaced';
-}
-
-/** The outcome of the write `given` for the document `stored`, which exists, in SQL; NULL if that is NULL. */
-export function outcomeInSql(stored: string, given: string): string {
-  const cases = rules.map(({ outcome, sql }) => `WHEN ${sql(stored, given)} THEN '${outcome}'`);
-  return [`CASE WHEN ${stored} IS NULL THEN NULL`, ...cases, "ELSE 'replaced' END"].join(
-    `\n${' '.repeat(24)}`,
-  );
-}
-
-/** The outcome of a creation for a document that exists, in SQL. */
-export function outcomeOfCreationInSql(stored: string, given: string): string {
-  return `CASE WHEN ${same.sql(stored, given)} THEN '${same.outcome}' ELSE 'other' END`;
+  if (text === stored) return 'same';
+  if (when === 'absent' || (when === 'equals' && change.expected !== stored)) return 'other';
+  return text === null ? 'deleted' : 'replaced';
 }
 
 /** Whether something has changed. */

@@ -3,7 +3,7 @@ import { idRange, textIdBytes } from '../core/ids.js';
 import type { CollectionDefinition, IdKind } from '../core/interface.js';
 import { bytesTogether, enoughBytes, pageBytes, pageRows, shortBytes } from '../core/page-size.js';
 import { listedTogether, tokenColumns } from '../core/token-row.js';
-import { outcomeInSql, outcomeOfCreationInSql, type Write } from '../core/writes.js';
+import type { Write } from '../core/writes.js';
 
 /**
  * An SQL condition that is true, or raises an error if the statement starts too late; `StatementRunner.write` adds the
@@ -120,7 +120,7 @@ export function documentTexts({ name, column, id }: CollectionDefinition, isDist
     /** Compares documents with the stored ones: 'same' or 'other'. @param part - Of a statement `reported`. */
     compare: (part = 0) =>
       found(
-        `subject, id::text, ${outcomeOfCreationInSql('stored_text', 'given')} AS outcome, ${part} AS part`,
+        `subject, id::text, CASE WHEN stored_text = given.text THEN 'same' ELSE 'other' END AS outcome, ${part} AS part`,
         ', text',
         ...['text', type, 'text'].map((of, i) => `$${3 * part + i + 1}::${of}[]`),
       ),
@@ -141,7 +141,12 @@ export function documentTexts({ name, column, id }: CollectionDefinition, isDist
         ${found('given.*, place', ', text, expected', ...keys, '$3::text[]', '$4::text[]')} WHERE ${begunBy('$5')}),
       ${locked},
       decided AS MATERIALIZED (
-        SELECT subject, id, found.text, place, ${outcomeInSql('stored_text', 'found')} AS outcome
+        SELECT subject, id, found.text, place, CASE
+          WHEN stored_text IS NULL THEN NULL
+          WHEN stored_text = found.text THEN 'same'
+          WHEN stored_text <> found.expected THEN 'other'
+          WHEN found.text IS NULL THEN 'deleted'
+          ELSE 'replaced' END AS outcome
         FROM found LEFT JOIN locked USING (subject, id)),
       replaced AS (${insert("decided WHERE outcome = 'replaced'", onConflict.replace)}),
       gone AS (
