@@ -39,20 +39,18 @@ export function backUp(
     });
   }
   try {
-    let documents: Record<string, number>;
-    try {
-      copy(file, partial, service);
-      documents = check(partial, collections);
-      syncPath(partial);
-      // Unlike a rename, a link does not replace a file that another process has created in the meantime.
-      linkSync(partial, target);
-    } finally {
-      rmSync(partial, { force: true });
-    }
+    copy(file, partial, service);
+    const documents = check(partial, collections);
+    syncPath(partial);
+    // Unlike a rename, a link does not replace a file that another process has created in the meantime.
+    linkSync(partial, target);
+    rmSync(partial);
     syncFolder(dirname(target));
     return { documents, bytes: statSync(target).size };
   } catch (error) {
     throw new StorageError('unavailable', `the copy failed: ${messageOf(error)}`, { cause: error });
+  } finally {
+    rmSync(partial, { force: true });
   }
 }
 

@@ -2,7 +2,8 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { StorageError, toStorageError } from '../core/interface.js';
+import { StorageError } from '../core/interface.js';
+import { withStorageErrors } from './failures.js';
 import { checkStore } from './store-check.js';
 
 /** Whether a URL refers to PostgreSQL. */
@@ -37,11 +38,7 @@ export function pathOf(name: string): string {
  */
 export function existingFileOf(url: string): string {
   const file = fileOf(url);
-  try {
-    checkStore(file);
-  } catch (error) {
-    throw toStorageError(`SQLite, ${file}`, error);
-  }
+  withStorageErrors(file, () => checkStore(file));
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return file;
   throw new StorageError('unavailable', `no store at ${resolve(file)}${neighborsOf(file)}: ${howToCreate}`);
 }

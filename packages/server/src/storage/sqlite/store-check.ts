@@ -4,7 +4,7 @@ import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import { madeBeforeReleases } from '../core/migrations.js';
 import { birthOf, existing, identityOf, logOf, overwritten, realPathOf, sizeOf } from './file/files.js';
 import { lastServerOf } from './file/lock.js';
-import { indexOf, indexShowsWrites, isBlank, mayHaveHadLog } from './file/write-ahead-log.js';
+import { hasContent, indexOf, indexShowsWrites, mayHaveHadLog } from './file/write-ahead-log.js';
 
 /**
  * Checks that the log beside a database is its own: SQLite would write any other one into it.
@@ -45,7 +45,7 @@ export function checkStore(file: string): string {
 function checkLog(database: string): void {
   const [log, index] = [logOf(database), indexOf(database)];
   const isMissing = () => !existsSync(log) && existsSync(index) && !lastServerOf(database).isClosed;
-  const isLost = () => isMissing() || ((isBlank(log) || !existsSync(log)) && indexShowsWrites(index));
+  const isLost = () => isMissing() || (!hasContent(log) && indexShowsWrites(index));
   // What opens a store without its log begins an empty one. As long as a server runs, the index stays as it was. SQLite makes
   // the log before its index, and removes it after; a server may do either between two of these looks.
   if (isLost() && isLost())
@@ -68,11 +68,6 @@ function checkMark(database: DatabaseSyncInstance): void {
     WHERE application_id <> ${applicationId} AND EXISTS (SELECT 1 FROM sqlite_schema)`);
 }
 
-/** Opens a connection to a file that exists. */
-function connect(path: string, readOnly: boolean): DatabaseSyncInstance {
-  return new DatabaseSync(readOnly ? path : existing(path), { timeout: 5_000, readOnly });
-}
-
 /**
  * Opens a store that is whole, and reads from it. If its log is deleted after the check, SQLite begins an empty one when
  * it first reads; then this fails, and leaves what shows that the log is missing.
@@ -80,7 +75,12 @@ function connect(path: string, readOnly: boolean): DatabaseSyncInstance {
  * @param open - Opens a connection.
  * @throws Error as `checkStore`, or when no release has begun the store. Then nothing has changed.
  */
-export function openWhole(file: string, readOnly: boolean, open = connect): DatabaseSyncInstance {
+export function openWhole(
+  file: string,
+  readOnly: boolean,
+  open = (path: string, readOnly: boolean) =>
+    new DatabaseSync(readOnly ? path : existing(path), { timeout: 5_000, readOnly }),
+): DatabaseSyncInstance {
   const path = realPathOf(file);
   const before = logIdentities(path);
   checkStore(file);
@@ -106,12 +106,7 @@ export function openWhole(file: string, readOnly: boolean, open = connect): Data
 }
 
 /** What identifies the log and its index. When the last connection is closed, SQLite deletes both. */
-interface LogIdentities {
-  readonly log: string | undefined;
-  readonly index: string | undefined;
-}
-
-function logIdentities(path: string): LogIdentities {
+function logIdentities(path: string) {
   return { log: identityOf(logOf(path)), index: birthOf(indexOf(path)) };
 }
 
@@ -119,11 +114,11 @@ function logIdentities(path: string): LogIdentities {
 class DeletedLog extends Error {}
 
 /** Opens the log. No statement remains, which would keep a connection open after it was closed. */
-function read(database: DatabaseSyncInstance, path: string, before: LogIdentities): void {
+function read(database: DatabaseSyncInstance, path: string, before: ReturnType<typeof logIdentities>): void {
   const isDeleted = () => {
     const { log, index } = logIdentities(path);
     // A file system may give a file another identity when it is first written, with its content.
-    const isGone = log === undefined || (log !== before.log && isBlank(logOf(path)));
+    const isGone = log === undefined || (log !== before.log && !hasContent(logOf(path)));
     return isGone && index !== undefined && index === before.index;
   };
   try {

@@ -71,9 +71,8 @@ export function identifyFiles(file: string, isLocked = false): readonly StoreFil
  * Lets `checkFiles` notice when the database is overwritten: SQLite would move the log into what is there then.
  * @param files - Those of a server that has begun its run.
  */
-export function withHeader([database, ...others]: readonly StoreFile[]): readonly StoreFile[] {
-  if (database === undefined) return others;
-  return [{ ...database, header: headerOf(database.path) }, ...others];
+export function withHeader(files: readonly StoreFile[]): readonly StoreFile[] {
+  return files.map((file, i) => (i === 0 ? { ...file, header: headerOf(file.path) } : file));
 }
 
 /** Whether the database among files was overwritten. */

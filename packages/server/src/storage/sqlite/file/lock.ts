@@ -1,5 +1,5 @@
 // The lock of a store, which only one server can have. It dies with the process, however that ends.
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
@@ -46,8 +46,9 @@ export async function lockStore(database: string): Promise<StoreLock> {
   const path = lockOf(database);
   let holder: LastServer | undefined;
   let lock: DatabaseSyncInstance | undefined;
-  create(path);
   try {
+    // A file that exists is not opened, since this process may have its lock.
+    if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
     lock = new DatabaseSync(existing(path), { timeout: 0 });
     // What is recorded must not be undone by a journal that a power failure brings back.
     lock.exec('PRAGMA synchronous = EXTRA');
@@ -66,15 +67,6 @@ export async function lockStore(database: string): Promise<StoreLock> {
   throw new Error(
     `another server has this store${name}. Stop it first, or set DATABASE_URL to another store`,
   );
-}
-
-/** Creates the file if it does not exist, for this user only. Does not open one that does. */
-function create(path: string): void {
-  try {
-    closeSync(openSync(path, 'wx', 0o600));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  }
 }
 
 /** Takes the lock, and returns whether it has the name of this process. Another one may have written its own meanwhile. */

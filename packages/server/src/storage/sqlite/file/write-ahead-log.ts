@@ -1,6 +1,6 @@
 // What a database, its write-ahead log and the index of the log say about each other (https://sqlite.org/walformat.html,
 // https://sqlite.org/fileformat2.html).
-import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
 
 /** The first four bytes of a log, less the lowest bit, which is the byte order of its checksums. */
 const magic = 0x37_7f_06_82;
@@ -16,13 +16,8 @@ export function indexOf(database: string): string {
   return `${database}-shm`;
 }
 
-/** Whether a log exists that has no header, and so no writes. */
-export function isBlank(log: string): boolean {
-  return existsSync(log) && !hasContent(log);
-}
-
-/** Whether a log exists that has a header. */
-function hasContent(log: string): boolean {
+/** Whether a log exists that has a header: without one, it has no writes. */
+export function hasContent(log: string): boolean {
   const start = startOf(log, 4);
   return start?.length === 4 && (start.readUInt32BE() & ~1) === magic;
 }
