@@ -172,16 +172,19 @@ export function limitsOfThread(limits: Limits, threads: number): Limits {
   return { ...limits, ...(Object.fromEntries(parts) as Partial<Limits>) };
 }
 
-/**
- * Limits of transactions, which are fixed. `waiting` is how many may wait for their turn with one subject or document, and
- * `turn` how long they wait for one that hangs.
- */
+/** Limits of transactions, which are fixed. */
 export const transactionLimits = {
+  /** How many documents one may read and write. */
   documents: 100,
+  /** How much memory what one has read and written may take: an estimate. */
   bytes: 16 * 1024 * 1024,
+  /** How long one may take until its last commit begins. */
   time: 10_000,
+  /** How long others of its subject or document wait for one that hangs. */
   turn: 1_000,
+  /** How often its function may run. */
   attempts: 100,
+  /** How many may wait for their turn with one subject or document. */
   waiting: 1_000,
 } as const;
 

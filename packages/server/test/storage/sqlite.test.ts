@@ -26,8 +26,8 @@ import { loadSchema, pendingMigrations } from '../../dist/storage/core/migration
 import { createMetrics } from '../../dist/observability/metrics.js';
 import { identifyFiles } from '../../dist/storage/sqlite/file/files.js';
 import { openSqlite } from '../../dist/storage/sqlite/storage.js';
-import { SpaceReserve, spaceMeter } from '../../dist/storage/sqlite/file/free-space.js';
-import { BatchCommitter, type Reply, type WriterData } from '../../dist/storage/sqlite/writer-thread.js';
+import { spaceMeter } from '../../dist/storage/sqlite/file/free-space.js';
+import { batchCommitter, type Reply, type WriterData } from '../../dist/storage/sqlite/writer-thread.js';
 import type { Write } from '../../dist/storage/core/writes.js';
 
 const newFile = async (t: Test) => join(await temporaryFolder(t), 'plants.db');
@@ -382,14 +382,9 @@ async function startCommitter(t: Test, volume: { size: number; free: number }) {
   let looks = 0;
   const measure = spaceMeter(database, file, undefined, () => {
     looks++;
-    return volume;
+    return { bsize: 1, blocks: volume.size, bavail: volume.free };
   });
-  const committer = new BatchCommitter(
-    database,
-    identifyFiles(file),
-    service.collections,
-    new SpaceReserve(measure),
-  );
+  const committer = batchCommitter(database, identifyFiles(file), service.collections, measure);
   const commit = (...changes: Pick<Write, 'id' | 'when' | 'text'>[]) => {
     const writes = changes.map((change) => ({ collection: plants, subject: 's', ...change }) as Write);
     let reply: Reply | undefined;

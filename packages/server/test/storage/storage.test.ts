@@ -25,7 +25,11 @@ import {
   type Storage as AnyStorage,
   type Token,
 } from '../../dist/storage/core/interface.js';
-import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../../dist/storage/core/group-commit.js';
+import {
+  createGroupCommit,
+  defaultWriteLimits,
+  type WriteLimits,
+} from '../../dist/storage/core/group-commit.js';
 import {
   migrateStorage,
   openExistingStorage as openExistingOther,
@@ -99,7 +103,7 @@ const groupWriter = (
     commit,
     ...given,
   };
-  return new GroupCommit(committer, { ...defaultWriteLimits, ...limits });
+  return createGroupCommit(committer, { ...defaultWriteLimits, ...limits });
 };
 
 t.test(

@@ -14,7 +14,7 @@ import {
 import type { GroupCommit, WriteLimits } from './group-commit.js';
 import { type Bounds, boundsOf, canHave, idRules } from './ids.js';
 import { countTime } from './page-size.js';
-import { type RunningTransaction, type TransactionCommitter, Transactions } from './transactions.js';
+import { type RunningTransaction, openTransactions, type TransactionCommitter } from './transactions.js';
 import { Turns } from './turns.js';
 import { documentKey } from './writes.js';
 
@@ -74,12 +74,12 @@ export function openCollections(
     // Its ids are of the kind of its definition.
     return found as OpenCollection<IdOf<Kind>>;
   };
-  const transactions = new Transactions(collection, committer, turns, { allBytes, ...limits }, (outcome) =>
+  const transactions = openTransactions(collection, committer, turns, { allBytes, ...limits }, (outcome) =>
     observer?.transacted?.(outcome),
   );
   return {
     collection,
-    transaction: (subject, work) => transactions.run(subject, work),
+    transaction: transactions.transaction,
     async close() {
       turns.close();
       await Promise.all([transactions.close(), groupCommit.close()]);
@@ -106,12 +106,9 @@ function createCollection(
     while (start !== undefined) {
       if (performance.now() > deadline)
         throw new StorageError('overloaded', 'counting the documents takes too long');
-      const {
-        count,
-        next,
-      }: Pick<Page<Id>, 'count' | 'next'> = await reader.countPart(subject, { from: start, to });
-      total += count;
-      start = next === undefined ? undefined : idRules[definition.id].following(next);
+      const part: Pick<Page<Id>, 'count' | 'next'> = await reader.countPart(subject, { from: start, to });
+      total += part.count;
+      start = part.next === undefined ? undefined : idRules[definition.id].following(part.next);
     }
     return total;
   };

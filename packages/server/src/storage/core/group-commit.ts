@@ -60,144 +60,57 @@ export interface WriteLimits extends Pick<Limits, 'queueRows' | 'queueBytes' | '
 /** The limits that apply by default. */
 export const defaultWriteLimits: WriteLimits = { ...defaultLimits, maxAge: Infinity };
 
-/** Settles the promise of a write. @param rows - The number of writes in its batch; 0 if it was in none. */
-type Settle = (result: WriteResult, rows: number) => void;
-
 interface Queued {
   readonly write: Write;
   readonly bytes: number;
   /** When it was queued, on the clock of performance.now(). */
   readonly since: number;
-  readonly settle: Settle;
+  /** Settles its promise. @param rows - The number of writes in its batch; 0 if it was in none. */
+  readonly settle: (result: WriteResult, rows: number) => void;
   readonly trace: WriteTrace | undefined;
 }
 
 /** Collects the writes of all collections of a store into batches, in call order. */
-export class GroupCommit {
-  readonly #committer: Committer;
-  readonly #limits: WriteLimits;
-  #queue: Queued[] = [];
-  #queuedBytes = 0;
-  /** The totals of the batches in flight. */
-  readonly #inFlight = { batches: 0, rows: 0, bytes: 0 };
-  /** Deferred, so that the batch includes all writes of this iteration of the event loop. */
-  readonly #startSoon = oncePerIteration(() => {
-    this.#start();
-  });
-  #closed = false;
-  #whenIdle: (() => void)[] = [];
-
-  constructor(committer: Committer, limits: WriteLimits) {
-    this.#committer = committer;
-    this.#limits = limits;
-    limits.observer?.queue?.(() => this.#queue.length);
-  }
-
+export interface GroupCommit {
   /**
    * Queues a write, and resolves with its outcome once it is durable.
    * @throws StorageError `overloaded` when the queue is full or the write has waited too long, `unavailable` after
    *   close, or the error of the commit.
    */
-  write(write: Write): Promise<Outcome> {
-    if (this.#closed) return Promise.reject(new StorageError('unavailable', 'the store is closed'));
-    const bytes = bytesOf(write);
-    const { queueRows, queueBytes } = this.#limits;
-    if (
-      this.#queue.length >= queueRows ||
-      (this.#queuedBytes > 0 && this.#queuedBytes + bytes > queueBytes)
-    ) {
-      return Promise.reject(new StorageError('overloaded', 'the write queue is full'));
-    }
-    this.#queuedBytes += bytes;
-    return new Promise((resolve, reject) => {
-      const trace = this.#limits.observer?.queued?.(write);
-      const settle: Settle = (result, rows) => {
-        if (typeof result === 'string') {
-          trace?.end(rows, undefined);
-          resolve(result);
-          return;
-        }
-        const failure = result ?? unknownOutcome('the engine gave no outcome');
-        trace?.end(rows, failure);
-        reject(failure);
-      };
-      this.#queue.push({ write, bytes, since: performance.now(), settle, trace });
-      if (this.#hasRoom()) this.#startSoon();
-    });
-  }
-
+  readonly write: (write: Write) => Promise<Outcome>;
   /** Stops accepting writes, and resolves when all queued writes have their outcomes. */
-  close(): Promise<void> {
-    this.#closed = true;
-    return this.#isIdle() ? Promise.resolve() : new Promise((resolve) => this.#whenIdle.push(resolve));
-  }
+  readonly close: () => Promise<void>;
+}
 
-  #isIdle(): boolean {
-    return this.#queue.length === 0 && this.#inFlight.batches === 0;
-  }
+/** Creates the queue of writes of a thread. */
+export function createGroupCommit(committer: Committer, limits: WriteLimits): GroupCommit {
+  const { queueRows, queueBytes, batchRows, batchBytes, maxAge, observer } = limits;
+  const queue: Queued[] = [];
+  let queuedBytes = 0;
+  /** The totals of the batches in flight. */
+  const inFlight = { batches: 0, rows: 0, bytes: 0 };
+  let isClosed = false;
+  const whenIdle: (() => void)[] = [];
+  observer?.queue?.(() => queue.length);
 
-  #hasRoom(): boolean {
-    return this.#inFlight.batches < this.#committer.maxInFlight;
-  }
-
-  #start(): void {
-    while (this.#queue.length > 0 && this.#hasRoom()) {
-      const batch = this.#takeBatch();
-      if (batch.length === 0) break;
-      void this.#commit(batch);
-    }
-    if (this.#isIdle()) for (const resolve of this.#whenIdle) resolve();
-  }
-
-  async #commit(batch: readonly Queued[]): Promise<void> {
-    const inFlight = this.#inFlight;
-    const bytes = batch.reduce((sum, queued) => sum + queued.bytes, 0);
-    inFlight.batches++;
-    inFlight.rows += batch.length;
-    inFlight.bytes += bytes;
-    let outcomeOf: (index: number) => WriteResult;
-    try {
-      const commit = () => this.#committer.commit(batch.map(({ write }) => write));
-      const results = await (batch[0]?.trace?.run(commit) ?? commit());
-      outcomeOf = (index) => results[index];
-    } catch (error) {
-      const failure = error instanceof StorageError ? error : unknownOutcome(messageOf(error), error);
-      outcomeOf = () => failure;
-    }
-    inFlight.batches--;
-    inFlight.rows -= batch.length;
-    inFlight.bytes -= bytes;
-    // Start the next batch before settling these writes, to keep the engine busy.
-    this.#start();
-    batch.forEach(({ settle }, index) => {
-      settle(outcomeOf(index), batch.length);
-    });
-  }
+  const isIdle = () => queue.length === 0 && inFlight.batches === 0;
+  const hasRoom = () => inFlight.batches < committer.maxInFlight;
 
   /** Takes the next batch from the queue. The batches in flight together stay within the limits of one batch. */
-  #takeBatch(): Queued[] {
-    const { repeatsKeys } = this.#committer;
-    const { batchRows, batchBytes, maxAge } = this.#limits;
-    const { rows: rowsInFlight, bytes: bytesInFlight, batches: batchesInFlight } = this.#inFlight;
+  const takeBatch = (): Queued[] => {
     const oldest = performance.now() - maxAge;
     const keys = new Set<string>();
     const batch: Queued[] = [];
     const later: Queued[] = [];
-    let bytes = 0;
     let taken = 0;
-    for (const queued of this.#queue) {
-      const rows = rowsInFlight + batch.length;
-      const first = batchesInFlight === 0 && batch.length === 0;
-      if (rows >= batchRows || (!first && bytesInFlight + bytes + queued.bytes > batchBytes)) break;
+    for (const queued of queue) {
+      const isTooLarge = inFlight.rows > 0 && inFlight.bytes + queued.bytes > batchBytes;
+      if (inFlight.rows >= batchRows || isTooLarge) break;
       // Bounds the search when many writes have the same key.
       if (later.length >= batchRows) break;
       taken++;
-      if (queued.since < oldest) {
-        this.#queuedBytes -= queued.bytes;
-        queued.settle(new StorageError('overloaded', 'the write waited too long in the queue'), 0);
-        continue;
-      }
-      if (!repeatsKeys) {
+      const isLate = queued.since < oldest;
+      if (!isLate && !committer.repeatsKeys) {
         const key = documentKey(queued.write);
         if (keys.has(key)) {
           later.push(queued);
@@ -205,13 +118,76 @@ export class GroupCommit {
         }
         keys.add(key);
       }
+      queuedBytes -= queued.bytes;
+      if (isLate) {
+        queued.settle(new StorageError('overloaded', 'the write waited too long in the queue'), 0);
+        continue;
+      }
       batch.push(queued);
-      bytes += queued.bytes;
+      inFlight.rows++;
+      inFlight.bytes += queued.bytes;
     }
-    this.#queuedBytes -= bytes;
-    this.#queue.splice(0, taken, ...later);
+    queue.splice(0, taken, ...later);
     return batch;
-  }
+  };
+  const start = () => {
+    while (queue.length > 0 && hasRoom()) {
+      const batch = takeBatch();
+      if (batch.length === 0) break;
+      void commit(batch);
+    }
+    if (isIdle()) for (const resolve of whenIdle) resolve();
+  };
+  const commit = async (batch: readonly Queued[]) => {
+    inFlight.batches++;
+    let results: readonly WriteResult[];
+    try {
+      const run = () => committer.commit(batch.map(({ write }) => write));
+      results = await (batch[0]?.trace?.run(run) ?? run());
+    } catch (error) {
+      const failure = error instanceof StorageError ? error : unknownOutcome(messageOf(error), error);
+      results = batch.map(() => failure);
+    }
+    inFlight.batches--;
+    inFlight.rows -= batch.length;
+    for (const { bytes } of batch) inFlight.bytes -= bytes;
+    // Start the next batch before settling these writes, to keep the engine busy.
+    start();
+    batch.forEach(({ settle }, index) => {
+      settle(results[index], batch.length);
+    });
+  };
+  // Deferred, so that the batch includes all writes of this iteration of the event loop.
+  const startSoon = oncePerIteration(start);
+
+  return {
+    write(write) {
+      if (isClosed) return Promise.reject(new StorageError('unavailable', 'the store is closed'));
+      const bytes = bytesOf(write);
+      if (queue.length >= queueRows || (queuedBytes > 0 && queuedBytes + bytes > queueBytes))
+        return Promise.reject(new StorageError('overloaded', 'the write queue is full'));
+      queuedBytes += bytes;
+      return new Promise((resolve, reject) => {
+        const trace = observer?.queued?.(write);
+        const settle: Queued['settle'] = (result, rows) => {
+          if (typeof result === 'string') {
+            trace?.end(rows, undefined);
+            resolve(result);
+            return;
+          }
+          const failure = result ?? unknownOutcome('the engine gave no outcome');
+          trace?.end(rows, failure);
+          reject(failure);
+        };
+        queue.push({ write, bytes, since: performance.now(), settle, trace });
+        if (hasRoom()) startSoon();
+      });
+    },
+    close() {
+      isClosed = true;
+      return isIdle() ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve));
+    },
+  };
 }
 
 function unknownOutcome(reason: string, cause?: unknown): StorageError {

@@ -61,27 +61,16 @@ export function loadSchema(
   { name, command, collections, migrations: folders }: StoreDefinition,
   engine: 'sqlite' | 'postgres',
 ): StoreSchema {
-  const help = 'with "npx --no contract-server migrations dist/service.js"';
-  if (folders === undefined)
-    throw new StorageError(
-      'unavailable',
-      `${name} has no folder of migrations: name one, and write them ${help}`,
-    );
+  const fault = (reason: string) =>
+    new StorageError('unavailable', `${reason} with "npx --no contract-server migrations dist/service.js"`);
+  if (folders === undefined) throw fault(`${name} has no folder of migrations: name one, and write them`);
   const folder = new URL(`./${engine}/`, folders);
   const migrations = loadMigrations(folder);
-  if (migrations.length === 0)
-    throw new StorageError(
-      'unavailable',
-      `there are no migrations in ${fileURLToPath(folder)}: write them ${help}`,
-    );
+  if (migrations.length === 0) throw fault(`there are no migrations in ${fileURLToPath(folder)}: write them`);
   const needed = [...collections.map((collection) => collection.name), 'tokens', ...tokenIndexes];
   const texts = migrations.map(({ sql }) => sql);
   const missing = needed.filter((object) => creationOf(texts, object) === undefined);
-  if (missing.length > 0)
-    throw new StorageError(
-      'unavailable',
-      `no migration of ${name} creates ${missing.join(', ')}: write it ${help}`,
-    );
+  if (missing.length > 0) throw fault(`no migration of ${name} creates ${missing.join(', ')}: write it`);
   return { name, command, collections, migrations };
 }
 
@@ -139,10 +128,17 @@ export function creationOf(migrations: readonly string[], name: string): string 
   return migrations.find((text) => creation.test(text));
 }
 
+/** Creates the table of applied migrations, on every engine. */
+const createTable = `CREATE TABLE IF NOT EXISTS migrations (
+  version INTEGER NOT NULL PRIMARY KEY,
+  name TEXT NOT NULL,
+  oldest_application TEXT NOT NULL,
+  applied_at BIGINT NOT NULL,
+  service TEXT NOT NULL
+)`;
+
 /** A migration transaction of an engine, which excludes other processes from migrating. */
 interface MigrationTransaction {
-  /** The statement that creates the table of applied migrations if it does not exist. */
-  readonly createTable: string;
   execute(sql: string): unknown;
   /** Reads the applied migrations. */
   read(): readonly AppliedMigration[] | Promise<readonly AppliedMigration[]>;
@@ -157,7 +153,7 @@ export async function applyMigrations(
   schema: StoreSchema,
   transaction: MigrationTransaction,
 ): Promise<Migration[]> {
-  await transaction.execute(transaction.createTable);
+  await transaction.execute(createTable);
   const pending = pendingMigrations(schema, await transaction.read());
   for (const { version, name, oldestApplication, sql } of pending) {
     await transaction.execute(sql);

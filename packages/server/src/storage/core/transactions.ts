@@ -49,20 +49,11 @@ export interface TransactionCommitter {
 /** How a run of a transaction's function can end: `repeated` if what it has read did not hold. */
 export type TransactionOutcome = 'completed' | 'repeated' | 'failed';
 
-/** The limits of transactions. */
-export interface TransactionLimits {
-  /** How many documents one may read and write. */
-  documents: number;
-  /** How much memory what one has read and written may take, and that of all together. Estimates, in bytes. */
-  bytes: number;
-  allBytes: number;
-  /** How long one may take until its last commit begins, in ms. */
-  time: number;
-  /** How long others of its subject wait for one, at most, in ms. */
-  turn: number;
-  /** How often its function may run. */
-  attempts: number;
-}
+/** The limits of transactions, and the memory that all of them together may take. */
+export type TransactionLimits = Record<
+  Exclude<keyof typeof transactionLimits, 'waiting'> | 'allBytes',
+  number
+>;
 
 /** The memory that a document takes beside its texts. */
 const bytesPerDocument = 200;
@@ -70,108 +61,96 @@ const bytesPerDocument = 200;
 /** How a function ended. */
 type Ending<Result> = { readonly result: Result } | { readonly thrown: unknown };
 
-const late = Symbol('late');
-
 /** The transactions of one process. */
-export class Transactions {
-  readonly #committer: TransactionCommitter;
-  readonly #turns: Turns;
-  readonly #observe: ((outcome: TransactionOutcome) => void) | undefined;
-  readonly #shared: Shared;
-  readonly #committing = new Set<Promise<boolean>>();
-  #closed = false;
-
-  /**
-   * @param collection - Returns a collection of the store.
-   * @param observe - Called with each run of a function that has ended.
-   */
-  constructor(
-    collection: Storage['collection'],
-    committer: TransactionCommitter,
-    turns: Turns,
-    limits: Partial<TransactionLimits> & Pick<TransactionLimits, 'allBytes'>,
-    observe: ((outcome: TransactionOutcome) => void) | undefined,
-  ) {
-    this.#shared = { collection, limits: { ...transactionLimits, ...limits }, memory: 0 };
-    this.#committer = committer;
-    this.#turns = turns;
-    this.#observe = observe;
-  }
-
-  /** Runs a transaction; see `Storage`. */
-  async run<Result>(subject: string, work: Work<Result>): Promise<Result> {
-    const { attempts, time } = this.#shared.limits;
-    const deadline = performance.now() + time;
-    // What has failed once runs alone until it succeeds, so that it cannot fail again because of this thread.
-    const attempt = (company: Company, most: number) =>
-      this.#turns.run(subject, company, deadline, () =>
-        this.#attempt(subject, company, deadline, most, work),
-      );
-    const ending = (await attempt('together', 1)) ?? (await attempt('alone', attempts - 1));
-    if (ending === undefined)
-      throw new StorageError(
-        'overloaded',
-        'other changes to what a transaction has read came first too often',
-      );
-    if ('thrown' in ending) throw ending.thrown;
-    return ending.result;
-  }
-
+interface OpenTransactions extends Pick<Storage, 'transaction'> {
   /** Commits no more, and resolves when what is being committed has its outcome. */
-  async close(): Promise<void> {
-    this.#closed = true;
-    await Promise.allSettled(this.#committing);
-  }
+  readonly close: () => Promise<void>;
+}
 
+/**
+ * Opens the transactions of a store.
+ * @param collection - Returns a collection of the store.
+ * @param observe - Called with each run of a function that has ended.
+ */
+export function openTransactions(
+  collection: Storage['collection'],
+  committer: TransactionCommitter,
+  turns: Turns,
+  limits: Partial<TransactionLimits> & Pick<TransactionLimits, 'allBytes'>,
+  observe?: (outcome: TransactionOutcome) => void,
+): OpenTransactions {
+  const shared: Shared = { collection, limits: { ...transactionLimits, ...limits }, memory: 0 };
+  const committing = new Set<Promise<boolean>>();
+  let isClosed = false;
+
+  const commit = async (subject: string, company: Company, run: () => Promise<readonly Step[]>) => {
+    const begin = async () => {
+      const steps = await run();
+      if (steps.length > 0 && isClosed) throw new StorageError('unavailable', 'the store is closed');
+      committing.add(outcome);
+      return steps;
+    };
+    const commitTogether = async () => {
+      const steps = await begin();
+      return steps.length === 0 || committer.commitTransaction(subject, steps);
+    };
+    const outcome: Promise<boolean> =
+      (company === 'alone' ? committer.commitAlone?.(subject, begin) : undefined) ?? commitTogether();
+    try {
+      return await outcome;
+    } finally {
+      committing.delete(outcome);
+    }
+  };
   /** Runs a transaction in a turn. Resolves to undefined if what it has read did not hold, as often as it may run. */
-  async #attempt<Result>(
+  const attempt = async <Result>(
     subject: string,
     company: Company,
     deadline: number,
     attempts: number,
     work: Work<Result>,
-  ): Promise<Ending<Result> | undefined> {
-    for (let attempt = 1; attempt <= attempts; attempt++) {
-      const running = new RunningTransaction(subject, work, this.#shared);
+  ): Promise<Ending<Result> | undefined> => {
+    for (let left = attempts; left > 0; left--) {
+      const running = new RunningTransaction(subject, work, shared);
+      /** Runs its function, and returns what is to be committed. */
+      const run = async () => {
+        const ending = await within(running.run(), deadline - performance.now(), undefined);
+        if (ending === undefined) throw new StorageError('overloaded', 'a transaction took too long');
+        return running.end('thrown' in ending);
+      };
       let outcome: TransactionOutcome = 'failed';
       try {
-        const holds = await this.#commit(subject, company, () => this.#stepsOf(running, deadline));
+        const holds = await commit(subject, company, run);
         outcome = holds ? 'completed' : 'repeated';
         if (holds) return await running.run();
       } finally {
         running.release();
-        this.#observe?.(outcome);
+        observe?.(outcome);
       }
     }
     return undefined;
-  }
-
-  /** Runs a function, and returns what is to be committed. */
-  async #stepsOf(running: RunningTransaction<unknown>, deadline: number): Promise<readonly Step[]> {
-    const ending = await within(running.run(), deadline - performance.now(), late);
-    if (ending === late) throw new StorageError('overloaded', 'a transaction took too long');
-    return running.end('thrown' in ending);
-  }
-
-  async #commit(subject: string, company: Company, run: () => Promise<readonly Step[]>): Promise<boolean> {
-    const begin = async () => {
-      const steps = await run();
-      if (steps.length > 0 && this.#closed) throw new StorageError('unavailable', 'the store is closed');
-      this.#committing.add(committing);
-      return steps;
-    };
-    const commitTogether = async () => {
-      const steps = await begin();
-      return steps.length === 0 || this.#committer.commitTransaction(subject, steps);
-    };
-    const committing: Promise<boolean> =
-      (company === 'alone' ? this.#committer.commitAlone?.(subject, begin) : undefined) ?? commitTogether();
-    try {
-      return await committing;
-    } finally {
-      this.#committing.delete(committing);
-    }
-  }
+  };
+  return {
+    async transaction<Result>(subject: string, work: Work<Result>): Promise<Result> {
+      const { attempts, time } = shared.limits;
+      const deadline = performance.now() + time;
+      // What has failed once runs alone until it succeeds, so that it cannot fail again because of this thread.
+      const inTurn = (company: Company, most: number) =>
+        turns.run(subject, company, deadline, () => attempt(subject, company, deadline, most, work));
+      const ending = (await inTurn('together', 1)) ?? (await inTurn('alone', attempts - 1));
+      if (ending === undefined)
+        throw new StorageError(
+          'overloaded',
+          'other changes to what a transaction has read came first too often',
+        );
+      if ('thrown' in ending) throw ending.thrown;
+      return ending.result;
+    },
+    async close() {
+      isClosed = true;
+      await Promise.allSettled(committing);
+    },
+  };
 }
 
 /** The function of a transaction. */
@@ -196,7 +175,6 @@ export class RunningTransaction<Result> implements Transaction {
   readonly #work: Work<Result>;
   readonly #shared: Shared;
   readonly #reads = new Map<string, Promise<Read>>();
-  readonly #steps: Read[] = [];
   readonly #pending = new Set<Promise<unknown>>();
   #bytes = 0;
   #ended = false;
@@ -249,17 +227,17 @@ export class RunningTransaction<Result> implements Transaction {
    * @param onlyChecks - Whether its changes do not count.
    * @throws Error if it has failed.
    */
-  end(onlyChecks: boolean): readonly Step[] {
+  async end(onlyChecks: boolean): Promise<readonly Step[]> {
     this.#ended = true;
     if (this.#failure !== undefined) throw this.#failure;
-    return onlyChecks ? this.#steps.map((step) => ({ ...step, text: step.expected })) : this.#steps;
+    const steps = await Promise.all(this.#reads.values());
+    return onlyChecks ? steps.map((step) => ({ ...step, text: step.expected })) : steps;
   }
 
   /** Releases its memory. */
   release(): void {
     this.#ended = true;
     this.#reads.clear();
-    this.#steps.length = 0;
     this.#shared.memory -= this.#bytes;
     this.#bytes = 0;
   }
@@ -291,9 +269,7 @@ export class RunningTransaction<Result> implements Transaction {
       if (this.#reads.size >= most) throw new RangeError(`a transaction has at most ${most} documents`);
       const expected = (await documents.get(this.documentsOf, id)) ?? null;
       this.#use(bytesPerDocument + 2 * (expected?.length ?? 0));
-      const read: Read = { collection, id, expected, text: expected };
-      this.#steps.push(read);
-      return read;
+      return { collection, id, expected, text: expected };
     } catch (error) {
       this.#failure ??= error as Error;
       throw error;

@@ -9,7 +9,7 @@ import {
   toStorageError,
 } from '../core/interface.js';
 import { openCollections } from '../core/collections.js';
-import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../core/group-commit.js';
+import { createGroupCommit, defaultWriteLimits, type WriteLimits } from '../core/group-commit.js';
 import {
   applyMigrations,
   loadSchema,
@@ -90,7 +90,7 @@ export async function openPostgres({
   const tables =
     distributed === true ? citusTables(runner, nodes, collections) : serverTables(runner, collections);
   const committer = createPostgresCommitter(runner, tables, limits.observer);
-  const groupCommit = new GroupCommit(committer, { ...limits, maxAge: runner.limits.all });
+  const groupCommit = createGroupCommit(committer, { ...limits, maxAge: runner.limits.all });
   const readerOf = (one: CollectionDefinition) => tables.documents.get(one) as Documents;
   const documents = openCollections(collections, groupCommit, readerOf, tables.transactions, limits);
   return {
@@ -175,13 +175,6 @@ async function migrate(schema: StoreSchema, client: Client, mayCreate: boolean):
   // Citus sends the whole query to its nodes, which take one statement.
   const takesOne = await hasCitus(query);
   const applied = await applyMigrations(schema, {
-    createTable: `CREATE TABLE IF NOT EXISTS migrations (
-      version int NOT NULL PRIMARY KEY,
-      name text NOT NULL,
-      oldest_application text NOT NULL,
-      applied_at bigint NOT NULL,
-      service text NOT NULL
-    )`,
     execute: async (sql) => {
       for (const statement of takesOne ? statementsOf(sql) : [sql]) await client.query(statement);
     },

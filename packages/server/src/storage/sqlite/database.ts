@@ -1,9 +1,9 @@
 // Opens and closes the SQLite file, and syncs what SQLite does not.
-import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { randomInt } from 'node:crypto';
 import { dirname } from 'node:path';
-import { checkService } from '../core/migrations.js';
+import { checkService, type AppliedMigration } from '../core/migrations.js';
 import { checkFiles, logOf, pathsOf, realPathOf, withHeader, type StoreFile } from './file/files.js';
 import { lastServerOf, type StoreLock } from './file/lock.js';
 import { indexOf } from './file/write-ahead-log.js';
@@ -24,12 +24,15 @@ export function checkForCommand(file: string): readonly StoreFile[] | undefined 
   return isInUse ? files : undefined;
 }
 
-/** @throws StorageError when another service has migrated a store; of one without a schema, nothing is known. */
+/** The migrations that were applied to a database. */
+export function appliedIn(database: DatabaseSyncInstance): AppliedMigration[] {
+  const select = 'SELECT version, oldest_application AS "oldestApplication", service FROM migrations';
+  return database.prepare(select).all() as AppliedMigration[];
+}
+
+/** @throws StorageError when another service has migrated a store. */
 export function checkOwner(database: DatabaseSyncInstance, service: string): void {
-  const table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'";
-  if (database.prepare(table).get() === undefined) return;
-  const rows = database.prepare('SELECT service FROM migrations').all() as { service: string }[];
-  for (const row of rows) checkService(service, row.service);
+  for (const step of appliedIn(database)) checkService(service, step.service);
 }
 
 /**

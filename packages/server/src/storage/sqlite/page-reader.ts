@@ -32,90 +32,71 @@ interface ReadRequest {
   readonly reject: (error: StorageError) => void;
 }
 
-/** Reads the pages of all collections, and counts their documents. */
-export class SqlitePageReader {
-  // Keeps the database open as long as its statements, which do not reference it themselves.
-  readonly #database: DatabaseSyncInstance;
-  readonly #file: string;
-  readonly #requests = new SubjectQueue<ReadRequest>();
-  readonly #readSoon = oncePerIteration(() => {
-    this.#readRequested();
-  });
-
-  constructor(database: DatabaseSyncInstance) {
-    this.#database = database;
-    this.#file = database.location() ?? '';
-  }
-
-  /** Returns what reads a collection, at the end of an iteration of the event loop. */
-  of(definition: CollectionDefinition): CollectionReader {
-    const ascending = preparePages(this.#database, definition, false);
-    const descending = preparePages(this.#database, definition, true);
-    const countPart = prepareCount(this.#database, definition);
-    return {
-      page: (subject, range) => {
-        const readPage = range.descending ? descending : ascending;
-        const rows = Math.min(range.limit, pageRows);
-        return this.#request(
-          subject,
-          () => readPage(subject, range, rows),
-          ({ json }) => json.length,
-        );
-      },
-      countPart: (subject, { from, to }) =>
-        this.#request(
-          subject,
-          () => countPart(subject, from, to),
-          () => bytesTogether,
-        ),
-    };
-  }
-
-  /** @param lengthOf - Returns the length of text that was read, or takes as long to read. */
-  #request<Part>(subject: string, readPart: () => Part, lengthOf: (part: Part) => number): Promise<Part> {
-    return new Promise((resolve, reject) => {
+/**
+ * Reads the pages of all collections, and counts their documents.
+ * @param database - The reader keeps it open as long as its statements, which do not reference it themselves.
+ * @returns What returns the reader of a collection, which reads at the end of an iteration of the event loop.
+ */
+export function openPageReader(
+  database: DatabaseSyncInstance,
+): (definition: CollectionDefinition) => CollectionReader {
+  const file = database.location() ?? '';
+  const requests = new SubjectQueue<ReadRequest>();
+  const request = <Part extends { count: number; json?: string }>(subject: string, readPart: () => Part) =>
+    new Promise<Part>((resolve, reject) => {
       const read = () => {
         const part = readPart();
         resolve(part);
-        return lengthOf(part);
+        // To count takes as long as to read so much.
+        return part.json?.length ?? bytesTogether;
       };
-      this.#requests.add({ subject, read, reject });
-      this.#readSoon();
+      requests.add({ subject, read, reject });
+      readSoon();
     });
-  }
-
-  /** Reads what was requested in one transaction, which saves locking for each page and keeps the CPU caches warm. */
-  #readRequested(): void {
-    if (this.#requests.size === 0) return;
-    let text = 0;
-    this.#attempt('BEGIN');
-    for (let reads = 0; reads < maxReadsTogether && text < bytesTogether; reads++) {
-      const request = this.#requests.take();
-      if (request === undefined) break;
-      try {
-        text += request.read();
-      } catch (error) {
-        request.reject(toSqliteError(this.#file, error));
-      }
-    }
-    // Nothing was written. After a read of a damaged page, SQLite refuses to commit.
-    this.#attempt('ROLLBACK');
-    if (text >= delayingText) this.#readSoon(afterAccepting);
-    else if (this.#requests.size > 0) this.#readSoon();
-  }
-
   /**
    * Begins or ends the transaction of the reads, unless the store is closed, or SQLite has ended the transaction because
    * of an error. Without one, each read is a transaction, or fails on its own.
    */
-  #attempt(statement: 'BEGIN' | 'ROLLBACK'): void {
-    if (!this.#database.isOpen || this.#database.isTransaction !== (statement === 'ROLLBACK')) return;
+  const attempt = (statement: 'BEGIN' | 'ROLLBACK') => {
+    if (!database.isOpen || database.isTransaction !== (statement === 'ROLLBACK')) return;
     try {
-      this.#database.exec(statement);
+      database.exec(statement);
     } catch {
       // Each read says for itself what is wrong.
     }
-  }
+  };
+  // What was requested is read in one transaction, which saves locking for each page and keeps the CPU caches warm.
+  const readSoon = oncePerIteration(() => {
+    if (requests.size === 0) return;
+    let text = 0;
+    attempt('BEGIN');
+    for (let reads = 0; reads < maxReadsTogether && text < bytesTogether; reads++) {
+      const next = requests.take();
+      if (next === undefined) break;
+      try {
+        text += next.read();
+      } catch (error) {
+        next.reject(toSqliteError(file, error));
+      }
+    }
+    // Nothing was written. After a read of a damaged page, SQLite refuses to commit.
+    attempt('ROLLBACK');
+    if (text >= delayingText) readSoon(afterAccepting);
+    else if (requests.size > 0) readSoon();
+  });
+  return (definition) => {
+    const ascending = preparePages(database, definition, false);
+    const descending = preparePages(database, definition, true);
+    const countPart = prepareCount(database, definition);
+    return {
+      page: (subject, range) => {
+        const readPage = range.descending ? descending : ascending;
+        const rows = Math.min(range.limit, pageRows);
+        return request(subject, () => readPage(subject, range, rows));
+      },
+      countPart: (subject, { from, to }) => request(subject, () => countPart(subject, from, to)),
+    };
+  };
 }
 
 /** Reads a page of at most so many documents. */

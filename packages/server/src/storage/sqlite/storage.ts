@@ -2,31 +2,32 @@
 import { dirname } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import {
-  StorageError,
-  type CollectionDefinition,
-  type Storage,
-  type StoreDefinition,
-} from '../core/interface.js';
+import { StorageError, type Storage, type StoreDefinition } from '../core/interface.js';
 import { openCollections } from '../core/collections.js';
-import { defaultWriteLimits, GroupCommit, type WriteLimits, type Space } from '../core/group-commit.js';
+import { createGroupCommit, defaultWriteLimits, type WriteLimits } from '../core/group-commit.js';
 import {
   applyMigrations,
   loadSchema,
   pendingMigrations,
-  type AppliedMigration,
   type Migration,
   type StoreSchema,
 } from '../core/migrations.js';
-import { beginRun, checkForCommand, closeWithCheckpoint, makeFolder, openDatabase } from './database.js';
+import {
+  appliedIn,
+  beginRun,
+  checkForCommand,
+  closeWithCheckpoint,
+  makeFolder,
+  openDatabase,
+} from './database.js';
 import { toSqliteError, withStorageErrors } from './failures.js';
 import { checkFiles, identifyFiles, realPathOf, type StoreFile } from './file/files.js';
 import { spaceMeter } from './file/free-space.js';
 import { lockStore, type StoreLock } from './file/lock.js';
-import { SqlitePageReader } from './page-reader.js';
+import { openPageReader } from './page-reader.js';
 import { openSqliteTokens } from './tokens.js';
 import { applicationId, checkPair, openWhole } from './store-check.js';
-import { connectToWriter, startWriter } from './committer.js';
+import { connectToWriter, startWriter, type Writer } from './committer.js';
 
 /** The options of the SQLite engine. */
 interface SqliteOptions {
@@ -46,72 +47,39 @@ export interface SqliteShare {
   readonly port: MessagePort;
 }
 
-/** An open SQLite engine. */
-interface OpenSqlite extends Storage {
-  /** Returns what one other thread needs to open the store. */
-  readonly share: () => SqliteShare;
-  /** Whether this call has created the store. */
-  readonly isNew: boolean;
-}
-
-/** What a file is opened for. */
-interface Purpose {
-  readonly isServer?: boolean;
-  readonly mayCreate: boolean;
-}
-
-/** What is known beside an open database. */
-interface Held {
-  /** The lock, for a server. */
-  readonly lock: StoreLock | undefined;
-  /** The files of the server that runs, for a command. */
-  readonly serverFiles: readonly StoreFile[] | undefined;
-}
-
-function appliedIn(database: DatabaseSyncInstance): AppliedMigration[] {
-  const select = 'SELECT version, oldest_application AS "oldestApplication", service FROM migrations';
-  return database.prepare(select).all() as AppliedMigration[];
-}
-
 /**
  * Opens the SQLite engine, and brings its schema up to date.
  * @throws StorageError when the file cannot be opened, another server has it, or its schema requires a newer application.
  */
-export function openSqlite({
-  store,
-  file,
-  writes: limits,
-  isCommand = false,
-}: SqliteOptions): Promise<OpenSqlite> {
-  const options = { isServer: !isCommand, mayCreate: !isCommand };
-  return withDatabase(file, options, async (database, { lock, serverFiles }) => {
+export function openSqlite({ store, file, writes: limits, isCommand = false }: SqliteOptions) {
+  return withDatabase(file, isCommand ? 'command' : 'server', async (database, serverFiles, lock) => {
     const applied = await migrate(loadSchema(store, 'sqlite'), database, serverFiles);
     const found = serverFiles ?? identifyFiles(file, lock !== undefined);
     const files = lock === undefined ? found : beginRun(database, file, lock, found);
     const { collections } = store;
-    const reserve = limits?.reserve;
-    const writer = await startWriter({ file, files, collections, reserve }, limits?.observer);
+    const { reserve, observer } = limits ?? {};
+    const { writer, connect } = await startWriter({ file, files, collections, reserve }, observer);
     try {
-      limits?.observer?.space?.(observedSpace(database, spaceMeter(database, file, reserve)));
-      const share = () => ({ files, port: writer.connect() });
-      const storage = createStorage(store, database, files, writer.committer, limits, lock);
-      return { ...storage, share, isNew: applied.some(({ version }) => version === 1) };
+      const measure = spaceMeter(database, file, reserve);
+      observer?.space?.(() => {
+        try {
+          return measure();
+        } catch {
+          // The store is closed, or the file system does not respond.
+          return undefined;
+        }
+      });
+      /** Returns what one other thread needs to open the store. */
+      const share = (): SqliteShare => ({ files, port: connect() });
+      const storage = createStorage(store, database, files, writer, limits, lock);
+      /** Whether this call has created the store. */
+      const isNew = applied.some(({ version }) => version === 1);
+      return { ...storage, share, isNew };
     } catch (error) {
-      await writer.committer.close();
+      await writer.close();
       throw error;
     }
   });
-}
-
-/** Measures the space, as long as the database is open and the file system responds. */
-function observedSpace(database: DatabaseSyncInstance, measure: () => Space): () => Space | undefined {
-  return () => {
-    try {
-      return database.isOpen ? measure() : undefined;
-    } catch {
-      return undefined;
-    }
-  };
 }
 
 /**
@@ -120,7 +88,7 @@ function observedSpace(database: DatabaseSyncInstance, measure: () => Space): ()
  * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
  */
 export function migrateSqlite(schema: StoreSchema, file: string): Promise<Migration[]> {
-  return withDatabase(file, { mayCreate: true }, async (database, { serverFiles }) => {
+  return withDatabase(file, 'migration', async (database, serverFiles) => {
     const applied = await migrate(schema, database, serverFiles);
     closeWithCheckpoint(database);
     return applied;
@@ -145,23 +113,30 @@ export function checkSqlite(store: StoreDefinition, file: string): void {
 
 /**
  * Opens a file for some work, and closes it if that fails. A server takes the lock before anything else.
+ * @param purpose - A server and a migration create a file that does not exist.
+ * @param work - Gets the files of the server that runs, if this is not one; and the lock, if it is.
  * @throws StorageError whose message includes the path.
  */
 async function withDatabase<T>(
   file: string,
-  { isServer = false, mayCreate }: Purpose,
-  work: (database: DatabaseSyncInstance, held: Held) => Promise<T>,
+  purpose: 'server' | 'command' | 'migration',
+  work: (
+    database: DatabaseSyncInstance,
+    serverFiles: readonly StoreFile[] | undefined,
+    lock: StoreLock | undefined,
+  ) => Promise<T>,
 ): Promise<T> {
   let database: DatabaseSyncInstance | undefined;
   let lock: StoreLock | undefined;
+  const mayCreate = purpose !== 'command';
   try {
     const path = realPathOf(file);
     if (mayCreate) makeFolder(dirname(path));
-    lock = isServer ? await lockStore(path) : undefined;
+    lock = purpose === 'server' ? await lockStore(path) : undefined;
     if (lock !== undefined) checkPair(path, lock.runs);
     const serverFiles = lock === undefined ? checkForCommand(file) : undefined;
     database = openDatabase(file, mayCreate);
-    return await work(database, { lock, serverFiles });
+    return await work(database, serverFiles, lock);
   } catch (error) {
     if (database?.isOpen === true) closeAfterFailure(database);
     lock?.release();
@@ -183,7 +158,7 @@ function closeAfterFailure(database: DatabaseSyncInstance): void {
 async function migrate(
   schema: StoreSchema,
   database: DatabaseSyncInstance,
-  serverFiles: Held['serverFiles'],
+  serverFiles: readonly StoreFile[] | undefined,
 ): Promise<Migration[]> {
   if (serverFiles !== undefined) {
     if (pendingMigrations(schema, appliedIn(database)).length === 0) return [];
@@ -191,13 +166,6 @@ async function migrate(
   }
   database.exec('BEGIN IMMEDIATE');
   const applied = await applyMigrations(schema, {
-    createTable: `CREATE TABLE IF NOT EXISTS migrations (
-      version INTEGER NOT NULL PRIMARY KEY,
-      name TEXT NOT NULL,
-      oldest_application TEXT NOT NULL,
-      applied_at INTEGER NOT NULL,
-      service TEXT NOT NULL
-    ) STRICT`,
     execute: (sql) => {
       database.exec(sql);
     },
@@ -217,30 +185,20 @@ export function openSqliteReader(
   { store, writes: limits }: Pick<SqliteOptions, 'store' | 'writes'>,
   { files, port }: SqliteShare,
 ): Storage {
+  const path = files[0]?.path ?? '';
   let database: DatabaseSyncInstance | undefined;
   try {
-    database = openForReading(files);
+    // SQLite would create a log that is missing.
+    checkFiles(files);
+    database = new DatabaseSync(path, { timeout: 5_000, readOnly: true });
+    // The first read opens the other files.
+    database.exec('SELECT count(*) FROM sqlite_schema');
+    checkFiles(files);
     return createStorage(store, database, [], connectToWriter(port, limits?.observer), limits);
   } catch (error) {
     database?.close();
     port.close();
-    throw toSqliteError(files[0]?.path ?? '', error);
-  }
-}
-
-/** Opens the writer's files for reading. @throws Error when they are not the writer's. */
-function openForReading(files: readonly StoreFile[]): DatabaseSyncInstance {
-  // SQLite would create a log that is missing.
-  checkFiles(files);
-  const database = new DatabaseSync(files[0]?.path, { timeout: 5_000, readOnly: true });
-  try {
-    // The first read opens the other files.
-    database.prepare('SELECT count(*) FROM sqlite_schema').get();
-    checkFiles(files);
-    return database;
-  } catch (error) {
-    database.close();
-    throw error;
+    throw toSqliteError(path, error);
   }
 }
 
@@ -253,35 +211,34 @@ function createStorage(
   { collections }: StoreDefinition,
   database: DatabaseSyncInstance,
   files: readonly StoreFile[],
-  committer: ReturnType<typeof connectToWriter>,
+  writer: Writer,
   limits: Partial<WriteLimits> | undefined,
   lock?: StoreLock,
 ): Storage {
   const allLimits = { ...defaultWriteLimits, ...limits };
-  const groupCommit = new GroupCommit(committer, allLimits);
-  const pages = new SqlitePageReader(database);
+  const groupCommit = createGroupCommit(writer, allLimits);
   const file = database.location() ?? '';
-  const readerOf = (one: CollectionDefinition) => pages.of(one);
-  const documents = openCollections(collections, groupCommit, readerOf, committer, allLimits);
+  const readerOf = openPageReader(database);
+  const documents = openCollections(collections, groupCommit, readerOf, writer, allLimits);
   return {
     collection: documents.collection,
     transaction: documents.transaction,
     tokens: openSqliteTokens(database, files, groupCommit),
-    broken: committer.broken,
+    broken: writer.broken,
     // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
     async check() {
       withStorageErrors(file, () => {
         checkFiles(files);
         database.prepare('SELECT 1 FROM tokens LIMIT 1').get();
       });
-      committer.check();
+      writer.check();
     },
     async close() {
       if (!database.isOpen) return;
       await documents.close();
       database.close();
       // The last connection to close runs a checkpoint, and this must be the writer's.
-      await committer.close();
+      await writer.close();
       lock?.release(true);
     },
   };

@@ -4,11 +4,12 @@ import { isMainThread, parentPort, workerData, type MessagePort } from 'node:wor
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import type { CollectionDefinition, Id, Outcome, StorageFailure } from '../core/interface.js';
+import type { Space } from '../core/group-commit.js';
 import { isCheck, type Step } from '../core/transactions.js';
 import { outcomeOf, type Write } from '../core/writes.js';
 import { closeWithCheckpoint, inTransaction } from './database.js';
 import { isFull, toSqliteError } from './failures.js';
-import { SpaceReserve, spaceMeter } from './file/free-space.js';
+import { spaceMeter, spaceReserve } from './file/free-space.js';
 import { checkFiles, existing, isOverwritten, type StoreFile } from './file/files.js';
 import { tokenDocuments } from '../core/token-writes.js';
 import { prepareTokenWrites } from './tokens.js';
@@ -21,12 +22,6 @@ export interface WriterData {
   collections: readonly CollectionDefinition[];
   /** The free space that creates and replacements leave on the disk, in bytes. */
   reserve?: number | undefined;
-}
-
-/** The first message of the thread, when its connection is open, with the settings that SQLite reports. */
-interface WriterReady {
-  synchronous: number | undefined;
-  journal: string;
 }
 
 /** A batch of at least one write, whose results are independent; or a transaction of at least one step. */
@@ -66,8 +61,7 @@ function serve(
 ): void {
   const { database, ...settings } = openForWriting(file);
   checkFiles(files);
-  const space = new SpaceReserve(spaceMeter(database, file, reserve));
-  const committer = new BatchCommitter(database, files, collections, space);
+  const committer = batchCommitter(database, files, collections, spaceMeter(database, file, reserve));
   const receive = (port: MessagePort) => {
     port.on('message', (request: WriterRequest) => {
       if (request === 'close') {
@@ -88,7 +82,8 @@ function serve(
     });
   };
   receive(parent);
-  parent.postMessage(settings satisfies WriterReady);
+  // The first message says that the connection is open.
+  parent.postMessage(settings);
 }
 
 /**
@@ -106,116 +101,95 @@ function openForWriting(file: string) {
   return { database, synchronous, journal };
 }
 
-/** Commits batches and transactions, all that wait in one transaction of SQLite. The senders limit how many there are. */
-export class BatchCommitter {
-  readonly #database: DatabaseSyncInstance;
-  readonly #file: string;
-  readonly #space: SpaceReserve;
-  readonly #files: readonly StoreFile[];
+/**
+ * Commits batches and transactions, all that wait in one transaction of SQLite. The senders limit how many there are.
+ * @param measure - Measures the space for the store.
+ */
+export function batchCommitter(
+  database: DatabaseSyncInstance,
+  files: readonly StoreFile[],
+  collections: readonly CollectionDefinition[],
+  measure: () => Space,
+) {
+  const file = database.location() ?? '';
+  const reserve = spaceReserve(measure);
   /** By the names of their collections, which arrive as copies. */
-  readonly #tables: ReadonlyMap<string, Table>;
-  readonly #makeToken: (write: Write) => Outcome;
-  #waiting: WaitingBatch[] = [];
-  readonly #commitSoon = oncePerIteration(() => {
-    this.commit();
-  });
+  const tables = new Map(collections.map((one) => [one.name, tableOf(database, one)]));
+  const makeToken = prepareTokenWrites(database);
+  let waiting: WaitingBatch[] = [];
 
-  constructor(
-    database: DatabaseSyncInstance,
-    files: readonly StoreFile[],
-    collections: readonly CollectionDefinition[],
-    space: SpaceReserve,
-  ) {
-    this.#database = database;
-    this.#file = database.location() ?? '';
-    this.#space = space;
-    this.#files = files;
-    this.#tables = new Map(collections.map((one) => [one.name, tableOf(database, one)]));
-    this.#makeToken = prepareTokenWrites(database);
-  }
-
-  /** Adds a request, and commits it with those of all threads that have arrived. */
-  add(request: WriterBatch, reply: WaitingBatch['reply']): void {
-    this.#waiting.push({ request, writes: writesOf(request), reply });
-    this.#commitSoon();
-  }
-
+  const tableNamed = ({ name }: CollectionDefinition) => tables.get(name) as Table;
+  const make = (write: Write): Outcome => {
+    const { collection } = write;
+    return collection.name === tokenDocuments.name ? makeToken(write) : tableNamed(collection).make(write);
+  };
+  const run = (batches: readonly WaitingBatch[]): Reply['results'][] => {
+    // What makes space goes on.
+    const refuses = reserve.isShortFor(batches.map(({ writes }) => writes))
+      ? ({ text }: Write) => text !== null
+      : () => false;
+    const runOne = ({ request, writes }: WaitingBatch): readonly Result[] => {
+      if ('writes' in request) return writes.map((write) => (refuses(write) ? 'refused' : make(write)));
+      if (writes.some(refuses)) return ['refused'];
+      const { subject, steps } = request;
+      const holds = steps.every(
+        ({ collection, id, expected }) => (tableNamed(collection).find(subject, id) ?? null) === expected,
+      );
+      if (holds) for (const write of writes) make(write);
+      return [holds ? 'committed' : 'conflict'];
+    };
+    let committing = false as boolean;
+    try {
+      return inTransaction(database, () => {
+        const results = batches.map(runOne);
+        checkFiles(files);
+        committing = true;
+        return results;
+      });
+    } catch (error) {
+      if (isFull(error)) reserve.wasFull();
+      // A failed COMMIT may have taken effect, unless the log had no space for all of it. An earlier failure has none.
+      const { failure, message } = toSqliteError(file, error);
+      const isUnknown = committing && !isFull(error);
+      const failed: Failure = { failure: isUnknown ? 'unknown-outcome' : failure, message };
+      if (failed.failure !== 'damaged') return batches.map(() => failed);
+      // Damage concerns only the writes that meet it.
+      if (batches.length > 1) return batches.flatMap((batch) => run([batch]));
+      return batches.map((batch) => runHalves(batch, failed));
+    }
+  };
+  /** Runs the halves of a batch one after the other, until the writes that meet damage are alone. */
+  const runHalves = ({ request, writes, reply }: WaitingBatch, damage: Failure): Reply['results'] => {
+    if (!('writes' in request) || writes.length === 1) return damage;
+    const middle = writes.length >> 1;
+    return [writes.slice(0, middle), writes.slice(middle)].flatMap((half): readonly Result[] => {
+      const [results = damage] = run([{ request: { writes: half }, writes: half, reply }]);
+      return 'failure' in results ? half.map(() => results) : results;
+    });
+  };
   /** Commits everything that waits. */
-  commit(): void {
-    if (this.#waiting.length === 0) return;
+  const commit = () => {
+    if (waiting.length === 0) return;
     const start = performance.now();
-    const committed = this.#waiting;
-    this.#waiting = [];
-    const results = this.#run(committed);
+    const committed = waiting;
+    waiting = [];
+    const results = run(committed);
     const rows = committed.reduce((sum, { writes }) => sum + writes.length, 0);
     const seconds = (performance.now() - start) / 1000;
     results.forEach((each, i) => {
       // One of them has the commit, unless there were only checks.
       committed[i]?.reply({ results: each, commit: i === 0 && rows > 0 ? { rows, seconds } : undefined });
     });
-  }
-
-  #run(batches: readonly WaitingBatch[]): Reply['results'][] {
-    // What makes space goes on.
-    const refuses = this.#space.isShortFor(batches.map(({ writes }) => writes))
-      ? ({ text }: Write) => text !== null
-      : () => false;
-    const run = ({ request, writes }: WaitingBatch): readonly Result[] => {
-      if ('writes' in request) return writes.map((write) => (refuses(write) ? 'refused' : this.#make(write)));
-      if (writes.some(refuses)) return ['refused'];
-      const { subject, steps } = request;
-      const holds = steps.every(
-        ({ collection, id, expected }) => (this.#tableOf(collection).find(subject, id) ?? null) === expected,
-      );
-      if (holds) for (const write of writes) this.#make(write);
-      return [holds ? 'committed' : 'conflict'];
-    };
-    const isRefused = ({ request, writes }: WaitingBatch) =>
-      'writes' in request ? writes.every(refuses) : writes.some(refuses);
-    if (batches.every(isRefused)) return batches.map(run);
-    let committing = false as boolean;
-    try {
-      return inTransaction(this.#database, () => {
-        const results = batches.map(run);
-        checkFiles(this.#files);
-        committing = true;
-        return results;
-      });
-    } catch (error) {
-      if (isFull(error)) this.#space.wasFull();
-      // A failed COMMIT may have taken effect, unless the log had no space for all of it. An earlier failure has none.
-      const { failure, message } = toSqliteError(this.#file, error);
-      const isUnknown = committing && !isFull(error);
-      const failed: Failure = { failure: isUnknown ? 'unknown-outcome' : failure, message };
-      if (failed.failure !== 'damaged') return batches.map(() => failed);
-      // Damage concerns only the writes that meet it.
-      if (batches.length > 1) return batches.flatMap((batch) => this.#run([batch]));
-      return batches.map((batch) => this.#runHalves(batch, failed));
-    }
-  }
-
-  /** Runs the halves of a batch one after the other, until the writes that meet damage are alone. */
-  #runHalves({ request, writes, reply }: WaitingBatch, damage: Failure): Reply['results'] {
-    if (!('writes' in request) || writes.length === 1) return damage;
-    const middle = writes.length >> 1;
-    return [writes.slice(0, middle), writes.slice(middle)].flatMap((half): readonly Result[] => {
-      const [results = damage] = this.#run([{ request: { writes: half }, writes: half, reply }]);
-      return 'failure' in results ? half.map(() => results) : results;
-    });
-  }
-
-  #make(write: Write): Outcome {
-    const { collection } = write;
-    return collection.name === tokenDocuments.name
-      ? this.#makeToken(write)
-      : this.#tableOf(collection).make(write);
-  }
-
-  #tableOf({ name }: CollectionDefinition): Table {
-    const table = this.#tables.get(name);
-    if (table === undefined) throw new Error(`the store has no collection ${name}`);
-    return table;
-  }
+  };
+  const commitSoon = oncePerIteration(commit);
+  return {
+    commit,
+    /** Adds a request, and commits it with those of all threads that have arrived. */
+    add(request: WriterBatch, reply: WaitingBatch['reply']): void {
+      waiting.push({ request, writes: writesOf(request), reply });
+      commitSoon();
+    },
+  };
 }
 
 /** What a request writes: of a transaction, whose expectations hold then, the steps that are no checks. */
