@@ -10,7 +10,6 @@ import {
   Parser,
   type Alias,
   type Document,
-  type ErrorCode,
   type Node,
   type Pair,
   type YAMLMap,
@@ -31,41 +30,35 @@ const maxShown = 4000;
 
 type Mistake = Pick<YAMLParseError, 'message' | 'code' | 'pos'>;
 
-/** The mistakes in YAML that authors make most, by their code and the message of the parser: what is wrong, and a remedy. */
-const mistakes: readonly [ErrorCode, RegExp, message: string, fix: string][] = [
-  ['TAB_AS_INDENT', /^/, 'a line is indented with a tab', 'Indent it with spaces'],
+/** The mistakes in YAML that authors make most, by the code and the message of the parser: what is wrong, and a remedy. */
+const mistakes: readonly [RegExp, message: string, fix: string][] = [
+  [/^TAB_AS_INDENT/, 'a line is indented with a tab', 'Indent it with spaces'],
   [
-    'BAD_INDENT',
-    /^Flow/,
+    /^BAD_INDENT Flow/,
     'a { or [ is not closed',
     'Write the } or ] that is missing, or indent its lines more',
   ],
   [
-    'BAD_INDENT',
-    /^/,
+    /^BAD_INDENT/,
     'the indentation differs from that of the lines above',
     'Correct it here, or in the lines above',
   ],
   [
-    'BLOCK_AS_IMPLICIT_KEY',
-    /^/,
+    /^BLOCK_AS_IMPLICIT_KEY/,
     'a value contains another "name: value"',
     'Write the whole text in quotes, or correct the indentation of this line or the next',
   ],
-  ['MULTILINE_IMPLICIT_KEY', /^/, 'this is not "name: value"', 'Write a colon and a space after the name'],
   [
-    'MISSING_CHAR',
-    /^Implicit map keys/,
+    /^(MULTILINE_IMPLICIT_KEY|MISSING_CHAR Implicit map keys)/,
     'this is not "name: value"',
     'Write a colon and a space after the name',
   ],
   [
-    'UNEXPECTED_TOKEN',
-    /at node end/,
+    /^UNEXPECTED_TOKEN .*at node end/,
     'there is more after the value',
     'Write the whole text in double quotes',
   ],
-  ['BAD_SCALAR_START', /^/, 'a text cannot begin with this character', 'Write the text in quotes'],
+  [/^BAD_SCALAR_START/, 'a text cannot begin with this character', 'Write the text in quotes'],
 ];
 
 /** The text of a contract, and what has been found in it so far. */
@@ -86,7 +79,9 @@ export class ContractText {
 
   /** @param text - YAML 1.2, which includes JSON. */
   constructor(text: string) {
-    const report = this.#add.bind(this);
+    const report = (offset: number, message: string, fix: string) => {
+      add(this.#faults, this.#findingAt(offset, '', message, fix));
+    };
     const tokens = [...new Parser(this.#lines.addNewLine).parse(text)];
     checkDepth(tokens, report);
     if (this.#faults.size > 0) return;
@@ -96,15 +91,9 @@ export class ContractText {
     // After the first error of syntax, others only follow from it.
     const [error] = this.#document.errors;
     if (error !== undefined) report(error.pos[0], ...describeMistake(text, error));
-    else if (another === undefined) this.#targets = checkNodes(this.#document, text, report);
+    else if (another === undefined) this.#targets = checkNodes(this.#document, report);
     else report(another.range[0], 'another document begins here', 'Write one document in each file');
     if (this.#faults.size === 0) this.value = this.#document.toJS({ maxAliasCount: -1 });
-  }
-
-  /** Adds a fault of the text itself. */
-  #add(offset: number, message: string, fix: string): void {
-    const { line, col: column } = this.#lines.linePos(offset);
-    add(this.#faults, { pointer: '', line, column, message: shortened(message), fix: shortened(fix) });
   }
 
   /** Remembers that something refers to a place in a component. */
@@ -152,14 +141,13 @@ export class ContractText {
 
   /** Describes a finding, without adding it. */
   find(path: Path, message: string, fix: string): Finding {
-    const { line, col: column } = this.#lines.linePos(this.#locate(path).offset);
-    return {
-      pointer: shortened(pointerOf(path)),
-      line,
-      column,
-      message: shortened(message),
-      fix: shortened(fix),
-    };
+    return this.#findingAt(this.#locate(path).offset, pointerOf(path), message, fix);
+  }
+
+  #findingAt(offset: number, ...texts: [pointer: string, message: string, fix: string]): Finding {
+    const { line, col: column } = this.#lines.linePos(offset);
+    const [pointer, message, fix] = texts.map(shortened) as typeof texts;
+    return { pointer, line, column, message, fix };
   }
 
   /** Whether a field is what follows a comma in a text without quotes, as in `{ description: Red, or green }`. */
@@ -208,8 +196,8 @@ function describeMistake(text: string, { message, code, pos }: Mistake): [messag
     return ['this is HTML or XML', 'Write YAML or JSON; if it is a download, get the raw file'];
   const line = text.slice(text.lastIndexOf('\n', pos[0] - 1) + 1, pos[1]);
   if (/^([<=>])\1{6}/.test(line)) return ['a merge left a mark of its conflict here', 'Resolve the conflict'];
-  const known = mistakes.find(([given, pattern]) => given === code && pattern.test(message));
-  if (known !== undefined) return [known[2], known[3]];
+  const known = mistakes.find(([pattern]) => pattern.test(`${code} ${message}`));
+  if (known !== undefined) return [known[1], known[2]];
   return [message.replace(/\.$/, ''), 'Correct the syntax of YAML or JSON here, or above'];
 }
 

@@ -1,16 +1,17 @@
 // Reads the nodes of a contract's YAML, and finds what no contract needs, and what would cost others than its author time
 // or memory: each takes one step for each node, whatever the text is.
 import {
+  CST,
   isAlias,
   isCollection,
   isMap,
   isPair,
   isScalar,
   type Alias,
-  type CST,
   type Document,
   type Node,
   type Scalar,
+  type YAMLMap,
 } from 'yaml';
 
 /** The maximum nesting of objects and arrays. The parser itself would need too much of the stack for more. */
@@ -29,116 +30,81 @@ type Report = (offset: number, message: string, fix: string) => void;
 
 /** Reports a text that is nested too deeply to be composed. */
 export function checkDepth(tokens: readonly CST.Token[], report: Report): void {
-  for (const token of tokens) {
-    const stack: [CST.Token, depth: number][] = [[token, 0]];
-    for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-      const [one, depth] = next;
-      if (depth > maxDepth) {
-        report(one.offset, `there are more than ${maxDepth} levels here`, 'Refer to parts of it with $ref');
-        return;
-      }
-      const inner =
-        'items' in one
-          ? one.items.flatMap(({ key, value }) => [key, value])
-          : 'value' in one
-            ? [one.value]
-            : [];
-      for (const part of inner) if (part) stack.push([part, depth + 1]);
-    }
-  }
+  for (const token of tokens)
+    if (token.type === 'document')
+      CST.visit(token, ({ key, value }, { length }) => {
+        const inner = key ?? value;
+        if (length < maxDepth || !inner) return undefined;
+        report(inner.offset, `there are more than ${maxDepth} levels here`, 'Refer to parts of it with $ref');
+        return CST.visit.BREAK;
+      });
 }
 
 /** Checks the nodes of a document. Returns what each alias stands for. */
-export function checkNodes(document: Document, text: string, report: Report): ReadonlyMap<Alias, Node> {
-  const reader = new NodeReader(report);
-  const length = reader.lengthOf(document.contents);
-  if (length - text.length > maxRepeated)
-    report(0, 'aliases stand for too many characters', 'Refer to components with $ref instead');
-  if (reader.anchorCount > maxAnchors)
-    report(
-      0,
-      `there are more than ${maxAnchors} anchors and aliases`,
-      'Refer to components with $ref instead',
-    );
-  return reader.targets;
-}
-
-class NodeReader {
-  readonly targets = new Map<Alias, Node>();
-  anchorCount = 0;
-  readonly #report: Report;
-  readonly #anchors = new Map<string, Node>();
+export function checkNodes(document: Document, report: Report): ReadonlyMap<Alias, Node> {
+  const targets = new Map<Alias, Node>();
+  const anchors = new Map<string, Node>();
   /** Of nodes with an anchor that are complete: how many characters they have, with what aliases in them stand for. */
-  readonly #lengths = new Map<Node, number>();
-
-  constructor(report: Report) {
-    this.#report = report;
-  }
-
-  lengthOf(node: unknown): number {
-    if (isAlias(node)) return this.#lengthOfTarget(node);
+  const lengths = new Map<Node, number>();
+  let count = 0;
+  /** Returns how many characters the aliases in a node stand for. */
+  const repeatedIn = (node: unknown): number => {
+    if (isPair(node)) return repeatedIn(node.key) + repeatedIn(node.value);
+    if (isAlias(node)) return lengthOfTarget(node);
     if (!isScalar(node) && !isCollection(node)) return 0;
+    const [start, end] = node.range!;
     if (node.anchor !== undefined) {
-      this.anchorCount += 1;
-      this.#anchors.set(node.anchor, node);
+      count += 1;
+      anchors.set(node.anchor, node);
     }
-    const length = isScalar(node) ? this.#lengthOfScalar(node) : this.#lengthOfItems(node);
-    if (node.anchor !== undefined) this.#lengths.set(node, length);
-    return length;
-  }
-
-  #lengthOfTarget(alias: Alias): number {
-    this.anchorCount += 1;
-    const { source, range } = alias;
-    const target = this.#anchors.get(source);
-    const length = target && this.#lengths.get(target);
+    if (isScalar(node)) checkScalar(node, report);
+    if (isMap(node)) checkNames(node, report);
+    let repeated = 0;
+    for (const item of isCollection(node) ? node.items : []) repeated += repeatedIn(item);
+    if (node.anchor !== undefined) lengths.set(node, end - start + repeated);
+    return repeated;
+  };
+  const lengthOfTarget = (alias: Alias): number => {
+    count += 1;
+    const { source } = alias;
+    const [offset] = alias.range!;
+    const target = anchors.get(source);
+    const length = target && lengths.get(target);
     if (target === undefined) {
       const fix = `Write &${source} before what it stands for, or a text that begins with * in quotes`;
-      this.#report(range?.[0] ?? 0, `*${source} stands for nothing`, fix);
+      report(offset, `*${source} stands for nothing`, fix);
     } else if (length === undefined)
-      this.#report(
-        range?.[0] ?? 0,
-        `*${source} is inside of what it stands for`,
-        'Refer to a schema with $ref',
-      );
-    else this.targets.set(alias, target);
+      report(offset, `*${source} is inside of what it stands for`, 'Refer to a schema with $ref');
+    else targets.set(alias, target);
     return length ?? 0;
-  }
+  };
+  const fix = 'Refer to components with $ref instead';
+  if (repeatedIn(document.contents) > maxRepeated) report(0, 'aliases stand for too many characters', fix);
+  if (count > maxAnchors) report(0, `there are more than ${maxAnchors} anchors and aliases`, fix);
+  return targets;
+}
 
-  #lengthOfScalar({ value, range }: Scalar): number {
-    const length = typeof value === 'string' ? value.length : 0;
-    if (length > maxTextLength)
-      this.#report(range?.[0] ?? 0, `the text has more than ${maxTextLength} characters`, 'Shorten it');
-    if (typeof value === 'number' && !Number.isFinite(value))
-      this.#report(range?.[0] ?? 0, 'JSON has no such number', 'Leave the bound out, or write a number');
-    return Math.max(length, range ? range[1] - range[0] : 0);
-  }
+function checkScalar({ value, range }: Scalar, report: Report): void {
+  const [offset] = range!;
+  if (typeof value === 'string' && value.length > maxTextLength)
+    report(offset, `the text has more than ${maxTextLength} characters`, 'Shorten it');
+  if (typeof value === 'number' && !Number.isFinite(value))
+    report(offset, 'JSON has no such number', 'Leave the bound out, or write a number');
+}
 
-  #lengthOfItems(node: Extract<Node, { items: unknown[] }>): number {
-    const names = new Set<string>();
-    let length = 0;
-    for (const item of node.items) {
-      if (isPair(item)) {
-        if (isMap(node)) this.#checkName(item.key, names);
-        length += this.lengthOf(item.key) + this.lengthOf(item.value);
-      } else length += this.lengthOf(item);
-    }
-    return length + node.items.length;
-  }
-
-  #checkName(key: unknown, names: Set<string>): void {
+function checkNames({ items }: YAMLMap, report: Report): void {
+  const names = new Set<string>();
+  for (const { key } of items) {
     const offset = (key as Node | null)?.range?.[0] ?? 0;
-    if (!isScalar(key)) {
-      this.#report(offset, 'a name must be a text', 'Write a text before the colon');
-      return;
+    if (!isScalar(key)) report(offset, 'a name must be a text', 'Write a text before the colon');
+    // Not `<<`, which may be there several times.
+    else if (typeof key.value !== 'symbol') {
+      const name = String(key.value);
+      if (name.length > maxNameLength)
+        report(offset, `the name has more than ${maxNameLength} characters`, 'Shorten it');
+      if (names.has(name))
+        report(offset, 'the name is there twice', 'Leave one out, or write in one what is in both');
+      names.add(name);
     }
-    // `<<`, which may be there several times.
-    if (typeof key.value === 'symbol') return;
-    const name = String(key.value);
-    if (name.length > maxNameLength)
-      this.#report(offset, `the name has more than ${maxNameLength} characters`, 'Shorten it');
-    if (names.has(name))
-      this.#report(offset, 'the name is there twice', 'Leave one out, or write in one what is in both');
-    names.add(name);
   }
 }
