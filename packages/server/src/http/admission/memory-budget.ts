@@ -5,9 +5,8 @@ import { isAnonymous } from './account.js';
 
 /** What requests see of a budget, and of what one of them holds of it. The classes see more of each other. */
 export type MemoryBudget = Pick<Budget, 'reserve' | 'admits'>;
-export type Reservation = Readonly<
-  Pick<Entry, 'state' | 'held' | 'allowEviction' | 'pin' | 'fits' | 'hold' | 'wait' | 'release'>
->;
+export type Reservation = Readonly<Pick<Entry, 'state' | 'held' | 'fits' | 'hold' | 'wait' | 'release'>> &
+  Pick<Entry, 'onEvicted'>;
 
 /**
  * Creates a budget.
@@ -71,8 +70,9 @@ class Budget {
   reserve(name: string): Reservation {
     let account = this.#accounts.get(name);
     if (account === undefined) {
-      account = this.#open(name);
-      account.party.accounts++;
+      const party = isAnonymous(name) ? this.#anonymous : { held: 0, accounts: 0 };
+      account = { name, party, held: 0, reservations: 0, waiting: new Set() };
+      party.accounts++;
       this.#accounts.set(name, account);
     }
     account.reservations++;
@@ -84,34 +84,27 @@ class Budget {
     return entry;
   }
 
-  /** Whether a new request of an account could hold this many bytes at once, and so need not reserve them beforehand. */
-  admits(name: string, bytes: number): boolean {
-    if (this.#oldest === undefined) return true;
-    const known = this.#accounts.get(name);
-    return this.#hasRoom(known ?? this.#open(name), bytes, known === undefined ? 1 : 0);
+  /** Whether there is so much room that a new request of any account could hold this many bytes at once. */
+  admits(bytes: number): boolean {
+    return this.#held + bytes <= this.#capacity / 2;
   }
 
   fits(entry: Entry, bytes: number): boolean {
-    return entry === this.#oldest || this.#hasRoom(entry.account, bytes - entry.held);
-  }
-
-  /** @param added - 1 for an account that the budget does not have yet. */
-  #hasRoom(account: Account, more: number, added = 0): boolean {
+    const { account } = entry;
+    const more = bytes - entry.held;
     const free = this.#capacity - this.#held - more;
-    return account.party.held + more <= free || account.held + more <= this.#shareOf(account, added);
+    return (
+      entry === this.#oldest ||
+      account.party.held + more <= free ||
+      account.held + more <= this.#shareOf(account)
+    );
   }
 
   /** What an account is entitled to, in bytes. */
-  #shareOf({ party }: Account, added = 0): number {
-    const isNetwork = party === this.#anonymous;
-    const networks = this.#anonymous.accounts + (isNetwork ? added : 0);
-    const subjects = this.#accounts.size - this.#anonymous.accounts + (isNetwork ? 0 : added);
-    return this.#capacity / (subjects + Math.min(networks, 1) + 1) / (party.accounts + added);
-  }
-
-  #open(name: string): Account {
-    const party = isAnonymous(name) ? this.#anonymous : { held: 0, accounts: 0 };
-    return { name, party, held: 0, reservations: 0, waiting: new Set() };
+  #shareOf({ party }: Account): number {
+    const networks = this.#anonymous.accounts;
+    const parties = this.#accounts.size - networks + Math.min(networks, 1);
+    return this.#capacity / (parties + 1) / party.accounts;
   }
 
   /**
@@ -224,11 +217,14 @@ class Entry {
   /** Neighbors in the order of arrival; a Set finds its first element slowly after deletions. */
   older: Entry | undefined;
   newer: Entry | undefined;
-  /** Defined while the reservation may be evicted. */
+  /**
+   * Ends the request. While it is defined, the budget may evict the reservation when another account needs its memory. It
+   * is called only if no method of the reservation reports the eviction.
+   */
   onEvicted: (() => void) | undefined;
   readonly #budget: Budget;
-  /** Settles the wait; defined exactly while the state is `waiting`. */
-  #settle: ((error?: ApiError) => void) | undefined;
+  /** Settles the newest wait, once the state is no longer `waiting`; only its first call matters. */
+  #settle: (() => void) | undefined;
 
   constructor(budget: Budget, account: Account, older: Entry | undefined) {
     this.#budget = budget;
@@ -237,22 +233,9 @@ class Entry {
     this.progress = ++budget.progress;
   }
 
-  /**
-   * Lets the budget evict the reservation when another account needs its memory; at first it must not.
-   * @param onEvicted - Ends the request. It is called only if no method of the reservation reports the eviction.
-   */
-  allowEviction(onEvicted: () => void): void {
-    if (!this.ended) this.onEvicted = onEvicted;
-  }
-
-  /** Forbids eviction from now on. */
-  pin(): void {
-    this.onEvicted = undefined;
-  }
-
   /** Whether it may proceed until it holds this many bytes. */
   fits(bytes: number): boolean {
-    return !this.ended && this.#budget.fits(this, bytes);
+    return !this.hasEnded && this.#budget.fits(this, bytes);
   }
 
   /**
@@ -261,7 +244,7 @@ class Entry {
    * @returns false when this reservation is evicted, or has ended before.
    */
   hold(bytes: number): boolean {
-    if (this.ended) return false;
+    if (this.hasEnded) return false;
     const less = bytes < this.held;
     const kept = this.#budget.resize(this, bytes);
     if (less || !kept) this.#budget.grantWaiting();
@@ -274,26 +257,27 @@ class Entry {
    *   `malformedRequest` when it is released.
    */
   wait(bytes: number): Promise<void> {
-    if (this.ended) return Promise.reject(this.reason());
     return new Promise((resolve, reject) => {
       if (this.state === 'waiting') throw new Error('The reservation waits already');
       const budget = this.#budget;
       const since = budget.progress;
       const timer = setTimeout(() => {
         const stalest = budget.stalest();
-        if (stalest !== undefined && stalest.progress <= since) {
-          stalest.evict();
-          budget.grantWaiting();
-        }
-        if (this.state !== 'waiting') return;
-        this.end('evicted');
+        if (stalest !== undefined && stalest.progress <= since) stalest.evict();
+        budget.grantWaiting();
+        if (this.state === 'waiting') this.end('evicted');
         budget.grantWaiting();
       }, budget.patience);
-      this.#settle = (error) => {
+      this.#settle = () => {
         clearTimeout(timer);
-        if (error === undefined) resolve();
-        else reject(error);
+        if (!this.hasEnded) resolve();
+        // After a release, the client has disconnected and does not receive the error.
+        else reject(new ApiError(this.state === 'evicted' ? 'overloaded' : 'malformedRequest'));
       };
+      if (this.hasEnded) {
+        this.#settle();
+        return;
+      }
       this.state = 'waiting';
       this.awaited = bytes;
       this.progress = Infinity;
@@ -305,50 +289,38 @@ class Entry {
 
   /** Ends the reservation. */
   release(): void {
-    if (this.ended) return;
+    if (this.hasEnded) return;
     this.end('released');
     this.#budget.grantWaiting();
   }
 
-  /** Ends the wait with what it waited for; or evicts the reservation, if that has become too much. */
-  grant(): void {
-    const settle = this.stopWaiting();
-    settle?.(this.#budget.resize(this, this.awaited) ? undefined : this.reason());
+  get hasEnded(): boolean {
+    return this.state === 'released' || this.state === 'evicted';
   }
 
-  get ended(): boolean {
-    return this.state === 'released' || this.state === 'evicted';
+  /** Ends the wait with what it waited for; or evicts the reservation, if that has become too much. */
+  grant(): void {
+    this.#stopWaiting('active');
+    this.#budget.resize(this, this.awaited);
+    this.#settle?.();
   }
 
   /** Makes room for another reservation. */
   evict(): void {
-    const onEvicted = this.state === 'waiting' ? undefined : this.onEvicted;
+    const { state, onEvicted } = this;
     this.end('evicted');
-    onEvicted?.();
-  }
-
-  /** Returns the function that settles the wait that has ended; undefined if it did not wait. */
-  stopWaiting(): ((error?: ApiError) => void) | undefined {
-    const settle = this.#settle;
-    if (settle === undefined) return undefined;
-    this.#settle = undefined;
-    this.state = 'active';
-    const { waiting } = this.account;
-    waiting.delete(this);
-    if (waiting.size === 0) this.#budget.waiting.delete(this.account);
-    return settle;
+    if (state !== 'waiting') onEvicted?.();
   }
 
   end(state: 'released' | 'evicted'): void {
-    const settle = this.stopWaiting();
-    this.state = state;
-    this.onEvicted = undefined;
+    this.#stopWaiting(state);
     this.#budget.remove(this);
-    settle?.(this.reason());
+    this.#settle?.();
   }
 
-  /** Why a call fails after the end. After a release, the client has disconnected and does not receive the error. */
-  reason(): ApiError {
-    return new ApiError(this.state === 'evicted' ? 'overloaded' : 'malformedRequest');
+  #stopWaiting(state: Entry['state']): void {
+    const { waiting } = this.account;
+    this.state = state;
+    if (waiting.delete(this) && waiting.size === 0) this.#budget.waiting.delete(this.account);
   }
 }

@@ -113,7 +113,7 @@ class BodyReader {
   }
 
   start(): void {
-    this.#reservation.allowEviction(this.#refuse);
+    this.#reservation.onEvicted = this.#refuse;
     this.#payload.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#fail);
   }
 
@@ -194,7 +194,7 @@ class BodyReader {
     if (done === undefined) return;
     this.#done = undefined;
     // A request that has been parsed runs to its end.
-    this.#reservation.pin();
+    this.#reservation.onEvicted = undefined;
     done(error, body);
   }
 

@@ -3,7 +3,6 @@ import { hash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import type { JsonArray } from '../../contract/handlers.js';
 import { ApiError } from '../../base/errors.js';
-import { accountOf } from '../admission/account.js';
 import type { Reservation } from '../admission/memory-budget.js';
 import { isKnown } from './if-none-match.js';
 import { cutOff, expectedChunk, pacedStream, reserveFor, type StreamBounds } from './paced-stream.js';
@@ -43,9 +42,8 @@ export async function sendJsonArray(
   const { request } = reply;
   // RFC 9110 section 9.3.2 lets HEAD omit headers that depend on the content, so nothing is read.
   if (request.method === 'HEAD') return reply.send();
-  const account = accountOf(request);
   let reservation: Reservation | undefined;
-  if (!budget.admits(account, expectedChunk)) {
+  if (!budget.admits(expectedChunk)) {
     reservation = reserveFor(reply, budget);
     await reservation.wait(expectedChunk);
   }
@@ -53,7 +51,7 @@ export async function sendJsonArray(
   const { json, more } = await array.nextPage();
   const length = Buffer.byteLength(json);
   // Most lists are sent at once; only those that may wait for the client need a reservation.
-  if (reservation !== undefined || more || !budget.admits(account, length)) {
+  if (reservation !== undefined || more || !budget.admits(length)) {
     reservation ??= reserveFor(reply, budget);
     if (!reservation.hold(length)) throw new ApiError('overloaded');
   }

@@ -28,9 +28,9 @@ export const cutOff = (reply: FastifyReply) => {
 export function reserveFor(reply: FastifyReply, budget: MemoryBudget): Reservation {
   if (reply.request.raw.socket.destroyed) throw new ApiError('malformedRequest');
   const reservation = budget.reserve(accountOf(reply.request));
-  reservation.allowEviction(() => {
+  reservation.onEvicted = () => {
     cutOff(reply);
-  });
+  };
   reply.raw.on('close', () => {
     reservation.release();
   });
