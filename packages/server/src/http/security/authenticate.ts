@@ -98,13 +98,13 @@ export function authenticate(
  */
 export function challengesOf({ security }: Operation, { schemes }: AuthenticationOptions): string {
   const own = challengesFor(security, schemes);
-  const all = () => [...new Set([...schemes.values()].flatMap(({ challenge }) => challenge() ?? []))];
+  const all = () => [...new Set([...schemes.values()].flatMap(({ challenge }) => challenge ?? []))];
   return (security.flat().length > 0 ? own : all()).join(', ');
 }
 
 /** The challenges of all schemes in security requirements, without further parameters. */
 function challengesFor(security: Operation['security'], schemes: VerifiedSchemes): string[] {
-  return [...new Set(security.flat().flatMap(({ scheme }) => schemes.get(scheme)!.challenge() ?? []))];
+  return [...new Set(security.flat().flatMap(({ scheme }) => schemes.get(scheme)!.challenge ?? []))];
 }
 
 /**
@@ -113,7 +113,7 @@ function challengesFor(security: Operation['security'], schemes: VerifiedSchemes
  * @param requiredScope - The scope that the schemes so far must grant together.
  */
 function admission(
-  { verify, challenge, refusals, takesBearer }: VerifiedScheme,
+  { verify, lacks }: VerifiedScheme,
   { scopes }: SchemeUse,
   { joins, requiredScope }: { joins: boolean; requiredScope: string | undefined },
 ): Admission {
@@ -124,11 +124,7 @@ function admission(
     const missing =
       scopes.find((scope) => !caller.scopes.includes(scope)) ??
       (requiredScope === undefined || joined.scopes.includes(requiredScope) ? undefined : requiredScope);
-    if (missing !== undefined) {
-      const text = takesBearer ? challenge(`error="insufficient_scope", scope="${missing}"`) : undefined;
-      const headers = text === undefined ? {} : { 'www-authenticate': text };
-      return new ApiError(refusals.insufficientScope, { detail: missing, headers });
-    }
+    if (missing !== undefined) return lacks(missing);
     request.caller = joined;
     return undefined;
   };

@@ -1,12 +1,11 @@
 // Verifies credentials through a cache, so that known callers wait for nothing, and invented credentials delay no one.
 import type { SecurityScheme } from '../../contract/security.js';
 import { addressOf, networkOf } from '../headers/client-address.js';
-import { ApiError, type ApiErrorOptions } from '../../base/errors.js';
+import type { ApiError } from '../../base/errors.js';
 import { challengeOf, credentialReader, refusalsOf, takesBearer } from './credentials.js';
-import { TokenLookup, type TokenSources } from './token-lookup.js';
+import { createTokenLookup, type TokenSources } from './token-lookup.js';
 import {
   InvalidCredential,
-  invalidReasons,
   type Grant,
   type InvalidReason,
   type VerifiedScheme,
@@ -32,74 +31,59 @@ export interface CachedVerifierOptions extends TokenSources {
 export function createCachedVerifier(options: CachedVerifierOptions): VerifiedScheme {
   const { scheme, prefix, realm, canBeValid, now } = options;
   const read = credentialReader(scheme, prefix);
-  const refusals = refusalsOf(scheme);
-  const challenge = (parameters?: string) => challengeOf(scheme, realm, { parameters, prefix });
-  // Created once, so that a flood of requests without a valid credential costs little.
-  const refusal = (
-    kind: 'missingToken' | 'invalidToken',
-    parameters?: string,
-    options: Pick<ApiErrorOptions, 'cause' | 'detail'> = {},
-  ) => {
-    const text = challenge(parameters);
-    return new ApiError(refusals[kind], {
-      ...options,
-      headers: text === undefined ? {} : { 'www-authenticate': text },
-    });
-  };
-  /** RFC 6750 section 3.1: a request without a bearer token gets no error code. */
-  const missing = refusal('missingToken');
-  const unnamed = refusal('missingToken', undefined, {
-    detail: 'the header must have the form "Authorization: Bearer TOKEN"',
-  });
+  const challenge = challengeOf(scheme, realm, prefix);
+  const refusal = refusalsOf(scheme, challenge);
   const isBearer = takesBearer(scheme);
   const isKey = isBearer || scheme.kind === 'apiKey';
-  const malformed = (detail: string | undefined) =>
-    refusal('invalidToken', invalidParameters('malformed'), {
-      cause: new InvalidCredential('malformed'),
-      ...(detail !== undefined && { detail }),
-    });
-  const repeated = malformed('the header has "Bearer" twice');
-  const emptyToken = malformed('the header has no token after "Bearer"');
-  const wrongForm = malformed(isKey ? 'it does not have the form of one' : undefined);
-  const invalid = new Map(
-    invalidReasons.map((reason) => [
-      reason,
-      refusal('invalidToken', invalidParameters(reason), {
-        cause: new InvalidCredential(reason),
-        // Who learns of this has had a valid credential.
-        ...(isKey && reason === 'expired' && { detail: 'it has expired' }),
-      }),
-    ]),
-  );
-  const refuse = (reason: InvalidReason) => invalid.get(reason)!;
-  const unread =
-    prefix === undefined
-      ? wrongForm
-      : refusal('invalidToken', undefined, {
-          cause: new InvalidCredential('malformed'),
-          detail: `it must have the form "${prefix}TOKEN"`,
-        });
+  // Each is created once, so that a flood of requests without a valid credential costs little.
+  const refusals = new Map<string, ApiError>();
+  const refuse = (reason: InvalidReason | 'missing', detail?: string): ApiError => {
+    const key = `${reason} ${detail}`;
+    let error = refusals.get(key);
+    if (error === undefined) {
+      const given = detail === undefined ? {} : { detail };
+      error =
+        reason === 'missing'
+          ? // RFC 6750 section 3.1: a request without a bearer token gets no error code.
+            refusal('missingToken', undefined, given)
+          : refusal('invalidToken', invalidParameters(reason), {
+              ...given,
+              cause: new InvalidCredential(reason),
+            });
+      refusals.set(key, error);
+    }
+    return error;
+  };
+  const wrongForm = isKey ? 'it does not have the form of one' : undefined;
+  /** What is wrong with a credential that cannot be read. */
+  const faultIn = (authorization = ''): string | undefined => {
+    if (isBearer && /^bearer *$/i.test(authorization)) return 'the header has no token after "Bearer"';
+    if (isBearer && /^bearer +bearer /i.test(authorization)) return 'the header has "Bearer" twice';
+    return prefix === undefined ? wrongForm : `it must have the form "${prefix}TOKEN"`;
+  };
   const endOf = ({ revokedAt, expiresAt }: Grant): 'revoked' | 'expired' | undefined => {
     if (revokedAt !== undefined) return 'revoked';
     return expiresAt !== undefined && expiresAt <= now() ? 'expired' : undefined;
   };
-  const check = (found: Grant | InvalidReason) => {
+  const check = (found: Grant | InvalidReason): Grant | ApiError => {
     const reason = typeof found === 'string' ? found : endOf(found);
-    return reason === undefined ? (found as Grant) : refuse(reason);
+    if (reason === undefined) return found as Grant;
+    // Who learns of this has had a valid credential.
+    return refuse(reason, isKey && reason === 'expired' ? 'it has expired' : undefined);
   };
-  const lookup = new TokenLookup(options, (grant) => endOf(grant) === undefined);
+  const lookup = createTokenLookup(options, (grant) => endOf(grant) === undefined);
 
   const verify: Verifier = (request) => {
     const credential = read(request);
-    if (typeof credential !== 'string') {
-      const { authorization } = request.headers;
-      if (credential === undefined) return isBearer && authorization !== undefined ? unnamed : missing;
-      if (isBearer && /^bearer *$/i.test(authorization ?? '')) return emptyToken;
-      return isBearer && /^bearer +bearer /i.test(authorization ?? '') ? repeated : unread;
-    }
+    const { authorization } = request.headers;
+    if (credential === undefined)
+      return isBearer && authorization !== undefined
+        ? refuse('missing', 'the header must have the form "Authorization: Bearer TOKEN"')
+        : refuse('missing');
+    if (credential === null) return refuse('malformed', faultIn(authorization));
     const known = lookup.known(credential);
     if (known !== undefined) return check(known);
-    if (!canBeValid(credential)) return wrongForm;
+    if (!canBeValid(credential)) return refuse('malformed', wrongForm);
     return lookup.find(credential, () => networkOf(addressOf(request))).then(check);
   };
   return {
@@ -109,8 +93,8 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
       return typeof credential === 'string' && lookup.isRecognized(credential);
     },
     challenge,
-    refusals,
-    takesBearer: isBearer,
+    lacks: (scope) =>
+      refusal('insufficientScope', `error="insufficient_scope", scope="${scope}"`, { detail: scope }),
   };
 }
 

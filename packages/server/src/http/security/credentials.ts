@@ -2,8 +2,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { SecurityScheme } from '../../contract/security.js';
 import type { BasicCredential } from '../../contract/verifiers.js';
-import { catalogue } from '../../base/errors.js';
-import type { CredentialPlace, Refusals } from './verifier.js';
+import { ApiError, catalogue, type ApiErrorOptions } from '../../base/errors.js';
+import type { CredentialPlace } from './verifier.js';
 import { cookiesOf } from '../headers/cookies.js';
 
 /** Returns the credential of a request as a text; null if it is malformed, and undefined if there is none. */
@@ -71,53 +71,54 @@ function keyReader({ name, in: place }: SecurityScheme & { kind: 'apiKey' }, pre
   };
 }
 
-/** Returns the errors of a scheme: the messages of the catalogue speak of access tokens. */
-export function refusalsOf(scheme: SecurityScheme): Refusals {
+/** What the errors of other schemes say; the messages of the catalogue speak of access tokens. */
+const messages = {
+  apiKey: {
+    missingToken: 'The API key is missing.',
+    invalidToken: 'The API key is malformed, unknown, expired or revoked.',
+    insufficientScope: 'The API key lacks the scope that the operation needs.',
+  },
+  basic: {
+    missingToken: 'The user name and password are missing.',
+    invalidToken: 'The user name or the password is wrong.',
+    insufficientScope: 'The user lacks the scope that the operation needs.',
+  },
+  http: {
+    missingToken: 'The credentials are missing.',
+    invalidToken: 'The credentials are not valid.',
+    insufficientScope: 'The caller lacks the scope that the operation needs.',
+  },
+};
+
+/**
+ * Returns the function that makes the errors of a scheme. A challenge comes with a 401 (RFC 9110 section 11.6.1); and with
+ * a 403 for bearer tokens, where it has further parameters (RFC 6750 section 3).
+ * @param challenge - That of the scheme, if it has one.
+ */
+export function refusalsOf(scheme: SecurityScheme, challenge: string | undefined) {
   const { kind } = scheme;
-  const entry = (of: keyof Refusals, message: string) => ({ code: catalogue[of].code, message });
-  if (takesBearer(scheme))
-    return {
-      missingToken: 'missingToken',
-      invalidToken: 'invalidToken',
-      insufficientScope: 'insufficientScope',
-    };
-  const [missing, invalid, lacks] =
-    kind === 'apiKey'
-      ? [
-          'The API key is missing.',
-          'The API key is malformed, unknown, expired or revoked.',
-          'The API key lacks',
-        ]
-      : kind === 'basic'
-        ? [
-            'The user name and password are missing.',
-            'The user name or the password is wrong.',
-            'The user lacks',
-          ]
-        : ['The credentials are missing.', 'The credentials are not valid.', 'The caller lacks'];
-  return {
-    missingToken: entry('missingToken', missing),
-    invalidToken: entry('invalidToken', invalid),
-    insufficientScope: entry('insufficientScope', `${lacks} the scope that the operation needs.`),
+  return (
+    name: keyof typeof messages.http,
+    parameters?: string,
+    options: Pick<ApiErrorOptions, 'cause' | 'detail'> = {},
+  ): ApiError => {
+    const isBearer = kind !== 'apiKey' && kind !== 'basic' && kind !== 'http';
+    const entry = isBearer ? name : { code: catalogue[name].code, message: messages[kind][name] };
+    const text = isBearer && parameters !== undefined ? `${challenge}, ${parameters}` : challenge;
+    const hasChallenge = text !== undefined && (isBearer || name !== 'insufficientScope');
+    return new ApiError(entry, { ...options, headers: hasChallenge ? { 'www-authenticate': text } : {} });
   };
 }
 
 /**
- * Returns the challenge for the credentials of a scheme (RFC 9110 section 11.6.1); undefined for an API key, for which
- * HTTP has none, unless its prefix in the header Authorization is the name of a scheme.
- * @param parameters - More parameters, for bearer tokens (RFC 6750 section 3).
+ * Returns the challenge for the credentials of a scheme; undefined for an API key, for which HTTP has none, unless its
+ * prefix in the header Authorization is the name of a scheme.
  */
-export function challengeOf(
-  scheme: SecurityScheme,
-  realm: string,
-  { parameters, prefix }: { parameters?: string | undefined; prefix?: string | undefined } = {},
-): string | undefined {
+export function challengeOf(scheme: SecurityScheme, realm: string, prefix?: string): string | undefined {
   const place = placeOf(scheme, prefix);
   const name = /^([\w!#$%&'*+.^`|~-]+) $/.exec(place.prefix)?.[1];
   if (place.name.toLowerCase() !== 'authorization' || name === undefined) return undefined;
-  if (scheme.kind === 'basic') return `Basic realm="${realm}", charset="UTF-8"`;
-  const more = takesBearer(scheme) && parameters !== undefined ? `, ${parameters}` : '';
-  return `${name} realm="${realm}"${more}`;
+  return `${name} realm="${realm}"${scheme.kind === 'basic' ? ', charset="UTF-8"' : ''}`;
 }
 
 /** Whether the credentials of a scheme are bearer tokens (RFC 6750). */

@@ -3,17 +3,19 @@ import type { Finding } from '../../contract/document/finding.js';
 import type { Contract } from '../../contract/contract.js';
 import type { SecurityScheme } from '../../contract/security.js';
 import type { AnyVerifiers, BuiltIn } from '../../contract/verifiers.js';
-import { secretTest } from '../../storage/core/access-token.js';
+import { hashSecret, secretTest } from '../../storage/core/access-token.js';
+import type { TokenRepository } from '../../storage/core/interface.js';
 import { createCachedVerifier, type CachedVerifierOptions } from './cached-verifier.js';
 import { decodeBasic, placeOf, takesBearer } from './credentials.js';
-import { askVerifier } from './service-verifier.js';
-import type { TokenPlace, VerifiedScheme, VerifiedSchemes, Verifier } from './verifier.js';
+import { askVerifier, type ServiceVerifier } from './service-verifier.js';
+import type { Find } from './token-lookup.js';
+import type { Found, TokenPlace, VerifiedScheme, VerifiedSchemes, Verifier } from './verifier.js';
 
 /** What the schemes are verified with. */
-export interface SchemesOptions extends Omit<
-  CachedVerifierOptions,
-  'name' | 'scheme' | 'prefix' | 'canBeValid' | 'isSecret'
-> {
+export interface SchemesOptions extends Pick<CachedVerifierOptions, 'realm' | 'now' | 'monotonic'> {
+  tokens: Pick<TokenRepository, 'find'>;
+  /** Returns what a token of an identity provider grants, or why it is invalid. */
+  verifyForeign?: Find | undefined;
   /** What the service's own tokens begin with. */
   tokenPrefix: string;
   /** The verifiers of the service. */
@@ -47,10 +49,11 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
   );
   const choices = choose(contract, options);
   const [builtIn, tokenChoice] = [...choices].find(([, choice]) => isBuiltIn(choice)) ?? [];
+  const missing = [...used].filter((name) => !choices.has(name));
   const faults = [
-    ...findMisplaced(contract, options),
-    ...findMissing(contract, used, choices, options.takesTokens),
-  ];
+    ...[...choices.keys()].map((name) => [name, faultOfChoice(name, contract, choices, options)] as const),
+    ...missing.map((name) => [name, faultOfMissing(name, contract, options.takesTokens)] as const),
+  ].flatMap(([name, fault]) => (fault === undefined ? [] : contract.findScheme(name, ...fault)));
   if (faults.length > 0) return { isKnown: () => false, schemes: new Map(), faults };
 
   const schemes = new Map(
@@ -82,10 +85,9 @@ function choose({ securitySchemes }: Parts, { given, takesTokens }: SchemesOptio
       verify === undefined ? [] : [[name, verify] as const],
     ),
   );
-  const bearers = bearersOf(securitySchemes);
-  const [only] = bearers;
+  const [only, another] = bearersOf(securitySchemes);
   const isTaken = [...choices.values()].some(isBuiltIn);
-  if (takesTokens && only !== undefined && bearers.length === 1 && !isTaken && !choices.has(only))
+  if (takesTokens && only !== undefined && another === undefined && !isTaken && !choices.has(only))
     choices.set(only, 'built-in');
   return choices;
 }
@@ -106,78 +108,67 @@ function prefixOf(verify: AnyVerifiers[string]): string | undefined {
   return typeof verify === 'object' ? verify.builtIn.prefix : undefined;
 }
 
-/** Finds the schemes without a verifier. */
-function findMissing(
-  { securitySchemes, findScheme }: Parts,
-  used: ReadonlySet<string>,
-  choices: Choices,
-  takesTokens: boolean,
-): Finding[] {
+/** What is wrong, and what to do about it. */
+type Fault = readonly [message: string, fix: string];
+
+/** What is wrong with a scheme that operations use: it has no verifier. */
+function faultOfMissing(name: string, { securitySchemes }: Parts, takesTokens: boolean): Fault {
   const bearers = bearersOf(securitySchemes);
-  return [...used]
-    .filter((name) => !choices.has(name))
-    .map((name) => {
-      const kind = securitySchemes[name]?.kind;
-      const missing =
-        kind === 'bearer' && bearers.length > 1
-          ? `the contract has several bearer schemes (${bearers.join(', ')}), and ${name} has no verifier`
-          : `the security scheme ${name} has no verifier`;
-      const builtIn =
-        kind === 'basic' || !takesTokens
-          ? ''
-          : ", or with 'built-in' for the one scheme that takes the access tokens of the service";
-      const fix = `Let the service's open return verifiers: { ${keyOf(name)}: … } with a function${builtIn}`;
-      return findScheme(name, missing, fix);
-    });
+  const kind = securitySchemes[name]?.kind;
+  const missing =
+    kind === 'bearer' && bearers.length > 1
+      ? `the contract has several bearer schemes (${bearers.join(', ')}), and ${name} has no verifier`
+      : `the security scheme ${name} has no verifier`;
+  const builtIn =
+    kind === 'basic' || !takesTokens
+      ? ''
+      : ", or with 'built-in' for the one scheme that takes the access tokens of the service";
+  return [
+    missing,
+    `Let the service's open return verifiers: { ${keyOf(name)}: … } with a function${builtIn}`,
+  ];
 }
 
-/** Finds the verifiers that cannot serve a scheme: the compiler may not have seen them. */
-function findMisplaced(
-  { securitySchemes, findScheme }: Parts,
-  { given, takesTokens }: SchemesOptions,
-): Finding[] {
-  const builtIn = Object.keys(given).filter((name) => isBuiltIn(given[name]));
-  return Object.entries(given).flatMap(([name, verify]: [string, unknown]) => {
-    if (verify === undefined) return [];
-    const scheme = Object.hasOwn(securitySchemes, name) ? securitySchemes[name] : undefined;
-    if (scheme === undefined) {
-      const names = Object.keys(securitySchemes).join(', ') || 'none';
-      return findScheme(
-        name,
-        `the service has a verifier for ${name}, which is no security scheme`,
-        `Correct its name (the contract has ${names}), or leave the verifier out`,
-      );
-    }
-    if (!isBuiltIn(verify))
-      return typeof verify === 'function'
-        ? []
-        : findScheme(name, `the verifier of ${name} is no function`, 'Write a function');
-    if (!takesTokens)
-      return findScheme(
-        name,
-        `the built-in verifier of ${name} has no access tokens: the service has no store (databaseUrl)`,
-        'Write a function, or set OIDC_ISSUER for those of an identity provider',
-      );
-    if (scheme.kind === 'basic')
-      return findScheme(
-        name,
-        `the built-in verifier takes access tokens, not user names and passwords as ${name} has`,
-        'Write a function',
-      );
-    if (typeof verify === 'object' && (scheme.kind !== 'apiKey' || typeof verify.builtIn.prefix !== 'string'))
-      return findScheme(
-        name,
-        `the built-in verifier of ${name} has ${scheme.kind === 'apiKey' ? 'no' : 'a'} prefix`,
-        scheme.kind === 'apiKey' ? "Write { builtIn: { prefix: 'Token ' } }" : "Write 'built-in'",
-      );
-    if (builtIn.length > 1)
-      return findScheme(
-        name,
-        `the built-in verifier serves one scheme, not ${builtIn.join(' and ')}: tokens of one would open the other`,
-        'Write a function for the others',
-      );
-    return [];
-  });
+/** What is wrong with a verifier that cannot serve its scheme: the compiler may not have seen it. */
+function faultOfChoice(
+  name: string,
+  { securitySchemes }: Parts,
+  choices: Choices,
+  { takesTokens }: SchemesOptions,
+): Fault | undefined {
+  const verify: unknown = choices.get(name);
+  const scheme = Object.hasOwn(securitySchemes, name) ? securitySchemes[name] : undefined;
+  if (scheme === undefined) {
+    const names = Object.keys(securitySchemes).join(', ') || 'none';
+    return [
+      `the service has a verifier for ${name}, which is no security scheme`,
+      `Correct its name (the contract has ${names}), or leave the verifier out`,
+    ];
+  }
+  if (!isBuiltIn(verify))
+    return typeof verify === 'function'
+      ? undefined
+      : [`the verifier of ${name} is no function`, 'Write a function'];
+  if (!takesTokens)
+    return [
+      `the built-in verifier of ${name} has no access tokens: the service has no store (databaseUrl)`,
+      'Write a function, or set OIDC_ISSUER for those of an identity provider',
+    ];
+  if (scheme.kind === 'basic')
+    return [
+      `the built-in verifier takes access tokens, not user names and passwords as ${name} has`,
+      'Write a function',
+    ];
+  if (typeof verify === 'object' && (scheme.kind !== 'apiKey' || typeof verify.builtIn.prefix !== 'string'))
+    return scheme.kind === 'apiKey'
+      ? [`the built-in verifier of ${name} has no prefix`, "Write { builtIn: { prefix: 'Token ' } }"]
+      : [`the built-in verifier of ${name} has a prefix`, "Write 'built-in'"];
+  const builtIn = [...choices].flatMap(([one, choice]) => (isBuiltIn(choice) ? one : []));
+  if (builtIn.length === 1) return undefined;
+  return [
+    `the built-in verifier serves one scheme, not ${builtIn.join(' and ')}: tokens of one would open the other`,
+    'Write a function for the others',
+  ];
 }
 
 function keyOf(name: string): string {
@@ -189,32 +180,39 @@ function builtInVerifier(
   name: string,
   scheme: SecurityScheme,
   prefix: string | undefined,
-  options: SchemesOptions,
+  { tokens, tokenPrefix, verifyForeign, ...options }: SchemesOptions,
 ): VerifiedScheme {
-  const isSecret = secretTest(options.tokenPrefix);
-  const canBeValid = options.verifyForeign === undefined ? isSecret : () => true;
-  return createCachedVerifier({ ...options, name, scheme, prefix, canBeValid, isSecret });
+  const isSecret = secretTest(tokenPrefix);
+  const canBeValid = verifyForeign === undefined ? isSecret : () => true;
+  const find: Find = async (token) => (isSecret(token) ? findOwn(tokens, token) : verifyForeign!(token));
+  return createCachedVerifier({ ...options, name, scheme, prefix, find, canBeValid, isSecret });
+}
+
+/** Looks up one of the service's own tokens. */
+export async function findOwn(tokens: SchemesOptions['tokens'], secret: string): Promise<Found | 'unknown'> {
+  const [token] = await tokens.find([hashSecret(secret)]);
+  if (token === undefined) return 'unknown';
+  const { id: tokenId, subject, scopes, expiresAt, revokedAt } = token;
+  return { subject, id: subject, scopes, tokenId, expiresAt, revokedAt };
 }
 
 /** @param hasBuiltIn - Whether the built-in verifier serves another scheme: its tokens are shown to no one else. */
 function serviceVerifier(
-  one: Pick<Parameters<typeof askVerifier>[0], 'name' | 'scheme' | 'verify'>,
+  { name, scheme, verify }: Pick<ServiceVerifier, 'name' | 'scheme' | 'verify'>,
   { realm, tokenPrefix, scopes, limit, now, monotonic }: SchemesOptions,
   hasBuiltIn: boolean,
 ): VerifiedScheme {
-  const { scheme } = one;
   const isOwnToken = secretTest(tokenPrefix);
   const hidesOwn = hasBuiltIn && takesBearer(scheme);
   return createCachedVerifier({
-    name: one.name,
+    name,
     scheme,
     realm,
     canBeValid: (credential) =>
       scheme.kind === 'basic' ? decodeBasic(credential) !== undefined : !(hidesOwn && isOwnToken(credential)),
     // None of its credentials is in the repository.
     isSecret: () => false,
-    tokens: { find: (hashes) => Promise.resolve(hashes.map(() => undefined)) },
-    verifyForeign: askVerifier({ ...one, scopes, limit }),
+    find: askVerifier({ name, scheme, verify, scopes, limit }),
     now,
     monotonic,
   });

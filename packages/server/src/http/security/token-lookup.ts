@@ -3,7 +3,6 @@
 import { LRUCache } from 'lru-cache';
 import { ApiError } from '../../base/errors.js';
 import { hashSecret } from '../../storage/core/access-token.js';
-import type { Token, TokenRepository } from '../../storage/core/interface.js';
 import { SubjectQueue } from '../../base/subject-queue.js';
 import type { Found, Grant, InvalidReason } from './verifier.js';
 
@@ -34,111 +33,92 @@ type FindLater = (token: string, network: string) => ReturnType<FindGrant>;
 export interface TokenSources {
   /** The name of the security scheme. */
   name: string;
-  tokens: Pick<TokenRepository, 'find'>;
+  /** Looks up a token. */
+  find: Find;
   /** Whether a token has the form of those in the repository. */
   isSecret: (token: string) => boolean;
-  /** Returns what any other token grants, or why it is invalid. */
-  verifyForeign?: Find | undefined;
   /** Whether a text has the form of a token that can be valid. */
   canBeValid: (token: string) => boolean;
   /** A monotonic time in milliseconds. */
   monotonic: () => number;
 }
 
-/**
- * Looks up tokens, and caches the results. Concurrent requests with the same token share one lookup. A recognized token is
- * looked up at once; the others wait in a queue.
- */
-export class TokenLookup {
-  readonly #sources: TokenSources;
-  readonly #isValid: (grant: Grant) => boolean;
-  readonly #results: LRUCache<string, Grant | 'unknown'>;
-  /**
-   * The tokens that were valid when they were last looked up, the most recently looked up ones. It holds 72 bits of each
-   * token's hash: enough to give a caller precedence, which is all that depends on it.
-   */
-  readonly #recognized = new LRUCache<string, true>({ maxSize: maxRecognized, sizeCalculation: () => 1 });
-  /** The cache's own `fetch` measurably slows short lists. */
-  readonly #inFlight = new Map<string, ReturnType<FindGrant>>();
-  /** Separate queues: a slow identity provider does not delay the repository's tokens. */
-  readonly #findOwnLater: FindLater;
-  readonly #findForeignLater: FindLater;
-
-  /** @param isValid - Whether what a token grants holds now. */
-  constructor(sources: TokenSources, isValid: (grant: Grant) => boolean) {
-    this.#sources = sources;
-    this.#isValid = isValid;
-    this.#results = new LRUCache({
-      // `max` would allocate memory for all entries at the start.
-      maxSize: cacheText,
-      sizeCalculation: (_, token) => Math.max(token.length, leastText),
-      ttl: cacheTime,
-      perf: { now: sources.monotonic },
-      // Reading the clock costs less than the timer that would avoid it.
-      ttlResolution: 0,
-      // An expired entry still distinguishes a known token from an invented one.
-      noDeleteOnStaleGet: true,
-    });
-    const findNow: FindGrant = (token) => this.#findNow(token);
-    this.#findOwnLater = createQueue(findNow, sources.monotonic);
-    this.#findForeignLater = createQueue(findNow, sources.monotonic);
-  }
-
+/** Looks up tokens, and caches the results. */
+export interface TokenLookup {
   /** The result of a lookup within the cache's time; what it grants may have expired since. */
-  known(token: string): Grant | 'unknown' | undefined {
-    return this.#results.get(token);
-  }
-
+  known(token: string): Grant | 'unknown' | undefined;
   /** Whether a token was valid when it was last looked up, and has not expired since. */
-  isRecognized(token: string): boolean {
-    const last = this.#results.peek(token, { allowStale: true });
-    if (last !== undefined) return last !== 'unknown' && this.#isValid(last);
-    return this.#sources.canBeValid(token) && this.#recognized.has(printOf(hashSecret(token)));
-  }
-
+  isRecognized(token: string): boolean;
   /**
-   * Returns what a token grants, or why it is invalid.
+   * Returns what a token grants, or why it is invalid. Concurrent requests with the same token share one lookup. A
+   * recognized token is looked up at once; the others wait in a queue.
    * @param networkOfCaller - Returns where it came from. It is called only if the token may have to wait.
    * @throws ApiError `overloaded` when too many unknown tokens wait, or this one has waited too long; StorageError or
    *   another ApiError when the lookup fails.
    */
-  find(token: string, networkOfCaller: () => string): ReturnType<FindGrant> {
-    let found = this.#inFlight.get(token);
-    if (found === undefined) {
-      const findLater = this.#sources.isSecret(token) ? this.#findOwnLater : this.#findForeignLater;
-      found = this.isRecognized(token) ? this.#findNow(token) : findLater(token, networkOfCaller());
-      found = found.finally(() => this.#inFlight.delete(token));
-      this.#inFlight.set(token, found);
-    }
-    return found;
-  }
+  find(token: string, networkOfCaller: () => string): ReturnType<FindGrant>;
+}
 
-  async #findNow(token: string): ReturnType<FindGrant> {
-    const { name: scheme, tokens, isSecret, verifyForeign, monotonic } = this.#sources;
+/** @param isValid - Whether what a token grants holds now. */
+export function createTokenLookup(
+  { name: scheme, find, isSecret, canBeValid, monotonic }: TokenSources,
+  isValid: (grant: Grant) => boolean,
+): TokenLookup {
+  const results = new LRUCache<string, Grant | 'unknown'>({
+    // `max` would allocate memory for all entries at the start.
+    maxSize: cacheText,
+    sizeCalculation: (_, token) => Math.max(token.length, leastText),
+    ttl: cacheTime,
+    perf: { now: monotonic },
+    // Reading the clock costs less than the timer that would avoid it.
+    ttlResolution: 0,
+    // An expired entry still distinguishes a known token from an invented one.
+    noDeleteOnStaleGet: true,
+  });
+  // The tokens that were valid when they were last looked up, the most recently looked up ones. It holds 72 bits of each
+  // token's hash: enough to give a caller precedence, which is all that depends on it.
+  const recognized = new LRUCache<string, true>({ maxSize: maxRecognized, sizeCalculation: () => 1 });
+  // The cache's own `fetch` measurably slows short lists.
+  const inFlight = new Map<string, ReturnType<FindGrant>>();
+  const findNow: FindGrant = async (token) => {
     // What a token grants may have changed since, so its time in the cache counts from here.
     const start = monotonic();
-    const hash = hashSecret(token);
-    const isOwn = isSecret(token);
-    const found = isOwn ? grantOf((await tokens.find([hash]))[0]) : await verifyForeign?.(token);
-    const result = typeof found === 'object' ? { ...found, scheme } : (found ?? 'unknown');
-    if (typeof result === 'object') this.#results.set(token, result, { start });
-    else if (isOwn) this.#results.set(token, 'unknown', { start });
+    const found = await find(token);
+    const result = typeof found === 'object' ? { ...found, scheme } : found;
+    if (typeof result === 'object') results.set(token, result, { start });
+    else if (isSecret(token)) results.set(token, 'unknown', { start });
     // An invalid one of others is not remembered: it may become valid once its key is published.
-    else this.#results.delete(token);
-    if (typeof result === 'object' && this.#isValid(result)) this.#recognized.set(printOf(hash), true);
-    else this.#recognized.delete(printOf(hash));
+    else results.delete(token);
+    if (typeof result === 'object' && isValid(result)) recognized.set(printOf(token), true);
+    else recognized.delete(printOf(token));
     return result;
-  }
+  };
+  // Separate queues: a slow identity provider does not delay the repository's tokens.
+  const findOwnLater = createQueue(findNow, monotonic);
+  const findForeignLater = createQueue(findNow, monotonic);
+  const isRecognized = (token: string) => {
+    const last = results.peek(token, { allowStale: true });
+    if (last !== undefined) return last !== 'unknown' && isValid(last);
+    return canBeValid(token) && recognized.has(printOf(token));
+  };
+  return {
+    known: (token) => results.get(token),
+    isRecognized,
+    find(token, networkOfCaller) {
+      let found = inFlight.get(token);
+      if (found === undefined) {
+        const findLater = isSecret(token) ? findOwnLater : findForeignLater;
+        found = isRecognized(token) ? findNow(token) : findLater(token, networkOfCaller());
+        found = found.finally(() => inFlight.delete(token));
+        inFlight.set(token, found);
+      }
+      return found;
+    },
+  };
 }
 
-function printOf(hash: Buffer): string {
-  return hash.toString('base64', 0, 9);
-}
-
-function grantOf(token: Token | undefined): Found | undefined {
-  if (token === undefined) return undefined;
-  const { id: tokenId, subject, scopes, expiresAt, revokedAt } = token;
-  return { subject, id: subject, scopes, tokenId, expiresAt, revokedAt };
+function printOf(token: string): string {
+  return hashSecret(token).toString('base64', 0, 9);
 }
 
 /**

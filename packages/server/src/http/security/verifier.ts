@@ -1,7 +1,7 @@
 // Defines how a security scheme of the contract is verified.
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../contract/handlers.js';
-import type { ApiError, ErrorEntry, ErrorKind } from '../../base/errors.js';
+import type { ApiError } from '../../base/errors.js';
 
 /** What a credential grants, and until when. Times are in milliseconds since the epoch. */
 export interface Grant extends Caller {
@@ -61,22 +61,15 @@ export class InvalidCredential extends Error {
  */
 export type Verifier = (request: FastifyRequest) => Promise<Caller | ApiError> | Caller | ApiError;
 
-/** The errors of a security scheme: entries of the catalogue, or with other messages under the same codes. */
-export type Refusals = Readonly<
-  Record<'missingToken' | 'invalidToken' | 'insufficientScope', ErrorKind | ErrorEntry>
->;
-
 /** How callers are verified by one security scheme, and asked for credentials. */
 export interface VerifiedScheme {
   readonly verify: Verifier;
   /** Whether a request's credential was valid when it was last looked up, and has not expired since. */
   readonly isKnown: (request: FastifyRequest) => boolean;
-  /** Returns the challenge, with further parameters for bearer tokens; undefined if the scheme has none. */
-  readonly challenge: (parameters?: string) => string | undefined;
-  /** Its errors. */
-  readonly refusals: Refusals;
-  /** Whether RFC 6750 applies, by which the challenge names the scope that is missing. */
-  readonly takesBearer: boolean;
+  /** How it asks for credentials; undefined if HTTP has no challenge for them. */
+  readonly challenge: string | undefined;
+  /** Returns the error of a caller without a scope. */
+  readonly lacks: (scope: string) => ApiError;
 }
 
 /** The security schemes that operations use, by their names. */
