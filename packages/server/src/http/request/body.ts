@@ -66,141 +66,88 @@ export function admitBody({ limit, budget }: Omit<BodyBounds, 'maxDepth'>) {
   };
 }
 
+type BodyCallback = (error: Error | null, body?: unknown) => void;
+
 /**
  * Returns the parser of bodies. Bytes count towards the budget as they arrive. While the budget has no room for
  * more of a body, the rest stays in the network; a body that must give up its room is refused.
  */
-export function createBodyParser(bounds: BodyBounds) {
+export function createBodyParser({ limit, maxDepth }: Omit<BodyBounds, 'budget'>) {
   return (request: FastifyRequest, payload: IncomingMessage, done: BodyCallback): void => {
-    new BodyReader(request, payload, done, bounds).start();
-  };
-}
-
-type BodyCallback = (error: Error | null, body?: unknown) => void;
-
-/**
- * Reads and parses one body. It is reading until it settles, once: with the body, or with the first of the errors that
- * end it. A client that disconnects can cause several, since it also ends the wait for memory.
- */
-class BodyReader {
-  readonly #payload: IncomingMessage;
-  readonly #reservation: Reservation;
-  readonly #declared: number;
-  readonly #bounds: BodyBounds;
-  readonly #request: FastifyRequest;
-  readonly #contentType: string;
-  readonly #format: BodyFormat;
-  /** Whether a body without bytes is a value of its type. */
-  readonly #mayBeEmpty: boolean;
-  readonly #chunks: Buffer[] = [];
-  #pieces = 0;
-  #arrived = 0;
-  /** Undefined once the reader has settled. */
-  #done: BodyCallback | undefined;
-
-  constructor(request: FastifyRequest, payload: IncomingMessage, done: BodyCallback, bounds: BodyBounds) {
-    this.#payload = payload;
-    this.#request = request;
-    this.#contentType = request.headers['content-type'] ?? '';
-    const format = request.routeOptions.config.formatOf?.(this.#contentType);
+    const { 'content-type': contentType = '', 'content-length': length = NaN } = request.headers;
+    const { formatOf, requiresBody } = request.routeOptions.config;
+    const declared = Number(length);
     // The reader of the request refuses a body of a type that is not declared.
-    this.#format = format ?? 'bytes';
-    this.#mayBeEmpty = this.#contentType !== '' && ['form', 'text', 'bytes'].some((one) => one === format);
-    this.#reservation = request.bodyReservation!;
-    this.#declared = Number(request.headers['content-length'] ?? NaN);
-    this.#bounds = bounds;
-    this.#done = done;
-  }
+    const format = formatOf?.(contentType);
+    const reservation = request.bodyReservation!;
+    const chunks: Buffer[] = [];
+    let pieces = 0;
+    let arrived = 0;
+    let isSettled = false;
 
-  start(): void {
-    this.#reservation.onEvicted = this.#refuse;
-    this.#payload.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#fail);
-  }
-
-  readonly #onData = (chunk: Buffer): void => {
-    addPiece(this.#chunks, chunk);
-    this.#pieces++;
-    this.#arrived += chunk.length;
-    if (this.#arrived > this.#bounds.limit) {
-      this.#fail(tooLarge(`at most ${this.#bounds.limit} bytes`));
-    } else if (this.#pieces > freePieces + this.#arrived / meanLength) {
-      this.#fail(tooLarge('it is in too many short chunks'));
-    } else if (!this.#reservation.hold(this.#arrived)) {
-      this.#refuse();
-    } else if (this.#arrived !== this.#declared) {
-      this.pauseUnlessFits(Math.min(this.#bounds.limit, this.#arrived + chunkLength));
-    }
+    /** Ends with the body, or with the first of several errors: a client that disconnects also ends the wait for memory. */
+    const settle: BodyCallback = (error, body) => {
+      if (isSettled) return;
+      isSettled = true;
+      // A request that has been parsed runs to its end.
+      reservation.onEvicted = undefined;
+      done(error, body);
+    };
+    const stopReading = () => payload.off('data', onData).off('end', onEnd).off('error', fail);
+    const fail = (error: Error): void => {
+      // Discards the rest of the body.
+      stopReading().resume();
+      settle(error);
+    };
+    const refuse = () => {
+      fail(new ApiError('overloaded'));
+    };
+    const onData = (chunk: Buffer): void => {
+      addPiece(chunks, chunk);
+      pieces++;
+      arrived += chunk.length;
+      const next = Math.min(limit, arrived + chunkLength);
+      if (arrived > limit) fail(tooLarge(`at most ${limit} bytes`));
+      else if (pieces > freePieces + arrived / meanLength) fail(tooLarge('it is in too many short chunks'));
+      else if (!reservation.hold(arrived)) refuse();
+      else if (arrived !== declared && !reservation.fits(next)) {
+        payload.pause();
+        // One more chunk may arrive before the pause takes effect.
+        if (reservation.hold(next)) reservation.wait(next).then(() => payload.resume(), fail);
+        else refuse();
+      }
+    };
+    const parse = (bytes: Buffer): void => {
+      // Without bytes, it may be a value of its type.
+      const isMissing =
+        bytes.length === 0 && (contentType === '' || !['form', 'text', 'bytes'].includes(format ?? ''));
+      let body: unknown;
+      try {
+        // Fastify closes the connection after an error of the parser, but not after one of the handler.
+        if (isMissing && requiresBody) throw missingBody();
+        if (!isMissing) body = parseBody(bytes, format ?? 'bytes', contentType, maxDepth);
+      } catch (error) {
+        settle(error as Error);
+        return;
+      }
+      settle(null, body);
+    };
+    const onEnd = (): void => {
+      stopReading();
+      const [only] = chunks;
+      const bytes = chunks.length === 1 && only ? only : joined(chunks, arrived);
+      chunks.length = 0;
+      const weight = parsedWeight(bytes, format ?? 'bytes');
+      if (!reservation.fits(weight)) {
+        reservation.wait(weight).then(() => {
+          parse(bytes);
+        }, fail);
+      } else if (reservation.hold(weight)) parse(bytes);
+      else refuse();
+    };
+    reservation.onEvicted = refuse;
+    payload.on('data', onData).on('end', onEnd).on('error', fail);
   };
-
-  pauseUnlessFits(next: number): void {
-    if (this.#reservation.fits(next)) return;
-    this.#payload.pause();
-    // One more chunk may arrive before the pause takes effect.
-    if (this.#reservation.hold(next)) {
-      this.#reservation.wait(next).then(() => this.#payload.resume(), this.#fail);
-    } else {
-      this.#refuse();
-    }
-  }
-
-  readonly #onEnd = (): void => {
-    this.stopReading();
-    const [only] = this.#chunks;
-    const bytes = this.#chunks.length === 1 && only ? only : joined(this.#chunks, this.#arrived);
-    this.#chunks.length = 0;
-    const weight = parsedWeight(bytes, this.#format);
-    if (!this.#reservation.fits(weight)) {
-      this.#reservation.wait(weight).then(() => {
-        this.parse(bytes);
-      }, this.#fail);
-    } else if (this.#reservation.hold(weight)) {
-      this.parse(bytes);
-    } else {
-      this.#refuse();
-    }
-  };
-
-  parse(bytes: Buffer): void {
-    let body: unknown;
-    try {
-      // Fastify closes the connection after an error of the parser, but not after one of the handler.
-      const isMissing = bytes.length === 0 && !this.#mayBeEmpty;
-      if (isMissing && this.#request.routeOptions.config.requiresBody) throw missingBody();
-      if (!isMissing)
-        body =
-          this.#format === 'multipart'
-            ? parseMultipart(bytes, this.#contentType)
-            : parseBody(bytes, this.#format, this.#bounds.maxDepth);
-    } catch (error) {
-      this.settle(error as Error);
-      return;
-    }
-    this.settle(null, body);
-  }
-
-  readonly #refuse = (): void => {
-    this.#fail(new ApiError('overloaded'));
-  };
-
-  readonly #fail = (error: Error): void => {
-    this.stopReading();
-    // Discards the rest of the body.
-    this.#payload.resume();
-    this.settle(error);
-  };
-
-  settle(error: Error | null, body?: unknown): void {
-    const done = this.#done;
-    if (done === undefined) return;
-    this.#done = undefined;
-    // A request that has been parsed runs to its end.
-    this.#reservation.onEvicted = undefined;
-    done(error, body);
-  }
-
-  stopReading(): void {
-    this.#payload.off('data', this.#onData).off('end', this.#onEnd).off('error', this.#fail);
-  }
 }
 
 /**
@@ -241,11 +188,12 @@ function tooLarge(detail: string): ApiError {
 }
 
 /**
- * Parses a body that is not multipart; a form is its text.
+ * Parses a body; a form that is not multipart is its text.
  * @throws ApiError when the body is not of its format in UTF-8, or nested or filled beyond limits.
  */
-function parseBody(body: Buffer, format: BodyFormat, maxDepth: number): unknown {
+function parseBody(body: Buffer, format: BodyFormat, contentType: string, maxDepth: number): unknown {
   if (format === 'bytes') return body;
+  if (format === 'multipart') return parseMultipart(body, contentType);
   // Decoding would replace invalid UTF-8, and the stored name would differ from the one sent.
   if (!isUtf8(body))
     throw new ApiError(format === 'json' ? 'malformedJson' : 'invalidBody', { detail: 'it is not UTF-8' });
