@@ -341,7 +341,7 @@ t.test(
       [
         '/door',
         () => ({ status: 200, body: {} }),
-        'getDoor returned a body that its contract does not allow: /open is missing',
+        'getDoor returned a body that its contract does not allow: open is missing',
       ],
       ['/list', () => 1, 'a body of the type text/csv is text, bytes or a stream of these, not number'],
       ['/list', () => Readable.from([1]), 'a chunk of a stream is text or bytes, not number'],

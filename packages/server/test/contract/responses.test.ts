@@ -108,9 +108,9 @@ t.test(
     t.match(await send({ 'Set-Cookie': cookies.slice(0, 1), 'X-List': [] }), { 'X-List': '' });
     await t.rejects(send({}), /without X-List/);
     await t.rejects(send({ 'X-List': [1], 'X-Count': 10 }), /X-Count: 10: it must be an integer/);
-    await t.rejects(send({ 'X-List': ['a'] }), /X-List: a: \/0 must be an integer/);
+    await t.rejects(send({ 'X-List': ['a'] }), /X-List: a: 0 must be an integer/);
     await t.rejects(send({ 'X-List': [1], 'X-Size': { x: 1 } }), /\/x is unknown/);
-    await t.rejects(send({ 'X-List': [1], 'X-Exploded': { w: 'a' } }), /\/w must be an integer/);
+    await t.rejects(send({ 'X-List': [1], 'X-Exploded': { w: 'a' } }), /w must be an integer/);
   },
 );
 
@@ -145,28 +145,28 @@ t.test(
     const cyclic: Record<string, unknown> = { id: 1, unnamed: 1 };
     cyclic['self'] = cyclic;
     const fields: [object, fault: string][] = [
-      [{ id: null }, `/id must be ${int64}, not null`],
-      [{ id: '1' }, `/id must be ${int64}, not a string: send the digits without quotes`],
-      [{ id: 1.5 }, `/id must be ${int64}`],
-      [{ id: 2 ** 53 }, `/id must be ${int64}`],
-      [{ id: 2n ** 63n }, `/id must be ${int64}`],
-      [{ id: undefined }, '/id is missing'],
-      [{ unnamed: undefined }, '/unnamed is missing'],
-      [{ unnamed: () => 1 }, '/unnamed is missing'],
-      [{ count: 9007199254740993n }, `/count must be ${integer}`],
-      [{ count: NaN }, `/count must be ${integer}, not null`],
-      [{ size: 10.5 }, '/size must be <= 10'],
-      [{ size: 0.25 }, '/size must be multiple of 0.5'],
-      [{ name: 'a' }, '/name must have at least 2 characters'],
-      [{ name: 'AB' }, '/name must match pattern "^[a-z]*$"'],
-      [{ name: null }, '/name must be a string, not null'],
-      [{ unnamed: 1, day: new Date(0) }, '/day must match format "date"'],
-      [{ 'a/b~c': { x: 1 } }, '/a~1b~0c/x must be true or false, not a number'],
-      [{ 'a/b~c': { x: true, 'y/': 1 } }, '/a~1b~0c/y~1 is unknown'],
-      [{ kind: 'c' }, '/kind must be one of a, b'],
-      [{ kind: 'a' }, '/of is missing'],
-      [{ kind: 'a', of: 1 }, '/of must be a string, not a number'],
-      [{ items: [{ y: 1 }, {}] }, '/items/1/y is missing'],
+      [{ id: null }, `id must be ${int64}, not null`],
+      [{ id: '1' }, `id must be ${int64}, not a string: send the digits without quotes`],
+      [{ id: 1.5 }, `id must be ${int64}`],
+      [{ id: 2 ** 53 }, `id must be ${int64}`],
+      [{ id: 2n ** 63n }, `id must be ${int64}`],
+      [{ id: undefined }, 'id is missing'],
+      [{ unnamed: undefined }, 'unnamed is missing'],
+      [{ unnamed: () => 1 }, 'unnamed is missing'],
+      [{ count: 9007199254740993n }, `count must be ${integer}`],
+      [{ count: NaN }, `count must be ${integer}, not null`],
+      [{ size: 10.5 }, 'size must be <= 10'],
+      [{ size: 0.25 }, 'size must be multiple of 0.5'],
+      [{ name: 'a' }, 'name must have at least 2 characters'],
+      [{ name: 'AB' }, 'name must match pattern "^[a-z]*$"'],
+      [{ name: null }, 'name must be a string, not null'],
+      [{ unnamed: 1, day: new Date(0) }, 'day must match format "date"'],
+      [{ 'a/b~c': { x: 1 } }, 'a/b~c.x must be true or false, not a number'],
+      [{ 'a/b~c': { x: true, 'y/': 1 } }, 'a/b~c."y/" is unknown'],
+      [{ kind: 'c' }, 'kind must be one of a, b'],
+      [{ kind: 'a' }, 'of is missing'],
+      [{ kind: 'a', of: 1 }, 'of must be a string, not a number'],
+      [{ items: [{ y: 1 }, {}] }, 'items.1.y is missing'],
       [
         {
           items: [
@@ -174,20 +174,20 @@ t.test(
             { z: 2n, y: 1 },
           ],
         },
-        '/items must not contain equal items',
+        'items must not contain equal items',
       ],
-      [{ items: [1, 2, 3, 4] }, '/items must have at most 3 items'],
-      [{ either: true }, '/either must match one of the alternatives'],
-      [{ map: { a: 1 } }, '/map/a must be null or a string, not a number'],
-      [{ map: { long: 'a' } }, 'the name /map/long must have at most 3 characters'],
-      [{ map: { a: '\ud800' } }, '/map/a must not contain unpaired surrogates'],
+      [{ items: [1, 2, 3, 4] }, 'items must have at most 3 items'],
+      [{ either: true }, 'either must match one of the alternatives'],
+      [{ map: { a: 1 } }, 'map.a must be null or a string, not a number'],
+      [{ map: { long: 'a' } }, 'the name map."long" must have at most 3 characters'],
+      [{ map: { a: '\ud800' } }, 'map.a must not contain unpaired surrogates'],
     ];
     for (const [changes, fault] of fields) {
       // Of a schema with alternatives, only the first fault is reported.
       await refuse(
         { id: 1, unnamed: 1, ...changes },
-        fault.startsWith('/either')
-          ? `/either must be a string, not true; /either must be ${integer}, not true; ${fault}`
+        fault.startsWith('either')
+          ? `either must be a string, not true; either must be ${integer}, not true; ${fault}`
           : fault,
       );
     }
@@ -271,7 +271,7 @@ t.test(
     const { send, refuse } = await startTree(t, { type: 'array', items });
     const stored = '[{"a":"x","b":1} ]';
     t.match(await send([{ a: 1n }, {}]), { status: 200, text: '[{"a":1},{}]' });
-    await refuse([{ a: 1 }, { a: 'x' }], `/1/a must be ${integer}, not a string`);
+    await refuse([{ a: 1 }, { a: 'x' }], `1.a must be ${integer}, not a string`);
     await refuse({ a: 1 }, 'it must be an array, not an object');
     t.match(await send(new JsonText(stored)), { status: 200, text: stored });
     const page = { nextPage: () => Promise.resolve({ json: '{"a":"x"}', more: false }) };
@@ -329,9 +329,9 @@ t.test(
       { text: `{"items":[${stored},{}],"next":9007199254740993,"total":2}` },
       'a function is called when all pages have been read',
     );
-    await refuse({ items: arrayOf(['{}']), total: 'x' }, `/total must be ${integer}, not a string`);
-    await refuse({ items: arrayOf(['{}']), next: () => 'x' }, `/next must be ${int64}, not a string`);
-    await refuse({ items: arrayOf(['{}']), other: 1 }, '/other is unknown');
+    await refuse({ items: arrayOf(['{}']), total: 'x' }, `total must be ${integer}, not a string`);
+    await refuse({ items: arrayOf(['{}']), next: () => 'x' }, `next must be ${int64}, not a string`);
+    await refuse({ items: arrayOf(['{}']), other: 1 }, '"other" is unknown');
     t.match(await send({ items: arrayOf(['{}']), '1': 1 }), { status: 500 }, 'it would come first');
     const unread = arrayOf(['{}']);
     t.match(await send({ items: unread }, 'HEAD'), { status: 200, text: '', type: 'application/json' });
@@ -362,7 +362,7 @@ t.test(
     t.notOk(long.responses[0]?.headers['content-length']);
     const failed = await ask({ items: arrayOf(['{}', '{}']), total: 'x' });
     t.strictSame(failed.responses, [], 'it has no end');
-    t.match(JSON.stringify(lines), /\/total must be/);
+    t.match(JSON.stringify(lines), /total must be/);
   },
 );
 
@@ -406,10 +406,10 @@ t.test(
       [new TypedBody('application/vnd.tree+json', new JsonText('[ 1]')), 'application/vnd.tree+json', '[ 1]'],
     ];
     for (const [body, type, text] of sent) t.strictSame(await send(body), { status: 200, type, text });
-    await refuse({ two: 1 }, '/plain is missing');
-    await refuse(new TypedBody('application/json; version=2', { plain: 1 }), '/two is missing');
-    await refuse(new TypedBody('application/vnd.tree+json', [1, 'x']), `/1 must be ${int64}, not a string`);
-    await refuse(new TypedBody('application/y+json', { plain: 1 }), '/application is missing');
+    await refuse({ two: 1 }, 'plain is missing');
+    await refuse(new TypedBody('application/json; version=2', { plain: 1 }), 'two is missing');
+    await refuse(new TypedBody('application/vnd.tree+json', [1, 'x']), `1 must be ${int64}, not a string`);
+    await refuse(new TypedBody('application/y+json', { plain: 1 }), 'application is missing');
 
     const versions = await startTree(
       t,
@@ -446,7 +446,7 @@ t.test('what only the alternative of a response leaves out is a 500, so that it 
   t.match(await send({ born: 1 }), { status: 200, text: '{"born":1}' });
   t.match(await send({ founded: 1, secret: 's' }), { status: 200, text: '{"founded":1,"secret":"s"}' });
   const fault =
-    '/secret is write-only: leave it out; /founded is missing; it must match one of the alternatives';
+    'secret is write-only: leave it out; founded is missing; it must match one of the alternatives';
   await refuse({ born: 1, secret: 's' }, fault);
 });
 

@@ -21,9 +21,6 @@ const rules: Readonly<Record<string, string>> = {
   wellFormed: 'format',
 };
 
-/** How messages name places: as in code, for those who send requests, or by JSON Pointers, for those who write a service. */
-export type Places = 'items.0.id' | '/items/0/id';
-
 /** What is wrong with a value, or is missing from it, or should not be in it. */
 type Fault = Omit<RequestFault, 'in'>;
 
@@ -34,7 +31,7 @@ export interface Faults {
 }
 
 /** Describes all faults. */
-export function describeFaults(errors: readonly ErrorObject[], source: ValueSource, places: Places): Faults {
+export function describeFaults(errors: readonly ErrorObject[], source: ValueSource): Faults {
   const described = errors.map(innermost).filter(({ keyword }) => !summaries.includes(keyword));
   const describedTo = (count: number) =>
     described
@@ -44,7 +41,7 @@ export function describeFaults(errors: readonly ErrorObject[], source: ValueSour
           ? numericFaults(error).map((fault) => ({ ...error, params: {}, ...fault }))
           : [error],
       )
-      .map((error) => describeFault(error, source, places));
+      .map((error) => describeFault(error, source));
   const texts = describedTo(describedFaults).map(({ place, message }) => `${place || 'it'} ${message}`);
   if (described.length > describedFaults) texts.push(`and ${described.length - describedFaults} more faults`);
   return {
@@ -74,31 +71,17 @@ interface FaultParams {
   readonly limit?: number;
 }
 
-function describeFault(
-  error: ErrorObject,
-  source: ValueSource,
-  places: Places,
-): Fault & { readonly place: string } {
+function describeFault(error: ErrorObject, source: ValueSource): Fault & { readonly place: string } {
   const { instancePath, keyword, propertyName } = error;
   const { missingProperty, additionalProperty, unevaluatedProperty }: FaultParams = error.params;
   const unknown = additionalProperty ?? unevaluatedProperty ?? propertyName;
-  const pathTo = (name: string | undefined) => instancePath + pointerOf(name === undefined ? [] : [name]);
-  const missing = keyword === 'required' ? missingProperty : undefined;
-  const place =
-    places === '/items/0/id'
-      ? pathTo(missing ?? unknown)
-          .split('/')
-          .map(shorten)
-          .join('/')
-      : [
-          instancePath.slice(1).split('/').map(unescape).join('.'),
-          missing ?? (unknown === undefined ? '' : quote(unknown)),
-        ]
-          .filter((step) => step !== '')
-          .join('.');
+  const name = missingProperty ?? unknown;
+  const last = keyword === 'required' ? missingProperty : unknown && quote(unknown);
+  const steps = [...instancePath.slice(1).split('/').map(unescape), last ?? ''];
+  const place = steps.filter((step) => step !== '').join('.');
   return {
     place: propertyName === undefined ? place : `the name ${place}`,
-    path: pathTo(missingProperty ?? unknown),
+    path: instancePath + pointerOf(name === undefined ? [] : [name]),
     rule: rules[keyword] ?? keyword,
     message: messageOf(error, source),
   };

@@ -206,7 +206,7 @@ export function createValidator(compiler: Compiler, schema: Schema, source: Valu
     if (hasLimit) limitDepth(data);
     const isValid = counting(validate, data);
     if (typeof isValid === 'string') return { text: isValid, list: [] };
-    return isValid ? undefined : describeFaults(validate.errors ?? [], source, 'items.0.id');
+    return isValid ? undefined : describeFaults(validate.errors ?? [], source);
   };
   // V8 compiles a function when it is called first, and the first body of a schema with very many properties would wait.
   check({});
@@ -240,7 +240,7 @@ function findUnfit(
   return samples.flatMap(({ schema, value, find }) => {
     const validate = compiler.compile(schema, { source: 'json', ...purpose });
     if (validate(value)) return [];
-    const fault = describeFaults(validate.errors ?? [], 'json', 'items.0.id').text;
+    const fault = describeFaults(validate.errors ?? [], 'json').text;
     return find(...describeFault(fault.replaceAll(': send ', ': write ')));
   });
 }
@@ -251,11 +251,10 @@ function hasRounded(value: unknown): boolean {
 }
 
 /**
- * Compiles the validator of a response, which describes places by JSON Pointers. Its checks are not counted: the service
+ * Compiles the validator of a response. Its checks are not counted: the service
  * itself has made the body, and the server's own limits would turn what has already happened into an error.
  */
 export function createResponseValidator(compiler: Compiler, schema: Schema): ResponseValidator {
   const validate = compiler.compile(schema, { source: 'json', isResponse: true });
-  return (data) =>
-    validate(data) ? undefined : describeFaults(validate.errors ?? [], 'json', '/items/0/id').text;
+  return (data) => (validate(data) ? undefined : describeFaults(validate.errors ?? [], 'json').text);
 }
