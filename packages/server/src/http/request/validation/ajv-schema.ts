@@ -53,66 +53,50 @@ interface Place {
   readonly isTest: boolean;
 }
 
-/** Rewrites schemas for one instance of Ajv. */
-export class Rewriter {
-  readonly #options: RewriteOptions;
-  readonly #define: (name: string, schema: AnySchemaObject) => void;
-  readonly #prefix: string;
+/**
+ * Returns the function that rewrites schemas for one instance of Ajv, and defines those that they refer to.
+ * @param define - Is called with each schema that another one refers to.
+ * @param prefix - The beginning of their names.
+ */
+export function createRewriter(
+  options: RewriteOptions,
+  prefix: string,
+  define: (name: string, schema: AnySchemaObject) => void,
+): (schema: Schema) => AnySchemaObject {
+  const { source, isCounted = false, allErrors } = options;
   /** The names of the schemas that are referred to. */
-  readonly #names = new Map<string, string>();
+  const names = new Map<string, string>();
   /** The schemas whose evaluated properties and items other schemas need to know. */
-  readonly #tracked = new Set<Schema>();
-  readonly #refused = new Map<Schema, ReadonlySet<string>>();
-  readonly #unwritten: (() => void)[] = [];
-
-  /**
-   * @param define - Is called with each schema that another one refers to.
-   * @param prefix - The beginning of their names.
-   */
-  constructor(
-    options: RewriteOptions,
-    prefix: string,
-    define: (name: string, schema: AnySchemaObject) => void,
-  ) {
-    this.#options = options;
-    this.#prefix = prefix;
-    this.#define = define;
-  }
-
-  /** Rewrites a schema, and defines those that it refers to. */
-  rewrite(schema: Schema): AnySchemaObject {
-    this.#track(schema);
-    const written = this.#write({ schema, context: [schema], isTest: false });
-    for (let next = this.#unwritten.pop(); next !== undefined; next = this.#unwritten.pop()) next();
-    return written;
-  }
+  const tracked = new Set<Schema>();
+  const refused = new Map<Schema, ReadonlySet<string>>();
+  const unwritten: (() => void)[] = [];
 
   /**
    * Writes a schema in place, or refers to it if it is large.
    * @param keyword - `$ref` for a schema of the same value, since Ajv then knows what it has evaluated; `refer` for one
    *   inside it, which need not be compiled first.
    */
-  #use(place: Place, keyword: '$ref' | 'refer'): AnySchemaObject {
-    if (isSmall(place.schema)) return this.#write(place);
-    const isKnown = this.#names.size > maxContexts || !this.#options.hasRefused;
+  function use(place: Place, keyword: '$ref' | 'refer'): AnySchemaObject {
+    if (isSmall(place.schema)) return write(place);
+    const isKnown = names.size > maxContexts || !options.hasRefused;
     const context = isKnown ? [place.schema] : place.context;
     const ids = [...new Set(context)].map(idOf).sort();
-    const key = [place.isTest, this.#tracked.has(place.schema), idOf(place.schema), ...ids].join();
-    let name = this.#names.get(key);
+    const key = [place.isTest, tracked.has(place.schema), idOf(place.schema), ...ids].join();
+    let name = names.get(key);
     if (name === undefined) {
-      const defined = (name = `${this.#prefix}${this.#names.size}`);
-      this.#names.set(key, name);
-      this.#unwritten.push(() => {
-        this.#define(defined, this.#write({ ...place, context }));
+      const defined = (name = `${prefix}${names.size}`);
+      names.set(key, name);
+      unwritten.push(() => {
+        define(defined, write({ ...place, context }));
       });
     }
     return { [keyword]: name };
   }
 
-  #track(root: Schema): void {
-    for (const schema of this.#options.hasUnevaluated ? allSchemas(root) : []) {
+  function track(root: Schema): void {
+    for (const schema of options.hasUnevaluated ? allSchemas(root) : []) {
       if ((schema.unevaluatedItems ?? schema.unevaluatedProperties) === undefined) continue;
-      for (const one of allSchemas(schema, combiningKeywords)) this.#tracked.add(one);
+      for (const one of allSchemas(schema, combiningKeywords)) tracked.add(one);
     }
   }
 
@@ -120,9 +104,8 @@ export class Rewriter {
    * Rewrites a schema. Numbers are checked by the keyword `numeric`, because Ajv does not accept a bigint as an integer,
    * and accepts a rounded number. Every string must be well-formed, unless the schema only tests a value.
    */
-  #write(place: Place): AnySchemaObject {
+  function write(place: Place): AnySchemaObject {
     const { schema, isTest } = place;
-    const { isCounted = false, allErrors, source } = this.#options;
     if (schema.binary && source === 'text')
       return { bytes: pick(schema, ['minLength', 'maxLength']) satisfies BytesRule };
     const { type, enum: values } = schema;
@@ -137,7 +120,7 @@ export class Rewriter {
       ...(schema.uniqueItems && { distinct: { isCounted } }),
       ...(type !== undefined && { type: type.length === 1 ? type[0] : type }),
       ...(!isTest && takes('string') && { wellFormed: true }),
-      ...this.#writeParts(place),
+      ...writeParts(place),
       ...(isCounted && (isContainer || weight.own + weight.text > 0) && { counted: weight }),
     };
     if (!isNumeric) return written;
@@ -149,17 +132,16 @@ export class Rewriter {
   }
 
   /** Rewrites the schemas inside a schema. */
-  #writeParts({ schema, context, isTest }: Place): AnySchemaObject {
-    const inside = (one: Schema, others: Schema[]) =>
-      this.#use({ schema: one, context: others, isTest }, 'refer');
+  function writeParts({ schema, context, isTest }: Place): AnySchemaObject {
+    const inside = (one: Schema, others: Schema[]) => use({ schema: one, context: others, isTest }, 'refer');
     const unless = (one: Schema, others: Schema[]) => !isNothing(one) && inside(one, others);
     const alone = (one: Schema) => unless(one, [one]);
     const test = (one: Schema, keyword: string) =>
-      this.#use({ schema: one, context: [one], isTest: true }, keyword === 'contains' ? 'refer' : '$ref');
-    const part = (one: Schema) => this.#use({ schema: one, context: [...context, one], isTest }, '$ref');
+      use({ schema: one, context: [one], isTest: true }, keyword === 'contains' ? 'refer' : '$ref');
+    const part = (one: Schema) => use({ schema: one, context: [...context, one], isTest }, '$ref');
     const property = (one: Schema, name: string) => {
-      if (one.refused && this.#options.isExample) return {};
-      if (one.refused) return { refused: this.#options.isResponse ? 'write-only' : 'read-only' };
+      if (one.refused && options.isExample) return {};
+      if (one.refused) return { refused: options.isResponse ? 'write-only' : 'read-only' };
       return inside(
         one,
         insideOf(context, ({ properties = {}, additionalProperties }) =>
@@ -174,7 +156,7 @@ export class Rewriter {
           insideOf(context, (outer) => outer[keyword]),
         ),
       );
-    const isRequired = (name: string) => !context.some((one) => this.#refusedBy(one).has(name));
+    const isRequired = (name: string) => !context.some((one) => refusedBy(one).has(name));
     const named = {
       ...mapSchemas(schema, ['patternProperties'], alone),
       ...mapSchemas(schema, ['properties'], property),
@@ -192,8 +174,8 @@ export class Rewriter {
       ...(isApart ? [named] : []),
       // Ajv leaves out what follows prefixItems if there are fewer items, and takes an empty array for the one before it.
       ...(schema.contains && !takesNone ? [{ minItems: schema.minContains ?? 1 }, contained] : []),
-      ...(schema.allOf?.map((one) => this.#use({ schema: one, context, isTest }, '$ref')) ?? []),
-      ...this.#writeConditions(schema, test, part),
+      ...(schema.allOf?.map((one) => use({ schema: one, context, isTest }, '$ref')) ?? []),
+      ...writeConditions(schema, test, part),
     ];
     return {
       ...mapSchemas(schema, ['prefixItems', 'propertyNames'], alone),
@@ -208,7 +190,7 @@ export class Rewriter {
   }
 
   /** Rewrites conditions, as parts of allOf. */
-  #writeConditions(
+  function writeConditions(
     schema: Schema,
     test: (one: Schema, keyword: string) => AnySchemaObject,
     part: (one: Schema) => AnySchemaObject,
@@ -217,7 +199,7 @@ export class Rewriter {
       ...mapSchemas(schema, ['if'], test),
       ...mapSchemas(schema, ['then', 'else'], part),
     };
-    if (this.#tracked.has(schema)) {
+    if (tracked.has(schema)) {
       const dependent = Object.entries(schema.dependentSchemas ?? {}).map(([name, one]) => ({
         if: { type: 'object', required: [name] },
         then: part(one),
@@ -232,20 +214,27 @@ export class Rewriter {
   }
 
   /** The names of properties that an object must not have, whichever alternative of the schema it has. */
-  #refusedBy(schema: Schema): ReadonlySet<string> {
-    const known = this.#refused.get(schema);
+  function refusedBy(schema: Schema): ReadonlySet<string> {
+    const known = refused.get(schema);
     if (known !== undefined) return known;
     const { properties = {}, allOf = [], anyOf, oneOf } = schema;
-    const of = (one: Schema) => this.#refusedBy(one);
-    const names = new Set(Object.keys(properties).filter((name) => properties[name]!.refused));
-    for (const part of allOf) for (const name of of(part)) names.add(name);
+    const of = (one: Schema) => refusedBy(one);
+    const found = new Set(Object.keys(properties).filter((name) => properties[name]!.refused));
+    for (const part of allOf) for (const name of of(part)) found.add(name);
     for (const [first, ...others] of [anyOf ?? [], oneOf ?? []]) {
       if (first === undefined) continue;
-      for (const name of of(first)) if (others.every((one) => of(one).has(name))) names.add(name);
+      for (const name of of(first)) if (others.every((one) => of(one).has(name))) found.add(name);
     }
-    this.#refused.set(schema, names);
-    return names;
+    refused.set(schema, found);
+    return found;
   }
+
+  return (schema) => {
+    track(schema);
+    const written = write({ schema, context: [schema], isTest: false });
+    for (let next = unwritten.pop(); next !== undefined; next = unwritten.pop()) next();
+    return written;
+  };
 }
 
 const small = new WeakMap<Schema, boolean>();

@@ -8,7 +8,7 @@ import type { Sample, Schema } from '../../../contract/schema/schema.js';
 import { isChoosing, isRecursive } from '../../../contract/schema/schema-walk.js';
 import { LinearPattern, patternOf } from '../../../contract/schema/pattern.js';
 import { UploadedFile } from '../../../contract/raw-body.js';
-import { Rewriter, type BytesRule, type RewriteOptions } from './ajv-schema.js';
+import { createRewriter, type BytesRule, type RewriteOptions } from './ajv-schema.js';
 import { count, countText, counting, isCostly, limitDepth } from './validation-effort.js';
 import { describeFaults, innermost, type Faults } from './fault-messages.js';
 import { addTextFormats } from './formats.js';
@@ -34,7 +34,7 @@ type Purpose = Omit<RewriteOptions, 'allErrors' | 'hasRefused' | 'hasUnevaluated
 export class Compiler {
   readonly #text: string;
   readonly #ajv = new Map<boolean, Ajv | Ajv2020>();
-  readonly #rewriters = new Map<string, Rewriter>();
+  readonly #rewriters = new Map<string, ReturnType<typeof createRewriter>>();
   readonly #waiting: (() => void)[] = [];
   /** By what Ajv gets, which many small schemas have in common. */
   readonly #compiled = new Map<string, ValidateFunction>();
@@ -54,7 +54,7 @@ export class Compiler {
     const allErrors = !isChoosing(schema);
     const ajv = this.#ajv.get(allErrors) ?? createAjv(this.#text, allErrors, this.#isOnce);
     this.#ajv.set(allErrors, ajv);
-    const written = this.#rewriterOf(purpose, ajv).rewrite(schema);
+    const written = this.#rewriterOf(purpose, ajv)(schema);
     const key = `${allErrors} ${JSON.stringify(written)}`;
     const validate = this.#compiled.get(key) ?? ajv.compile(written);
     this.#compiled.set(key, validate);
@@ -63,7 +63,7 @@ export class Compiler {
   }
 
   /** Schemas that are rewritten in the same way share the schemas that they refer to. */
-  #rewriterOf(purpose: Purpose, ajv: Ajv | Ajv2020): Rewriter {
+  #rewriterOf(purpose: Purpose, ajv: Ajv | Ajv2020): ReturnType<typeof createRewriter> {
     const { source, isCounted = false, isResponse = false, isExample = false } = purpose;
     const { allErrors = false } = ajv.opts;
     const key = [allErrors, source, isCounted, isResponse, isExample].join();
@@ -75,7 +75,7 @@ export class Compiler {
       hasRefused: /"(?:readOnly|writeOnly)"/.test(this.#text),
       hasUnevaluated: this.#text.includes('"unevaluated'),
     };
-    const rewriter = new Rewriter(options, `s${this.#rewriters.size}-`, (name, schema) => {
+    const rewriter = createRewriter(options, `s${this.#rewriters.size}-`, (name, schema) => {
       ajv.addSchema(schema, name);
       this.#waiting.push(() => ajv.getSchema(name));
     });
