@@ -20,17 +20,14 @@ export interface PublicFile {
 export function serveFile(app: FastifyInstance, file: PublicFile): void {
   const { url, mediaType, cacheControl, headers = {} } = file;
   if (app.hasRoute({ method: 'GET', url })) return;
-  const isImage = mediaType.startsWith('image/');
-  let known: { content: Buffer; digest: string } | undefined;
-  const make = () => {
-    const content = file.content();
-    return { content, digest: hash('sha256', content, 'base64url') };
-  };
+  let content: Buffer | undefined;
+  let digest: string | undefined;
   // Large files take long.
   let compressed: Promise<Buffer> | undefined;
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
-    const { content, digest } = (known ??= make());
-    const coded = !isImage && acceptsGzip(request);
+    content ??= file.content();
+    digest ??= hash('sha256', content, 'base64url');
+    const coded = acceptsGzip(request);
     const body = coded ? await (compressed ??= compress(content)) : content;
     // A strong tag names bytes, so each coding has its own (RFC 9110 section 8.8.3.3).
     const tag = coded ? `"${digest}-gzip"` : `"${digest}"`;

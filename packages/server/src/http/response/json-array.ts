@@ -3,7 +3,6 @@ import { hash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import type { JsonArray } from '../../contract/handlers.js';
 import { ApiError } from '../../base/errors.js';
-import type { Reservation } from '../admission/memory-budget.js';
 import { isKnown } from './if-none-match.js';
 import { cutOff, expectedChunk, pacedStream, reserveFor, type StreamBounds } from './paced-stream.js';
 
@@ -42,11 +41,8 @@ export async function sendJsonArray(
   const { request } = reply;
   // RFC 9110 section 9.3.2 lets HEAD omit headers that depend on the content, so nothing is read.
   if (request.method === 'HEAD') return reply.send();
-  let reservation: Reservation | undefined;
-  if (!budget.admits(expectedChunk)) {
-    reservation = reserveFor(reply, budget);
-    await reservation.wait(expectedChunk);
-  }
+  let reservation = budget.admits(expectedChunk) ? undefined : reserveFor(reply, budget);
+  if (reservation !== undefined) await reservation.wait(expectedChunk);
 
   const { json, more } = await array.nextPage();
   const length = Buffer.byteLength(json);
