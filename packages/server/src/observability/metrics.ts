@@ -33,69 +33,99 @@ export interface Metrics {
   };
 }
 
+/** All metrics of a service beside those of Node.js, without the prefix of their names, and what they say. */
+const metrics = {
+  build_info: 'Always 1; the labels are the versions of the server and Node.js.',
+  damaged_requests_total: 'Requests that failed because what is stored is damaged.',
+  tls_certificate_expiry_timestamp_seconds:
+    'When the certificate of the server expires, in seconds since 1970; absent without TLS.',
+  rejections_total:
+    'Connections, and what arrived on them, that were rejected before there was a request, by reason.',
+  http_request_duration_seconds:
+    'Time from the header of a request to the last byte of its response, or until it is aborted.',
+  http_requests_running: 'Requests in flight.',
+  authentications_total: 'Verifications of access tokens by outcome: accepted, missing, invalid or failed.',
+  write_commit_duration_seconds: 'Time to commit a batch of writes, including failed commits.',
+  write_batch_rows: 'Writes per batch.',
+  write_queue_rows: 'Writes waiting for the next batch.',
+  database_connections:
+    'Open connections to PostgreSQL, by what they are for: reads, writes or transactions.',
+  transactions_total:
+    'Runs of transactions by outcome: completed, repeated because what was read did not hold, or failed.',
+  disk_free_bytes:
+    'Free space on the disk of the store, less what its log still needs, and some of what is unused in the store.',
+  disk_reserve_bytes: 'Free space below which creates and replacements are refused.',
+};
+
 const durations = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const batchSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 20_000];
 /** The methods that have their own label value. All others share one, to limit the number of time series. */
 const commonMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
+/** Returns what every metric has: its name, what it says, and the registry. */
+type Named = (name: keyof typeof metrics) => { name: string; help: string; registers: Registry[] };
+
 /**
  * Creates the metrics of one process. Clients cannot create new label values.
  * @param service - What the names of its metrics begin with.
  */
-export function createMetrics({ metricPrefix: prefix }: Pick<Service, 'metricPrefix'>): Metrics {
+export function createMetrics({ metricPrefix }: Pick<Service, 'metricPrefix'>): Metrics {
   const registry = new Registry();
-  const registers = [registry];
+  const named: Named = (name) => ({
+    name: `${metricPrefix}${name}`,
+    help: metrics[name],
+    registers: [registry],
+  });
   collectDefaultMetrics({ register: registry });
   new Gauge({
-    name: `${prefix}build_info`,
-    help: 'Always 1; the labels are the versions of the server and Node.js.',
+    ...named('build_info'),
     labelNames: ['version', 'node'],
     // All processes of a service run the same release.
     aggregator: 'first',
-    registers,
   }).set({ version, node: process.version }, 1);
-  const damaged = new Counter({
-    name: `${prefix}damaged_requests_total`,
-    help: 'Requests that failed because what is stored is damaged.',
-    registers,
-  });
+  const damaged = new Counter(named('damaged_requests_total'));
   const expiry = new Gauge({
-    name: `${prefix}tls_certificate_expiry_timestamp_seconds`,
-    help: 'When the certificate of the server expires, in seconds since 1970; absent without TLS.',
+    ...named('tls_certificate_expiry_timestamp_seconds'),
     // All threads have the same certificate.
     aggregator: 'first',
-    registers,
   });
   // It would begin with 0, which is an expiry.
   expiry.remove();
   return {
     registry,
-    observeRequests: createRequestObserver(prefix, registers),
-    observeVerifier: createVerifierObserver(prefix, registers),
+    observeRequests: createRequestObserver(named),
+    observeVerifier: createVerifierObserver(named),
     showCertificate: (chain) => {
       expiry.set(Date.parse(new X509Certificate(chain).validTo) / 1000);
     },
-    countRejection: createRejectionCounter(prefix, registers),
+    countRejection: createCounter(named('rejections_total'), 'reason', rejectionReasons),
     countDamage: () => {
       damaged.inc();
     },
-    writes: createWriteObserver(prefix, registers),
+    writes: createWriteObserver(named),
   };
 }
 
-function createRequestObserver(prefix: string, registers: Registry[]): Metrics['observeRequests'] {
+/** Creates a counter with one label. What has not been counted yet is shown as 0. */
+function createCounter<Value extends string>(
+  named: ReturnType<Named>,
+  label: string,
+  values: readonly Value[],
+): (value: Value) => void {
+  const counter = new Counter({ ...named, labelNames: [label] });
+  for (const value of values) counter.inc({ [label]: value }, 0);
+  return (value) => {
+    counter.inc({ [label]: value });
+  };
+}
+
+function createRequestObserver(named: Named): Metrics['observeRequests'] {
   const requests = new Histogram({
-    name: `${prefix}http_request_duration_seconds`,
-    help: 'Time from the header of a request to the last byte of its response, or until it is aborted.',
+    ...named('http_request_duration_seconds'),
     labelNames: ['method', 'route', 'status'],
     buckets: durations,
-    registers,
   });
-  const running = new Gauge({
-    name: `${prefix}http_requests_running`,
-    help: 'Requests in flight.',
-    registers,
-  });
+  const running = new Gauge(named('http_requests_running'));
   return (app) => {
     app.addHook('onRequest', (request, reply, done) => {
       running.inc();
@@ -114,85 +144,54 @@ function createRequestObserver(prefix: string, registers: Registry[]): Metrics['
   };
 }
 
-function createVerifierObserver(prefix: string, registers: Registry[]): Metrics['observeVerifier'] {
-  const authentications = new Counter({
-    name: `${prefix}authentications_total`,
-    help: 'Verifications of access tokens by outcome: accepted, missing, invalid or failed.',
-    labelNames: ['outcome'],
-    registers,
-  });
-  for (const outcome of ['accepted', 'missing', 'invalid', 'failed']) authentications.inc({ outcome }, 0);
-  const count = (result: Caller | ApiError) => {
-    authentications.inc({ outcome: outcomeOf(result) });
+function createVerifierObserver(named: Named): Metrics['observeVerifier'] {
+  const count = createCounter(named('authentications_total'), 'outcome', [
+    'accepted',
+    'missing',
+    'invalid',
+    'failed',
+  ]);
+  const counted = (result: Caller | ApiError) => {
+    count(outcomeOf(result));
     return result;
   };
   return (verify) => (request) => {
     const result = verify(request);
-    if (!(result instanceof Promise)) return count(result);
-    return result.then(count, (error: unknown) => {
-      authentications.inc({ outcome: 'failed' });
+    if (!(result instanceof Promise)) return counted(result);
+    return result.then(counted, (error: unknown) => {
+      count('failed');
       throw error;
     });
   };
 }
 
-function createRejectionCounter(prefix: string, registers: Registry[]): Metrics['countRejection'] {
-  const rejections = new Counter({
-    name: `${prefix}rejections_total`,
-    help: 'Connections, and what arrived on them, that were rejected before there was a request, by reason.',
-    labelNames: ['reason'],
-    registers,
-  });
-  for (const reason of rejectionReasons) rejections.inc({ reason }, 0);
-  return (reason) => {
-    rejections.inc({ reason });
-  };
-}
-
-function createWriteObserver(prefix: string, registers: Registry[]): Metrics['writes'] {
+function createWriteObserver(named: Named): Metrics['writes'] {
   const commits = new Histogram({
-    name: `${prefix}write_commit_duration_seconds`,
-    help: 'Time to commit a batch of writes, including failed commits.',
+    ...named('write_commit_duration_seconds'),
     buckets: durations,
-    registers,
   });
   const batches = new Histogram({
-    name: `${prefix}write_batch_rows`,
-    help: 'Writes per batch.',
+    ...named('write_batch_rows'),
     buckets: batchSizes,
-    registers,
   });
   let queuedRows = () => 0;
   new Gauge({
-    name: `${prefix}write_queue_rows`,
-    help: 'Writes waiting for the next batch.',
-    registers,
+    ...named('write_queue_rows'),
     collect() {
       this.set(queuedRows());
     },
   });
-  const transactions = new Counter({
-    name: `${prefix}transactions_total`,
-    help: 'Runs of transactions by outcome: completed, repeated because what was read did not hold, or failed.',
-    labelNames: ['outcome'],
-    registers,
-  });
-  for (const outcome of ['completed', 'repeated', 'failed']) transactions.inc({ outcome }, 0);
   let openConnections: Parameters<Metrics['writes']['connections']>[0] | undefined;
   new Gauge({
-    name: `${prefix}database_connections`,
-    help: 'Open connections to PostgreSQL, by what they are for: reads, writes or transactions.',
+    ...named('database_connections'),
     labelNames: ['purpose'],
-    registers,
     collect() {
       for (const [purpose, count] of Object.entries(openConnections?.() ?? {})) this.set({ purpose }, count);
     },
   });
   return {
-    space: createSpaceObserver(prefix, registers),
-    transacted(outcome) {
-      transactions.inc({ outcome });
-    },
+    space: createSpaceObserver(named),
+    transacted: createCounter(named('transactions_total'), 'outcome', ['completed', 'repeated', 'failed']),
     connections(open) {
       openConnections = open;
     },
@@ -207,21 +206,15 @@ function createWriteObserver(prefix: string, registers: Registry[]): Metrics['wr
 }
 
 /** Only the process that writes to a disk has values. */
-function createSpaceObserver(prefix: string, registers: Registry[]): Metrics['writes']['space'] {
+function createSpaceObserver(named: Named): Metrics['writes']['space'] {
   let measure: Parameters<Metrics['writes']['space']>[0] = () => undefined;
-  const gauges = {
-    free: 'Free space on the disk of the store, less what its log still needs, and some of what is unused in the store.',
-    reserve: 'Free space below which creates and replacements are refused.',
-  };
-  for (const [name, help] of Object.entries(gauges)) {
+  for (const name of ['free', 'reserve'] as const) {
     new Gauge({
-      name: `${prefix}disk_${name}_bytes`,
-      help,
-      registers,
+      ...named(`disk_${name}_bytes`),
       collect() {
         const space = measure();
         if (space === undefined) this.remove();
-        else this.set(space[name as keyof typeof gauges]);
+        else this.set(space[name]);
       },
     });
   }
@@ -230,7 +223,7 @@ function createSpaceObserver(prefix: string, registers: Registry[]): Metrics['wr
   };
 }
 
-function outcomeOf(result: Caller | ApiError): string {
+function outcomeOf(result: Caller | ApiError) {
   if (!(result instanceof ApiError)) return 'accepted';
   return result.code === catalogue.missingToken.code ? 'missing' : 'invalid';
 }
