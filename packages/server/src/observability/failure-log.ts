@@ -25,98 +25,86 @@ interface Outage {
   requests: number;
 }
 
-/** Logs requests that failed because of the server, and when such requests succeed again. */
-export class FailureLog {
-  readonly #now: () => number;
-  readonly #checkStore: () => Promise<void>;
-  readonly #countDamage: () => void;
-  readonly #outages = new Map<string, Outage>();
+/**
+ * Creates the log of requests that failed because of the server, and of when such requests succeed again.
+ * @param now - A monotonic clock, in ms.
+ * @param checkStore - Resolves if the store can serve; rejects otherwise.
+ * @param countDamage - Called for each request that failed because what is stored is damaged.
+ */
+export function createFailureLog(now: () => number, checkStore: () => Promise<void>, countDamage = () => {}) {
+  const outages = new Map<string, Outage>();
 
-  /**
-   * @param now - A monotonic clock, in ms.
-   * @param checkStore - Resolves if the store can serve; rejects otherwise.
-   * @param countDamage - Called for each request that failed because what is stored is damaged.
-   */
-  constructor(now: () => number, checkStore: () => Promise<void>, countDamage = () => {}) {
-    this.#now = now;
-    this.#countDamage = countDamage;
-    this.#checkStore = checkStore;
-  }
-
-  /**
-   * Logs a failure with its cause and stack. For each kind of cause, logs a 503 at most once a minute, with the number
-   * of requests that have failed so far. Always logs a 500, which is a bug in the program.
-   */
-  failed(error: ApiError, request: FastifyRequest, log: Log): void {
-    if (error.statusCode !== 503) {
-      log.error({ err: error }, 'request failed');
-      return;
-    }
-    const now = this.#now();
-    const failure = error.cause instanceof StorageError ? error.cause.failure : undefined;
-    const isDamage = failure === 'damaged';
-    if (isDamage) this.#countDamage();
-    const kind = `${error.code} ${isDamage ? 'damage' : error.cause instanceof Error ? error.cause.name : ''}`;
-    const outage = this.#outages.get(kind) ?? {
-      code: error.code,
-      since: now,
-      ofStore: failure !== undefined,
-      isDamage,
-      operations: new Set(),
-      last: now,
-      shown: -Infinity,
-      checked: -Infinity,
-      requests: 0,
-    };
-    this.#outages.set(kind, outage);
-    outage.operations.add(operationOf(request));
-    outage.last = now;
-    outage.requests++;
-    if (now - outage.shown < showInterval) return;
-    outage.shown = now;
-    const facts = { err: error, requests: outage.requests };
-    if (isDamage) log.fatal(facts, 'the store is damaged: see "The store is damaged" in docs/runbook.md');
-    else log.error(facts, 'requests fail');
-  }
-
-  /**
-   * Logs which outages are over. Call it whenever a request has succeeded. An outage is over when nothing has failed for
-   * ten seconds and an operation that failed succeeds. That alone proves little of the store: a HEAD reads no row, and a
-   * token may be cached. If the store failed, it must also say that it can serve.
-   */
-  succeeded(request: FastifyRequest, log: Log): void {
-    if (this.#outages.size === 0) return;
-    const operation = operationOf(request);
-    const now = this.#now();
-    for (const [kind, outage] of this.#outages) {
-      if (outage.isDamage || !outage.operations.has(operation)) continue;
-      if (now - Math.max(outage.last, outage.checked) < quietTime) continue;
-      outage.checked = now;
-      if (outage.ofStore) void this.#endIfStoreServes(kind, outage, log);
-      else this.#end(kind, outage, log);
-    }
-  }
-
-  async #endIfStoreServes(kind: string, outage: Outage, log: Log): Promise<void> {
+  const end = (kind: string, outage: Outage, log: Log) => {
+    // Another check may have ended it before.
+    if (outages.get(kind) !== outage) return;
+    outages.delete(kind);
+    const { code, since, last, requests } = outage;
+    const seconds = Math.round((last - since) / 1000);
+    log.warn({ error: code, requests, seconds }, 'requests fail no longer');
+  };
+  const endIfStoreServes = async (kind: string, outage: Outage, log: Log) => {
     const { requests } = outage;
     try {
-      await this.#checkStore();
+      await checkStore();
     } catch {
       return;
     }
-    if (outage.requests === requests) this.#end(kind, outage, log);
-  }
-
-  #end(kind: string, outage: Outage, log: Log): void {
-    // Another check may have ended it before.
-    if (this.#outages.get(kind) !== outage) return;
-    this.#outages.delete(kind);
-    const { code, since, last, requests } = outage;
-    log.warn(
-      { error: code, requests, seconds: Math.round((last - since) / 1000) },
-      'requests fail no longer',
-    );
-  }
+    if (outage.requests === requests) end(kind, outage, log);
+  };
+  return {
+    /**
+     * Logs a failure with its cause and stack. For each kind of cause, logs a 503 at most once a minute, with the number
+     * of requests that have failed so far. Always logs a 500, which is a bug in the program.
+     */
+    failed(error: ApiError, request: FastifyRequest, log: Log): void {
+      if (error.statusCode !== 503) {
+        log.error({ err: error }, 'request failed');
+        return;
+      }
+      const time = now();
+      const failure = error.cause instanceof StorageError ? error.cause.failure : undefined;
+      const isDamage = failure === 'damaged';
+      if (isDamage) countDamage();
+      const kind = `${error.code} ${isDamage ? 'damage' : error.cause instanceof Error ? error.cause.name : ''}`;
+      const outage = outages.get(kind) ?? {
+        code: error.code,
+        since: time,
+        ofStore: failure !== undefined,
+        isDamage,
+        operations: new Set(),
+        last: time,
+        shown: -Infinity,
+        checked: -Infinity,
+        requests: 0,
+      };
+      outages.set(kind, outage);
+      outage.operations.add(operationOf(request));
+      outage.last = time;
+      outage.requests++;
+      if (time - outage.shown < showInterval) return;
+      outage.shown = time;
+      const facts = { err: error, requests: outage.requests };
+      if (isDamage) log.fatal(facts, 'the store is damaged: see "The store is damaged" in docs/runbook.md');
+      else log.error(facts, 'requests fail');
+    },
+    /**
+     * Logs which outages are over. Call it whenever a request has succeeded. An outage is over when nothing has failed for
+     * ten seconds and an operation that failed succeeds. That alone proves little of the store: a HEAD reads no row, and a
+     * token may be cached. If the store failed, it must also say that it can serve.
+     */
+    succeeded(request: FastifyRequest, log: Log): void {
+      if (outages.size === 0) return;
+      const operation = operationOf(request);
+      const time = now();
+      for (const [kind, outage] of outages) {
+        if (outage.isDamage || !outage.operations.has(operation)) continue;
+        if (time - Math.max(outage.last, outage.checked) < quietTime) continue;
+        outage.checked = time;
+        if (outage.ofStore) void endIfStoreServes(kind, outage, log);
+        else end(kind, outage, log);
+      }
+    },
+  };
 }
 
 function operationOf({ method, routeOptions }: FastifyRequest): string {

@@ -16,49 +16,40 @@ export interface Source {
 /** How long a thread may take to send its metrics, in ms. */
 const deadline = 1_000;
 
-/** The metrics of the main thread and of those that serve. The admin listener uses it like a Registry. */
-export class GatheredMetrics {
-  readonly contentType: Registry['contentType'];
-  readonly #own: Registry;
-  readonly #threads: () => readonly Source[];
-  readonly #silent: Gauge;
+/**
+ * Returns the metrics of the main thread and of those that serve. The admin listener uses it like a Registry.
+ * @param own - The main thread's metrics; one about the threads is added to it.
+ * @param threads - Returns the threads that serve.
+ * @param metricPrefix - What the names of the service's metrics begin with.
+ */
+export function gatherMetrics(
+  own: Registry,
+  threads: () => readonly Source[],
+  metricPrefix: string,
+): Pick<Registry, 'contentType' | 'metrics'> {
+  const silent = new Gauge({
+    name: `${metricPrefix}threads_silent`,
+    help: 'Threads that did not respond in time; their gauges are omitted, and their counters do not change.',
+    registers: [own],
+  });
   /** The last known counters of each thread. */
-  readonly #last = new Map<Source, Measured>();
-
-  /**
-   * @param own - The main thread's metrics; one about the threads is added to it.
-   * @param threads - Returns the threads that serve.
-   * @param metricPrefix - What the names of the service's metrics begin with.
-   */
-  constructor(own: Registry, threads: () => readonly Source[], metricPrefix: string) {
-    this.contentType = own.contentType;
-    this.#own = own;
-    this.#threads = threads;
-    this.#silent = new Gauge({
-      name: `${metricPrefix}threads_silent`,
-      help: 'Threads that did not respond in time; their gauges are omitted, and their counters do not change.',
-      registers: [own],
-    });
-  }
-
-  /** All metrics in the Prometheus text format. */
-  async metrics(): Promise<string> {
-    const threads = this.#threads();
-    const measured = await Promise.all(
-      threads.map((thread) => within(thread.measure(), deadline, undefined)),
-    );
-    this.#silent.set(measured.filter((all) => all === undefined).length);
-    const own = ofThread(await this.#own.getMetricsAsJSON(), 'main');
-    const gauges = threads.flatMap((thread, i) => {
-      const all = measured[i];
-      if (all === undefined) return [];
+  const last = new Map<Source, readonly Metric[]>();
+  const metrics = async () => {
+    const measuring = threads().map(async (thread) => {
+      const all = await within(thread.measure(), deadline, undefined);
+      if (all === undefined) return undefined;
       // Those of the process are among the main thread's.
       const known = ofThread(all, String(thread.number)).filter(({ name }) => !isOfProcess(name));
-      this.#last.set(thread, known.filter(isCounted));
-      return [known.filter((metric) => !isCounted(metric))];
+      last.set(thread, known.filter(isCounted));
+      return known.filter((metric) => !isCounted(metric));
     });
-    return AggregatorRegistry.aggregate([own, ...gauges, ...this.#last.values()]).metrics();
-  }
+    const gauges = await Promise.all(measuring);
+    const responses = gauges.filter((all) => all !== undefined);
+    silent.set(gauges.length - responses.length);
+    const ofMain = ofThread(await own.getMetricsAsJSON(), 'main');
+    return AggregatorRegistry.aggregate([ofMain, ...responses, ...last.values()]).metrics();
+  };
+  return { contentType: own.contentType, metrics };
 }
 
 interface Metric {

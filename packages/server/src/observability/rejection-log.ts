@@ -7,68 +7,43 @@ const interval = 10_000;
 /** The reasons that an operator can do something about. */
 const ofOperator: readonly RejectionReason[] = ['connection_limit'];
 
-/** What has been rejected since the last line for a reason. */
-interface Pending {
-  count: number;
-  last: Rejection | undefined;
-  readonly timer: NodeJS.Timeout;
-}
+/**
+ * Creates the log of rejections. It has the first one for a reason at once, and then how many there were in each interval.
+ * @param log - Returns the log.
+ * @returns `report` logs a rejection now or with the others of the interval; `close` logs what no line has yet.
+ */
+export function createRejectionLog(log: () => Pick<FastifyBaseLogger, 'info' | 'warn'>) {
+  /** For each reason that had a line in the last interval, how many have come since, and the last of them. */
+  const pending = new Map<RejectionReason, { count: number; last: Rejection }>();
+  let timer: NodeJS.Timeout | undefined;
 
-/** Logs the first rejection for a reason at once, and then how many there were in each interval. */
-export class RejectionLog {
-  readonly #log: () => Pick<FastifyBaseLogger, 'info' | 'warn'>;
-  readonly #count: ((reason: RejectionReason) => void) | undefined;
-  readonly #pending = new Map<RejectionReason, Pending>();
-
-  /**
-   * @param log - Returns the log.
-   * @param count - Counts each rejection.
-   */
-  constructor(
-    log: () => Pick<FastifyBaseLogger, 'info' | 'warn'>,
-    count?: (reason: RejectionReason) => void,
-  ) {
-    this.#log = log;
-    this.#count = count;
-  }
-
-  /** Counts a rejection, and logs it now or with the others of the interval. */
-  readonly report = (rejection: Rejection): void => {
-    const { reason } = rejection;
-    this.#count?.(reason);
-    const pending = this.#pending.get(reason);
-    if (pending !== undefined) {
-      pending.count++;
-      pending.last = rejection;
-      return;
-    }
-    this.#write(rejection, 1);
-    this.#startInterval(reason);
-  };
-
-  /** Logs what no line has yet. */
-  close(): void {
-    for (const { timer, last, count } of this.#pending.values()) {
-      clearTimeout(timer);
-      if (last !== undefined) this.#write(last, count);
-    }
-    this.#pending.clear();
-  }
-
-  #startInterval(reason: RejectionReason): void {
-    const timer = setTimeout(() => {
-      const { last, count } = this.#pending.get(reason)!;
-      this.#pending.delete(reason);
-      if (last === undefined) return;
-      this.#write(last, count);
-      this.#startInterval(reason);
-    }, interval).unref();
-    this.#pending.set(reason, { count: 0, last: undefined, timer });
-  }
-
-  /** @param last - The last of those that the line stands for. */
-  #write({ reason, requestId, address }: Rejection, count: number): void {
+  const write = ({ reason, requestId, address }: Rejection, count: number) => {
     const level = ofOperator.includes(reason) ? 'warn' : 'info';
-    this.#log()[level]({ reason, count, requestId, address }, 'rejected before it was a request');
-  }
+    log()[level]({ reason, count, requestId, address }, 'rejected before it was a request');
+  };
+  const endInterval = () => {
+    for (const [reason, known] of pending) {
+      if (known.count === 0) pending.delete(reason);
+      else write(known.last, known.count);
+      known.count = 0;
+    }
+    timer = pending.size === 0 ? undefined : setTimeout(endInterval, interval).unref();
+  };
+  return {
+    report(rejection: Rejection): void {
+      const known = pending.get(rejection.reason);
+      if (known === undefined) {
+        write(rejection, 1);
+        pending.set(rejection.reason, { count: 0, last: rejection });
+        timer ??= setTimeout(endInterval, interval).unref();
+      } else {
+        known.count++;
+        known.last = rejection;
+      }
+    },
+    close(): void {
+      endInterval();
+      clearTimeout(timer);
+    },
+  };
 }

@@ -5,14 +5,14 @@ import { addressOf } from '../http/headers/client-address.js';
 import { ApiError } from '../base/errors.js';
 import { InvalidCredential } from '../http/security/verifier.js';
 import { StorageError } from '../storage/core/interface.js';
-import { FailureLog } from './failure-log.js';
+import { createFailureLog } from './failure-log.js';
 
 /** The format of W3C Trace Context, section 3.2. */
 const traceparent = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 
 /** Replaces Fastify's log lines with one line per request, when its response is sent or its connection is lost. */
 export class RequestLog extends LogController {
-  readonly #failures: FailureLog;
+  readonly #failures: ReturnType<typeof createFailureLog>;
 
   /**
    * @param now - A monotonic clock, in ms.
@@ -21,7 +21,7 @@ export class RequestLog extends LogController {
    */
   constructor(now: () => number, checkStore: () => Promise<void>, countDamage?: () => void) {
     super({ requestIdLogLabel: 'requestId' });
-    this.#failures = new FailureLog(now, checkStore, countDamage);
+    this.#failures = createFailureLog(now, checkStore, countDamage);
   }
 
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {

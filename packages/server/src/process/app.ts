@@ -24,6 +24,7 @@ import { checkHeaders } from '../http/connection/host-and-expect.js';
 import type { Tls } from '../http/connection/server.js';
 import { shareConnections } from '../http/connection/shared-connections.js';
 import { prepareShutdown } from '../http/connection/shutdown.js';
+import type { Rejection } from '../http/connection/rejections.js';
 import { originHeaders } from '../http/connection/client-errors.js';
 import { createHttpApp, finishResponses } from '../http/app-base.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
@@ -36,7 +37,7 @@ import { refuseUnknownRoutes } from '../http/routing/path-and-method.js';
 import type { IdentityProvider } from '../http/security/jwt.js';
 import { createSchemes } from '../http/security/schemes.js';
 import type { Metrics } from '../observability/metrics.js';
-import { RejectionLog } from '../observability/rejection-log.js';
+import { createRejectionLog } from '../observability/rejection-log.js';
 import { RequestLog } from '../observability/request-log.js';
 
 /** Optional features, all off by default. */
@@ -157,9 +158,13 @@ function createApp(
     },
   });
   const handleError = createErrorHandler(service.errors, write, observeError);
-  const rejections = new RejectionLog(() => app.log, metrics?.countRejection);
+  const rejections = createRejectionLog(() => app.log);
+  const report = (rejection: Rejection) => {
+    metrics?.countRejection(rejection.reason);
+    rejections.report(rejection);
+  };
   const app: FastifyInstance = createHttpApp(
-    { limits, tls, handleError, write, report: rejections.report, headers: originHeaders(corsOrigins) },
+    { limits, tls, handleError, write, report, headers: originHeaders(corsOrigins) },
     {
       logger,
       logController: new RequestLog(monotonic, () => storage.check(), metrics?.countDamage),

@@ -12,10 +12,10 @@ import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from '@
 import { Counter, Registry } from 'prom-client';
 import t, { type Test } from 'tap';
 import { StorageError } from '../../dist/storage/core/interface.js';
-import { GatheredMetrics, type Measured, type Source } from '../../dist/observability/gathered-metrics.js';
+import { gatherMetrics, type Measured, type Source } from '../../dist/observability/gathered-metrics.js';
 import { createMetrics, type Metrics } from '../../dist/observability/metrics.js';
 import { invalidReasons } from '../../dist/http/security/verifier.js';
-import { RejectionLog } from '../../dist/observability/rejection-log.js';
+import { createRejectionLog } from '../../dist/observability/rejection-log.js';
 import { buildAdminListener } from '../../dist/observability/admin-listener.js';
 import { createWriteTracer } from '../../dist/observability/traces.js';
 import { plants } from '../../../../dist/plants/repository.js';
@@ -134,7 +134,7 @@ t.test('docs/monitor.md lists exactly our metrics, and what uses them names no o
   const documented = [...page.matchAll(/^- `(plant_store_\w+)(?:\{[\w,]+\})?` \((\w+)\)/gm)];
   const { registry } = createMetrics(service);
   // The metric of threads is added.
-  new GatheredMetrics(registry, () => [], service.metricPrefix);
+  gatherMetrics(registry, () => [], service.metricPrefix);
   const all = registry.getMetricsAsArray();
   const known = all.filter(({ name }) => name.startsWith('plant_store_'));
   t.strictSame(
@@ -237,7 +237,7 @@ t.test('a thread that does not respond in time keeps its last counters', async (
     const source: Source = { number: i + 1, measure };
     return { source, hang: () => (responds = false) };
   });
-  const gathered = new GatheredMetrics(
+  const gathered = gatherMetrics(
     new Registry(),
     () => threads.map(({ source }) => source),
     service.metricPrefix,
@@ -402,7 +402,7 @@ t.test('a flood of what is rejected leaves a line in each interval', (t) => {
   });
   const lines: unknown[] = [];
   const write = (line: object) => lines.push(line);
-  const rejections = new RejectionLog(() => ({ info: write, warn: write }) as never);
+  const rejections = createRejectionLog(() => ({ info: write, warn: write }) as never);
   for (let i = 1; i <= 2_500; i++) {
     rejections.report({ reason: 'malformed', requestId: String(i), address: 'a' });
     if (i % 100 === 0) mock.timers.tick(1_000);

@@ -57,7 +57,7 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
   // Imported on demand, because it delays the start.
   const gathered =
     metrics &&
-    new (await import('../../observability/gathered-metrics.js')).GatheredMetrics(
+    (await import('../../observability/gathered-metrics.js')).gatherMetrics(
       metrics.registry,
       () => threads.sources,
       service.metricPrefix,
