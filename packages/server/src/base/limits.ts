@@ -148,19 +148,15 @@ export const limitRows = (Object.entries(limitTable) as [keyof LimitTable, Limit
 }));
 
 /** The values by default. */
-export const defaultLimits = limitsOf((row) => row.default);
+export const defaultLimits = configuredLimits({});
 
 /** All limits; variables set some of them. */
-export function configuredLimits(variables: LimitVariables): Limits {
-  return limitsOf(({ variable, factor }) => {
+export function configuredLimits(variables: Partial<LimitVariables>): Limits {
+  const set = limitRows.map(({ name, variable, factor, default: byDefault }) => {
     const value = variables[variable];
-    return value === undefined ? undefined : value * factor;
+    return [name, value === undefined ? byDefault : value * factor];
   });
-}
-
-function limitsOf(valueOf: (row: (typeof limitRows)[number]) => number | undefined): Limits {
-  const set = Object.fromEntries(limitRows.map((row) => [row.name, valueOf(row)]));
-  return { ...fixedLimits, ...set } as Limits;
+  return { ...fixedLimits, ...(Object.fromEntries(set) as object) } as Limits;
 }
 
 /** The limits that threads share, in equal parts; they count connections together, and the writer keeps the others. */
