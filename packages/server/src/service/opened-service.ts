@@ -1,6 +1,5 @@
 // Opens a service, checks what it has opened, and closes that again, each within a limit of time.
 import type { AnyHandlers } from '../contract/handlers.js';
-import type { AnyVerifiers } from '../contract/verifiers.js';
 import type { AnyOpened, Service, ServiceContext } from './definition.js';
 import { within } from '../base/time-limit.js';
 
@@ -53,7 +52,7 @@ export async function openService(
   const opening = (async () => open({ ...given, signal: end.signal }))();
   try {
     const opened = await Promise.race([opening, interrupted]);
-    if (opened !== late) return new OpenedService(checkForm(opened), given.log, end);
+    if (opened !== late) return manage(checkForm(opened), given.log, end);
   } catch (error) {
     end.abort();
     if (error instanceof OpenError) throw error;
@@ -66,81 +65,68 @@ export async function openService(
 }
 
 /** A service that is open. */
-export class OpenedService {
-  readonly handlers: AnyHandlers;
-  readonly verifiers: AnyVerifiers;
-  readonly #opened: AnyOpened;
-  readonly #log: ServiceContext['log'];
-  readonly #end: AbortController;
+export type OpenedService = ReturnType<typeof manage>;
+
+/** @param end - Aborts the signal of the service. */
+function manage(opened: AnyOpened, log: ServiceContext['log'], end: AbortController) {
   /** How many handlers run; a handler still runs when its client has left. */
-  #running = 0;
-  #idle: () => void = () => undefined;
-
-  constructor(opened: AnyOpened, log: ServiceContext['log'], end: AbortController) {
-    this.#opened = opened;
-    this.#log = log;
-    this.#end = end;
-    this.verifiers = opened.verifiers ?? {};
-    const { handlers, around } = opened;
-    const wrapped =
-      around === undefined
-        ? handlers
-        : mapped(handlers, (handle, name) => (request) => around(name, async () => handle(request)));
-    // Only what is closed must wait for the handlers.
-    this.handlers = opened.close === undefined ? wrapped : this.#counted(wrapped);
-  }
-
-  /**
-   * Asks the service whether it can serve. A check that does not settle keeps no later one from being made.
-   * @throws Error with the reason when it cannot, or does not say in time.
-   */
-  async check(): Promise<void> {
-    const { check } = this.#opened;
-    if (check === undefined) return;
-    const giveUp = new AbortController();
+  let running = 0;
+  let idle: () => void = () => undefined;
+  const counted = (handle: Handle) => async (request: never) => {
+    running++;
     try {
-      if ((await within(Promise.resolve(check(giveUp.signal)), checkTime, late)) !== late) return;
-    } catch (error) {
-      throw new Error(`the service: ${textOfThrown(error)}`, { cause: error });
+      return await handle(request);
     } finally {
-      giveUp.abort();
+      if (--running === 0) idle();
     }
-    throw new Error(`the service: no response within ${checkTime} ms`);
-  }
+  };
+  const { around } = opened;
+  const wrapped =
+    around === undefined
+      ? opened.handlers
+      : mapped(opened.handlers, (handle, name) => (request) => around(name, async () => handle(request)));
+  const service = {
+    // Only what is closed must wait for the handlers.
+    handlers: opened.close === undefined ? wrapped : mapped(wrapped, counted),
+    verifiers: opened.verifiers ?? {},
 
-  /**
-   * Closes the service when no handler runs any more. Never rejects.
-   * @param hurry - Resolves when handlers that still run are not waited for.
-   */
-  async close(hurry: Promise<void>): Promise<void> {
-    if (this.#running > 0) {
-      const idle = new Promise<void>((resolve) => (this.#idle = resolve));
-      await Promise.race([idle, hurry]);
-    }
-    this.#end.abort();
-    try {
-      await this.#opened.close?.();
-    } catch (error) {
-      this.#log.error({ err: error }, 'the service did not close');
-    }
-  }
-
-  /** Closes the service, which has had no request, but does not wait long. Never rejects. */
-  async abandon(): Promise<void> {
-    await within(this.close(Promise.resolve()), lateTime, undefined);
-  }
-
-  #counted(handlers: AnyHandlers): AnyHandlers {
-    const counted = (handle: AnyHandlers[string]) => async (request: never) => {
-      this.#running++;
+    /**
+     * Asks the service whether it can serve. A check that does not settle keeps no later one from being made.
+     * @throws Error with the reason when it cannot, or does not say in time.
+     */
+    async check(): Promise<void> {
+      if (opened.check === undefined) return;
+      const giveUp = new AbortController();
       try {
-        return await handle(request);
+        if ((await within(Promise.resolve(opened.check(giveUp.signal)), checkTime, late)) !== late) return;
+      } catch (error) {
+        throw new Error(`the service: ${textOfThrown(error)}`, { cause: error });
       } finally {
-        if (--this.#running === 0) this.#idle();
+        giveUp.abort();
       }
-    };
-    return mapped(handlers, counted);
-  }
+      throw new Error(`the service: no response within ${checkTime} ms`);
+    },
+
+    /**
+     * Closes the service when no handler runs any more. Never rejects.
+     * @param hurry - Resolves when handlers that still run are not waited for.
+     */
+    async close(hurry: Promise<void>): Promise<void> {
+      if (running > 0) await Promise.race([new Promise<void>((resolve) => (idle = resolve)), hurry]);
+      end.abort();
+      try {
+        await opened.close?.();
+      } catch (error) {
+        log.error({ err: error }, 'the service did not close');
+      }
+    },
+
+    /** Closes the service, which has had no request, but does not wait long. Never rejects. */
+    async abandon(): Promise<void> {
+      await within(service.close(Promise.resolve()), lateTime, undefined);
+    },
+  };
+  return service;
 }
 
 type Handle = AnyHandlers[string];

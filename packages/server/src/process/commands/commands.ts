@@ -11,7 +11,13 @@ import { runSql } from '../../storage/sqlite/sql-command.js';
 import { version } from '../../base/version.js';
 import { addCheckCommand } from './check-command.js';
 import { addServerOptions, createCommand, type ServerOptions } from './command-line.js';
-import { CommandError, printJson, StoreCommands, type StoreOptions } from './store-commands.js';
+import {
+  CommandError,
+  printJson,
+  createStoreCommands,
+  type StoreCommands,
+  type StoreOptions,
+} from './store-commands.js';
 import { receiveSignals } from '../signals.js';
 import { addTokenCommands } from './token-commands.js';
 
@@ -36,7 +42,7 @@ export async function runServiceCommand(
   addCheckCommand(program, service, environment);
   const { databaseUrl } = service;
   if (databaseUrl !== undefined)
-    addStoreCommands(program, new StoreCommands(service, databaseUrl, environment), environment);
+    addStoreCommands(program, createStoreCommands(service, databaseUrl, environment), environment);
   try {
     await program.parseAsync(argv);
   } catch (error) {

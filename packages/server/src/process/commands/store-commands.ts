@@ -15,51 +15,46 @@ export interface StoreOptions {
 /** An error that the command reports by its message alone. */
 export class CommandError extends Error {}
 
-/** Makes commands that use a store of a service. */
-export class StoreCommands {
-  readonly service: Service;
-  readonly #defaultUrl: string;
-  readonly #environment: NodeJS.ProcessEnv;
+/** What makes the commands that use the store of a service. */
+export type StoreCommands = ReturnType<typeof createStoreCommands>;
 
-  constructor(service: Service, databaseUrl: string, environment: NodeJS.ProcessEnv) {
-    this.service = service;
-    this.#defaultUrl = databaseUrl;
-    this.#environment = environment;
-  }
+export function createStoreCommands(service: Service, databaseUrl: string, environment: NodeJS.ProcessEnv) {
+  const commands = {
+    service,
 
-  /** Adds a command with the options of a store. */
-  add(parent: Command, name: string): Command {
-    return addDatabaseOption(parent.command(name), this.#defaultUrl).option(
-      '--json',
-      'print the result as JSON to standard output',
-    );
-  }
+    /** Adds a command with the options of a store. */
+    add(parent: Command, name: string): Command {
+      return addDatabaseOption(parent.command(name), databaseUrl).option(
+        '--json',
+        'print the result as JSON to standard output',
+      );
+    },
 
-  /**
-   * Prints which store a command uses, and returns its URL.
-   * @throws ConfigError when it is not valid.
-   */
-  urlOf({ database }: StoreOptions): string {
-    const url = readDatabaseUrl(
-      database === undefined ? this.#environment : { DATABASE_URL: database },
-      this.service,
-    );
-    console.error(`Store: ${describeStore(url)}`);
-    return url;
-  }
+    /**
+     * Prints which store a command uses, and returns its URL.
+     * @throws ConfigError when it is not valid.
+     */
+    urlOf({ database }: StoreOptions): string {
+      const given = database === undefined ? environment : { DATABASE_URL: database };
+      const url = readDatabaseUrl(given, service);
+      console.error(`Store: ${describeStore(url)}`);
+      return url;
+    },
 
-  /**
-   * Opens the store, which must exist, for the time of a call.
-   * @throws ConfigError, StorageError, or what the call throws.
-   */
-  async withStorage(options: StoreOptions, use: (storage: Storage) => Promise<void>): Promise<void> {
-    const storage = await openExistingStorage(this.service, this.urlOf(options));
-    try {
-      await use(storage);
-    } finally {
-      await storage.close();
-    }
-  }
+    /**
+     * Opens the store, which must exist, for the time of a call.
+     * @throws ConfigError, StorageError, or what the call throws.
+     */
+    async withStorage(options: StoreOptions, use: (storage: Storage) => Promise<void>): Promise<void> {
+      const storage = await openExistingStorage(service, commands.urlOf(options));
+      try {
+        await use(storage);
+      } finally {
+        await storage.close();
+      }
+    },
+  };
+  return commands;
 }
 
 /** Prints a result of a command to standard output. */
