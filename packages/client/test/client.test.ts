@@ -1147,7 +1147,7 @@ t.test(
       const script = url === '/client.js';
       response.setHeader('content-type', script ? 'text/javascript' : 'text/html').end(script ? text : '');
     });
-    const { port, token } = await startListening(t, { plugins: { corsOrigins: [origin] } });
+    const { port, token } = await startListening(t, { corsOrigins: [origin] });
     const page = await (await startBrowser(t)).newPage();
     await page.goto(origin);
     const seen = await page.evaluate(

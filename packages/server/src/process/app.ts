@@ -40,19 +40,7 @@ import type { Metrics } from '../observability/metrics.js';
 import { createRejectionLog } from '../observability/rejection-log.js';
 import { RequestLog } from '../observability/request-log.js';
 
-/** Optional features, all off by default. */
-export interface PluginOptions {
-  /** Adds Helmet's security headers to every response. */
-  securityHeaders?: boolean;
-  /** Compresses responses for clients that accept gzip. */
-  compression?: boolean;
-  /** The origins whose pages may use the service, in the form of a browser's Origin header; `*` allows all. */
-  corsOrigins?: readonly string[];
-  /** The mean event-loop delay above which requests are refused with 503, in ms; 0 disables. */
-  maxEventLoopDelay?: number;
-}
-
-/** The options of buildApp. */
+/** The options of buildApp. Features are off by default. */
 export interface AppOptions {
   service: Service;
   storage: Storage;
@@ -64,9 +52,7 @@ export interface AppOptions {
   interruption?: AbortSignal | undefined;
   /** The contract to serve; the service's by default. */
   contract?: Contract;
-  /** All scopes that a caller can have; by default those of the service's access tokens. */
-  scopes?: readonly string[];
-  /** How long a verifier of the service may take, in ms. */
+  /** How long a verifier of the service may take, in ms; by default as long as an unknown token waits for its turn. */
   verifyTimeout?: number;
   limits?: Partial<Limits>;
   /** An identity provider whose tokens are accepted in addition to those in the storage. */
@@ -74,7 +60,14 @@ export interface AppOptions {
   /** Whether there are access tokens; by default, if the service has a store or there is an identity provider. */
   takesTokens?: boolean;
   metrics?: Metrics | undefined;
-  plugins?: PluginOptions;
+  /** Adds Helmet's security headers to every response. */
+  securityHeaders?: boolean;
+  /** Compresses responses for clients that accept gzip. */
+  compression?: boolean;
+  /** The origins whose pages may use the service, in the form of a browser's Origin header; `*` allows all. */
+  corsOrigins?: readonly string[];
+  /** The mean event-loop delay above which requests are refused with 503, in ms; 0 disables. */
+  maxEventLoopDelay?: number;
   /** The certificate and key for HTTPS; plain HTTP by default. */
   tls?: Tls | undefined;
   /** The addresses and networks of the proxies whose X-Forwarded-For is trusted. */
@@ -82,16 +75,34 @@ export interface AppOptions {
   /** Receives every error that is sent while a request is handled. */
   observeError?: ObserveError | undefined;
   /** Fastify's logger option; silent by default. */
-  logger?: FastifyServerOptions['logger'];
+  logger?: NonNullable<FastifyServerOptions['logger']>;
   /** Returns the time in milliseconds since the epoch. */
   now?: () => number;
   /** Returns a monotonic time in milliseconds, for caches and time windows. */
   monotonic?: () => number;
 }
 
-/** How long a verifier of the service may take, in ms: as long as an unknown token waits for its turn. */
-const defaultVerifyTimeout = 5_000;
-const performanceNow = () => performance.now();
+/** What options are by default. */
+const defaults = {
+  worker: 1,
+  verifyTimeout: 5_000,
+  securityHeaders: false,
+  compression: false,
+  corsOrigins: [],
+  maxEventLoopDelay: 0,
+  trustedProxies: [],
+  logger: false,
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+} satisfies Partial<AppOptions>;
+
+/** All that the app is built from. */
+type Settings = AppOptions &
+  Required<Pick<AppOptions, keyof typeof defaults>> & {
+    limits: Limits;
+    contract: Contract;
+    compiler: Compiler;
+  };
 
 /** Stands for Fastify's validator and serializer: a route with a schema of its own would otherwise seem to be checked. */
 const refuseSchemas = (): never => {
@@ -105,27 +116,28 @@ const refuseSchemas = (): never => {
  * @throws Error when the contract and the code do not match, or the certificate is invalid; the service is closed then.
  */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { service, storage, worker = 1, connections, interruption } = options;
+  const { service, storage, connections } = options;
   const limits: Limits = { ...defaultLimits, ...options.limits };
   const contract =
     options.contract ?? loadChecked(readFileSync(service.contract), service.renderError !== undefined);
   const compiler = new Compiler(contract.document);
-  const app = createApp({ ...options, limits }, contract, compiler);
+  const settings: Settings = { ...defaults, ...options, limits, contract, compiler };
+  const app = createApp(settings);
   const cutOff = prepareShutdown(app);
   if (connections !== undefined) shareConnections(app, limits.maxConnections, connections);
   const opened = await openService(service, {
     collection: (definition) => storage.collection(definition),
     transaction: (subject, work) => storage.transaction(subject, work),
-    tokens: createCallerTokens(storage.tokens, service, options.now ?? Date.now),
+    tokens: createCallerTokens(storage.tokens, service, settings.now),
     log: app.log,
-    worker,
-    interruption,
+    worker: settings.worker,
+    interruption: options.interruption,
     patience: limits.shutdownTime,
   });
   app.addHook('onClose', () => opened.close(cutOff));
   app.decorate('checkService', () => opened.check());
   try {
-    await addSteps(app, { ...options, limits, contract, compiler, opened });
+    await addSteps(app, settings, opened);
   } catch (error) {
     await opened.abandon();
     throw error;
@@ -134,40 +146,26 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 }
 
 /** Creates the server and what turns everything that is thrown into a response, without any step of a request. */
-function createApp(
-  {
-    service,
-    storage,
-    metrics,
-    limits,
-    tls,
-    trustedProxies = [],
-    plugins: { corsOrigins = [] } = {},
-    observeError,
-    logger = false,
-    monotonic = performanceNow,
-  }: AppOptions & { limits: Limits },
-  { operations }: Contract,
-  compiler: Compiler,
-): FastifyInstance {
-  const write = createErrorRenderer(compiler, operations, {
+function createApp(settings: Settings): FastifyInstance {
+  const { service, storage, metrics, limits, tls, trustedProxies } = settings;
+  const write = createErrorRenderer(settings.compiler, settings.contract.operations, {
     errors: service.errors,
     render: service.renderError,
     report: ({ code }, fault) => {
       app.log.error({ err: fault, error: code }, 'renderError failed: the error is sent without its detail');
     },
   });
-  const handleError = createErrorHandler(service.errors, write, observeError);
+  const handleError = createErrorHandler(service.errors, write, settings.observeError);
   const rejections = createRejectionLog(() => app.log);
   const report = (rejection: Rejection) => {
     metrics?.countRejection(rejection.reason);
     rejections.report(rejection);
   };
   const app: FastifyInstance = createHttpApp(
-    { limits, tls, handleError, write, report, headers: originHeaders(corsOrigins) },
+    { limits, tls, handleError, write, report, headers: originHeaders(settings.corsOrigins) },
     {
-      logger,
-      logController: new RequestLog(monotonic, () => storage.check(), metrics?.countDamage),
+      logger: settings.logger,
+      logController: new RequestLog(settings.monotonic, () => storage.check(), metrics?.countDamage),
       trustProxy: trustedProxies.length > 0 && trustIn(trustedProxies),
       exposeHeadRoutes: false,
       // http/request/ and http/response/ validate; loading Fastify's validator and serializer would delay the start.
@@ -190,48 +188,28 @@ function createApp(
   return app;
 }
 
-/** What the steps of a request need beyond the options. */
-interface StepsOptions extends AppOptions {
-  limits: Limits;
-  contract: Contract;
-  compiler: Compiler;
-  opened: OpenedService;
-}
-
 /** Adds the steps that a request passes. */
 async function addSteps(
   app: FastifyInstance,
-  {
-    service,
-    storage,
-    worker = 1,
-    contract,
-    compiler,
-    opened: { handlers, verifiers },
-    scopes = service.scopes,
-    verifyTimeout = defaultVerifyTimeout,
-    limits,
-    identityProvider,
-    takesTokens = service.databaseUrl !== undefined || identityProvider !== undefined,
-    metrics,
-    plugins: { securityHeaders = false, compression = false, corsOrigins = [], maxEventLoopDelay = 0 } = {},
-    now = Date.now,
-    monotonic = performanceNow,
-  }: StepsOptions,
+  settings: Settings,
+  { handlers, verifiers }: OpenedService,
 ): Promise<void> {
+  const { service, storage, contract, compiler, limits, identityProvider, metrics, now, monotonic } =
+    settings;
   const verifyForeign =
     identityProvider &&
     (await import('../http/security/jwt.js')).createJwtVerifier(identityProvider, service.scopes, now);
-  const { realm, tokenPrefix } = service;
+  const { realm, tokenPrefix, scopes } = service;
   const { schemes, faults, isKnown, tokenPlace } = createSchemes(contract, {
     given: verifiers,
     tokens: storage.tokens,
     tokenPrefix,
-    takesTokens,
+    takesTokens:
+      settings.takesTokens ?? (service.databaseUrl !== undefined || identityProvider !== undefined),
     realm,
     verifyForeign,
     scopes,
-    limit: verifyTimeout,
+    limit: settings.verifyTimeout,
     observe: (verify) => metrics?.observeVerifier(verify) ?? verify,
     now,
     monotonic,
@@ -250,17 +228,19 @@ async function addSteps(
   const checkHead = checkHeaders(limits.headerLimit);
   app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHead) : checkHead);
   // From here on, errors have these headers and this coding too. CORS responds to preflights here.
-  if (securityHeaders) await (await import('../http/response/security-headers.js')).addSecurityHeaders(app);
-  if (compression) (await import('../http/response/compression.js')).compressResponses(app);
-  if (corsOrigins.length > 0) {
+  if (settings.securityHeaders)
+    await (await import('../http/response/security-headers.js')).addSecurityHeaders(app);
+  if (settings.compression) (await import('../http/response/compression.js')).compressResponses(app);
+  if (settings.corsOrigins.length > 0) {
     const { allowOrigins } = await import('../http/routing/cors.js');
-    await allowOrigins(app, contract, corsOrigins, rates.address);
+    await allowOrigins(app, contract, settings.corsOrigins, rates.address);
   }
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);
   warnOfUnknownProxy(app);
   refuseUnknownRoutes(app);
   // Known callers are spared while unknown ones cause the lag.
-  if (maxEventLoopDelay > 0) shedLoad(app, maxEventLoopDelay, scheduler.isPreferred, monotonic);
+  if (settings.maxEventLoopDelay > 0)
+    shedLoad(app, settings.maxEventLoopDelay, scheduler.isPreferred, monotonic);
   limitAnonymous(app);
   finishResponses(app, limits.bodyLimit);
   // The remaining steps belong to the operation: authentication, body, validation and handler (http/routing/routes.ts).
@@ -286,7 +266,7 @@ async function addSteps(
   });
   publishContract(app, contract);
   serveDocsPage(app, contract);
-  if (contract.warnings.length > 0 && worker === 1) {
+  if (contract.warnings.length > 0 && settings.worker === 1) {
     const warnings = contract.warnings.map(({ pointer }) => pointer);
     const file = relative('', fileURLToPath(service.contract));
     const check = `contract-server check ${file}${service.renderError ? ' --own-errors' : ''}`;

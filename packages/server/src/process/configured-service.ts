@@ -143,12 +143,10 @@ export async function buildService(
       metrics,
       logger,
       limits: { ...config.limits, maxConnections: maxConnectionsOf(config, 1) },
-      plugins: {
-        securityHeaders: config.SECURITY_HEADERS,
-        compression: config.COMPRESSION,
-        corsOrigins: config.CORS_ORIGINS,
-        maxEventLoopDelay: config.limits.maxEventLoopDelay,
-      },
+      securityHeaders: config.SECURITY_HEADERS,
+      compression: config.COMPRESSION,
+      corsOrigins: config.CORS_ORIGINS,
+      maxEventLoopDelay: config.limits.maxEventLoopDelay,
       trustedProxies: config.TRUST_PROXY,
       tls: options.tls ?? readTls(config),
     });

@@ -321,7 +321,7 @@ t.test(
     );
     const { lines, logger } = captureLog();
     const handlers = { ring: () => Promise.resolve(), getRings: () => Promise.resolve() };
-    const options = { contract, handlers, logger, plugins: { corsOrigins: ['*'] } };
+    const options = { contract, handlers, logger, corsOrigins: ['*'] };
     const strict = await startService(t, engines[0]!, options);
     const lenient = await startService(t, engines[0]!, {
       ...options,
@@ -511,7 +511,7 @@ t.test("the detail follows an error's message, whether that ends with a period o
 
 t.test('Allow and preflight responses have the methods and headers of the contract', async (t) => {
   const origin = 'https://example.org';
-  const { call } = await startGarden(t, { plugins: { corsOrigins: [origin] } });
+  const { call } = await startGarden(t, { corsOrigins: [origin] });
   t.equal((await call('PATCH', bed(1))).headers['allow'], 'GET, HEAD, DELETE, PUT');
   t.equal((await call('POST', '/beds')).headers['allow'], 'GET, HEAD');
   const headers = { origin, 'access-control-request-method': 'PUT' };

@@ -498,7 +498,7 @@ t.test('exportTrees returns text, bytes or a stream, which is sent as it is', as
 t.test('bytes that a handler keeps and changes are compressed as they are now', async (t) => {
   const bytes = Buffer.alloc(2_048);
   const handlers = { ...orchard.handlers, exportTrees: () => Promise.resolve(bytes) };
-  const { app } = await startService(t, engine, { ...orchard, handlers, plugins: { compression: true } });
+  const { app } = await startService(t, engine, { ...orchard, handlers, compression: true });
   for (const letter of ['a', 'b']) {
     bytes.fill(letter);
     const { headers, rawPayload } = await app.inject({

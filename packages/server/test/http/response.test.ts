@@ -86,7 +86,7 @@ t.test('a list of many pages has no ETag', async (t) => {
 });
 
 t.test('responses are compressed for clients that accept it, with Vary for caches', async (t) => {
-  const service = await startService(t, engine, { plugins: { compression: true } });
+  const service = await startService(t, engine, { compression: true });
   const { app, call, token, subject, storage } = service;
   const plants = Array.from({ length: 700 }, (_, i) => ({ name: `plant ${i} `.repeat(5) }));
   await Promise.all(plants.map((plant, i) => storage.plants.create(subject, BigInt(i), plant)));
@@ -145,7 +145,7 @@ t.test('responses are compressed for clients that accept it, with Vary for cache
 
 t.test('only so many responses are compressed at the same time; others are sent as they are', async (t) => {
   const { open, authorized } = await startListening(t, {
-    plugins: { compression: true },
+    compression: true,
     limits: { memoryBudget: 256 * 1024 * 1024 },
     wrap: endless(200_000),
   });
@@ -169,10 +169,9 @@ t.test('only so many responses are compressed at the same time; others are sent 
 
 t.test('a compressed list that stalls is aborted like any other', async (t) => {
   const request = (lines: string) => listRequest(`${lines}Accept-Encoding: gzip\r\n`);
-  const plugins = { compression: true };
 
   const stalled = await startListening(t, {
-    plugins,
+    compression: true,
     limits: { requestTimeout: 1_000 },
     wrap: endless(200_000),
   });
@@ -190,7 +189,7 @@ t.test('a compressed list that stalls is aborted like any other', async (t) => {
           : Promise.reject(new Error('the disk is gone')),
     },
   }));
-  const broken = await startListening(t, { plugins, wrap: failing });
+  const broken = await startListening(t, { compression: true, wrap: failing });
   const connection = await broken.open();
   connection.send(request(broken.authorized));
   const whole = await connection.receive('GET', '/plants');
@@ -208,7 +207,8 @@ t.test('a compressed list that stalls is aborted like any other', async (t) => {
 t.test('pages of the configured origins may use the service and read its errors', async (t) => {
   const origin = 'https://plants.example';
   const { call, token } = await startService(t, engine, {
-    plugins: { corsOrigins: [origin, 'http://localhost:8080'], compression: true },
+    corsOrigins: [origin, 'http://localhost:8080'],
+    compression: true,
   });
   const preflight = {
     origin,
@@ -250,7 +250,7 @@ t.test('pages of the configured origins may use the service and read its errors'
   t.equal((await call('OPTIONS', '/nothing')).status, 404);
   t.equal((await call('TRACE', '/plants/1')).status, 405);
 
-  const open = await startService(t, engine, { plugins: { corsOrigins: ['*'] } });
+  const open = await startService(t, engine, { corsOrigins: ['*'] });
   const anyone = await open.call('GET', '/plants', { token: open.token, headers: { origin: 'null' } });
   t.equal(anyone.headers['access-control-allow-origin'], '*');
 });
@@ -264,7 +264,7 @@ t.test('pages can read the errors of a connection, where one header allows all t
     [['https://a.example', 'https://b.example'], undefined],
     [[], undefined],
   ] as const) {
-    const { open } = await startListening(t, { plugins: { corsOrigins }, limits: { requestTimeout: 50 } });
+    const { open } = await startListening(t, { corsOrigins, limits: { requestTimeout: 50 } });
     for (const [sent, status] of [
       ['GET / x\r\n\r\n', 400],
       [`GET / HTTP/1.1\r\nHost: a\r\nOrigin: https://a.example\r\nX: ${'x'.repeat(20_000)}\r\n`, 431],
@@ -284,7 +284,7 @@ t.test('pages can read the errors of a connection, where one header allows all t
 });
 
 t.test('every response has security headers, and the page keeps its own policy', async (t) => {
-  const { app, call, token } = await startService(t, engine, { plugins: { securityHeaders: true } });
+  const { app, call, token } = await startService(t, engine, { securityHeaders: true });
   for (const [url, status] of [
     ['/plants', 200],
     ['/nothing', 404],

@@ -743,7 +743,7 @@ t.test('preflights count for their address, and those above the limit are reject
   const origin = 'https://plants.example';
   const { call } = await startService(t, engine, {
     limits: { ratePerAddress: 2 },
-    plugins: { corsOrigins: [origin] },
+    corsOrigins: [origin],
   });
   const asks = { origin, 'access-control-request-method': 'DELETE' };
   const preflight = () => call('OPTIONS', '/plants/1', { headers: asks });
@@ -941,7 +941,7 @@ t.test('a process that is stopped while it is idle rejects requests until it has
     mock.timers.tick(1_000);
   };
   const { call, token } = await startService(t, engine, {
-    plugins: { maxEventLoopDelay: 5_000 },
+    maxEventLoopDelay: 5_000,
     monotonic: () => now,
   });
   const status = async () => (await call('GET', '/plants', { token })).status;
@@ -1077,7 +1077,7 @@ t.test('a flood takes no larger part of the iterations than known callers', asyn
 
 t.test('while the event loop lags, requests are rejected, but those of known callers are not', async (t) => {
   // Any lag is too much for this one, once it is measured.
-  const strict = await startService(t, engine, { plugins: { maxEventLoopDelay: Number.MIN_VALUE } });
+  const strict = await startService(t, engine, { maxEventLoopDelay: Number.MIN_VALUE });
   const call = (token?: string) => strict.call('GET', '/plants', { token });
   const rejected = await until(
     () => call(strict.token),

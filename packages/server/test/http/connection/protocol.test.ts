@@ -278,7 +278,7 @@ t.test('the admin listener follows the same rules', async (t) => {
 });
 
 t.test('a public file is compressed once for all readers', async (t) => {
-  const { app } = await startService(t, engines[0]!, { plugins: { compression: true } });
+  const { app } = await startService(t, engines[0]!, { compression: true });
   let compressions = 0;
   const hook = createHook({
     init: (_id, type) => {

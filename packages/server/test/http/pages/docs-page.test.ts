@@ -58,8 +58,8 @@ t.test('HEAD returns the headers of every page', async (t) => {
 });
 
 t.test('caches keep the page and the contract, and ask whether they have changed', async (t) => {
-  for (const plugins of [{}, { compression: true, securityHeaders: true }]) {
-    const { app } = await startService(t, engines[0]!, { plugins });
+  for (const features of [{}, { compression: true, securityHeaders: true }]) {
+    const { app } = await startService(t, engines[0]!, features);
     const tags = new Set<unknown>();
     for (const url of published) {
       for (const coding of ['identity', 'gzip']) {
@@ -97,7 +97,7 @@ t.test('caches keep the page and the contract, and ask whether they have changed
 t.test('what depends on the coding and on the origin says both', async (t) => {
   const corsOrigins = ['https://plants.example'];
   for (const compression of [false, true]) {
-    const { app } = await startService(t, engines[0]!, { plugins: { corsOrigins, compression } });
+    const { app } = await startService(t, engines[0]!, { corsOrigins, compression });
     for (const url of published) {
       const { headers } = await app.inject(url);
       t.match(headers.vary, /^(Origin, accept-encoding|accept-encoding, Origin)$/, url);

@@ -4,7 +4,6 @@ import { connect, type AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { engines } from '../../support/engines.js';
 import { startService, type ServiceOptions } from '../../support/service.js';
-import type { PluginOptions } from '../../../dist/process/app.js';
 import { loadContract } from '../../../dist/contract/contract.js';
 
 const schemes = {
@@ -93,7 +92,7 @@ const verifiers = {
       .map((name) => [name, refuse]),
   ),
 };
-const plugins: PluginOptions = {
+const features = {
   compression: true,
   securityHeaders: true,
   corsOrigins: ['https://example.org'],
@@ -274,7 +273,7 @@ const rounds = 3;
 
 /** Fails for each request of which a part that is eight times as long takes much more than eight times the CPU time. */
 async function compare(t: Test, cases: [string, Request][], longest: number, options: ServiceOptions) {
-  const service = { contract, handlers, verifiers, plugins, trustedProxies: ['127.0.0.1', '::1'] };
+  const service = { contract, handlers, verifiers, ...features, trustedProxies: ['127.0.0.1', '::1'] };
   const { app } = await startService(t, engines[0]!, { ...service, ...options });
   await app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = app.server.address() as AddressInfo;

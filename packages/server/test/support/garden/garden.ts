@@ -127,9 +127,8 @@ export function createGarden() {
     gardenAuth: (token) => ({ subject: 'the user', scopes: [token.replace('.', ':')] }),
   };
   const options = {
-    service: { ...service, open: () => ({ handlers, verifiers }) },
+    service: { ...service, scopes, open: () => ({ handlers, verifiers }) },
     contract: gardenContract,
-    scopes,
   } satisfies Partial<AppOptions>;
   return { options, handlers, verifiers, queries };
 }
@@ -147,7 +146,7 @@ function shown(value: object): object {
 }
 
 /** What a test may change about the garden. */
-export interface GardenOptions extends Pick<ServiceOptions, 'plugins' | 'verifiers' | 'logger'> {
+export interface GardenOptions extends Pick<ServiceOptions, 'corsOrigins' | 'verifiers' | 'logger'> {
   /** Changes of its contract. */
   edits?: Edits;
   /** More handlers, for what the changes add. */
@@ -240,5 +239,4 @@ const orchardHandlers: Handlers<OrchardOperations, OrchardSecurity> = {
 export const orchard = {
   contract: loadContract(orchardBytes),
   handlers: orchardHandlers,
-  scopes: [],
 } satisfies ServiceOptions;
