@@ -170,21 +170,18 @@ export function maxConnectionsOf({ limits }: Config, threads: number): number {
   return Math.min(limits.maxConnections, room);
 }
 
-/**
- * Logs what the operator should know about the configuration: once for all threads of a service.
- * @param threads - The number of threads that serve.
- */
-export function warnOfConfiguration(log: FastifyBaseLogger, config: Config, threads: number): void {
+/** Logs what the operator should know about the configuration: once for all threads of a service. */
+export function warnOfConfiguration(log: FastifyBaseLogger, config: Config): void {
   for (const { name, meant } of misspelledVariables(process.env)) {
     log.warn(`${name} is not a variable of the service; did you mean ${meant}?`);
   }
   if (process.env['WORKERS'] === 'auto' && !kernelDistributes)
     log.info(`WORKERS=auto means 1 here: ${needsKernel}`);
-  const maxConnections = maxConnectionsOf(config, threads);
+  const maxConnections = maxConnectionsOf(config, config.WORKERS);
   if (maxConnections < config.limits.maxConnections) {
     log.warn({ maxConnections }, 'MAX_CONNECTIONS is lowered to fit the limit of open files');
   }
-  warnOfMemory(log, threads);
+  warnOfMemory(log, config.WORKERS);
   const expired = expiryOf(readTls(config)?.cert);
   if (expired !== undefined) log.error(`TLS_CERT_FILE: ${expired}`);
 }

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer, type AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { AddressError, type Config } from './config.js';
 import type { Service } from '../service/definition.js';
@@ -15,18 +15,15 @@ interface Listener<T> {
   listen(address: { host: string; port: number }): Promise<T>;
 }
 
-/** An environment variable and its value. */
-type Variable<T> = readonly [name: string, value: T];
-
 /**
- * Listens on an address.
+ * Listens on the address of two variables.
  * @returns What the listener returns.
  * @throws AddressError naming the variable that prevents it.
  */
 export async function listen<T>(
   listener: Listener<T>,
-  [hostName, host]: Variable<string>,
-  [portName, port]: Variable<number>,
+  [hostName, host]: readonly [name: string, value: string],
+  [portName, port]: readonly [name: string, value: number],
 ): Promise<T> {
   // Only one address: for a name with several, Fastify opens servers that it neither lists nor waits for on close.
   const { address } = await lookup(host, { order: 'ipv4first' }).catch((error: unknown) => {
@@ -45,7 +42,7 @@ export async function listen<T>(
 
 /**
  * Finds the address on which several threads can listen together: that of `listenTogether`. It listens there alone first,
- * because threads that share a port would also share it with another server that does.
+ * because threads that share a port would also share it with another server that does. This also chooses port 0.
  * @throws AddressError naming the variable that prevents it.
  */
 export function findAddress({ HOST, PORT }: Config): Promise<{ host: string; port: number }> {
@@ -53,9 +50,10 @@ export function findAddress({ HOST, PORT }: Config): Promise<{ host: string; por
     listen: async (at) => {
       const server = createServer((socket) => socket.destroy()).listen(at);
       await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
       server.close();
       await once(server, 'close');
-      return at;
+      return { host: at.host, port };
     },
   };
   return listen(alone, ['HOST', HOST], ['PORT', PORT]);
@@ -88,23 +86,15 @@ export async function openAdminListener(
   return admin;
 }
 
-/** What a server runs with. */
-interface Ready {
-  readonly origin: string;
-  readonly config: Config;
-  readonly storage: OpenStorage;
-  /** The number of threads that serve. */
-  readonly threads: number;
-}
-
 /** Logs that the service is ready, and what it runs with; tells systemd, if that waits for it (`Type=notify`). */
 export function reportReady(
   { name }: Service,
   log: AdminOptions['log'],
-  { origin, config, storage, threads }: Ready,
+  { DATABASE_URL, WORKERS: threads }: Config,
+  { isNew: created = false }: OpenStorage,
+  origin: string,
 ): void {
-  const store = describeStore(config.DATABASE_URL);
-  const facts = { version, store, created: storage.isNew === true, threads, origin };
+  const facts = { version, store: describeStore(DATABASE_URL), created, threads, origin };
   log.info({ ...facts, contract: `${origin}/openapi.yaml` }, `${name} is ready`);
   if (process.env['NOTIFY_SOCKET'] === undefined) return;
   // A child does it: Node.js has no datagram sockets of Unix (sd_notify(3)).

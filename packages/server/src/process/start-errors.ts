@@ -6,26 +6,16 @@ import type { Service } from '../service/definition.js';
 import { OpenError } from '../service/opened-service.js';
 import { StorageError } from '../storage/core/interface.js';
 
-/** Why a thread could not start; the message is for the operator. */
+/** Why a thread could not start; the message is for the operator, and names the service. */
 export class ThreadStartError extends Error {
   override readonly name = 'ThreadStartError';
-  /** Whether the message is the thread's own, in which its lines already name the service. */
-  readonly isComplete: boolean;
-
-  constructor(message: string, isComplete = true) {
-    super(message);
-    this.isComplete = isComplete;
-  }
 }
 
 /** Describes why a process cannot start: only the message if the operator can fix it, otherwise with the stack. */
 export function describeFault(error: unknown, { name }: Service): string {
-  if (error instanceof ContractError) return error.message;
-  const isOurs = [ConfigError, StorageError, OpenError, ThreadStartError].some(
-    (kind) => error instanceof kind,
-  );
+  if (error instanceof ContractError || error instanceof ThreadStartError) return error.message;
+  const isOurs = [ConfigError, StorageError, OpenError].some((kind) => error instanceof kind);
   if (!(error instanceof Error) || !(isOurs || isSystemError(error))) return inspect(error);
-  if (error instanceof ThreadStartError && error.isComplete) return error.message;
   return error.message
     .split('\n')
     .map((line) => `${name}: ${line}${isDenied(error.cause) ? `; ${describeUser()}` : ''}`)

@@ -64,7 +64,7 @@ async function serveAlone(service: Service, config: Config, dev: boolean): Promi
   const built = await buildService(service, config, metrics, { readable: dev });
   const { app, storage } = built;
   try {
-    warnOfConfiguration(app.log, config, 1);
+    warnOfConfiguration(app.log, config);
     const admin = openAdminListener(
       {
         serving: () => app.server.listening && !app.draining,
@@ -77,7 +77,7 @@ async function serveAlone(service: Service, config: Config, dev: boolean): Promi
     await admin;
     await listen(app, ['HOST', config.HOST], ['PORT', config.PORT]);
     interrupted.throwIfAborted();
-    reportReady(service, app.log, { origin: app.listeningOrigin, config, storage, threads: 1 });
+    reportReady(service, app.log, config, storage, app.listeningOrigin);
     endOnSignal({ service, log: app.log, storage, admin, stop: () => shutDown(app, config.limits) });
     const { listeningOrigin: origin, tokenPlace } = app;
     await greet?.(service, { origin, tokenPlace }, storage, config);

@@ -41,12 +41,12 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
   const count = config.WORKERS;
   const logger = await logOptions(config, () => log, { thread: 'main', output });
   const log: FastifyBaseLogger = Fastify({ logger }).log;
-  warnOfConfiguration(log, config, count);
+  warnOfConfiguration(log, config);
   const metrics = await loadMetrics(service, config);
   const storage = await openConfiguredStorage(service, config, metrics, dev);
   const connections = createConnectionCount();
   const threads = new ServingThreads({
-    program: service.program,
+    service,
     data: dataOfThreads(config, count, storage, { output, connections }),
     timeout,
     failed: (thread, reason) => {
@@ -105,7 +105,7 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
       await storage.close();
       throw error;
     });
-  reportReady(service, log, { origin: reachable.origin, config, storage, threads: count });
+  reportReady(service, log, config, storage, reachable.origin);
   if (dev) await greetDeveloper(service, reachable, storage, config);
 }
 

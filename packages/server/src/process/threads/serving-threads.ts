@@ -2,6 +2,7 @@
 // respond, all end.
 import { MessageChannel, Worker } from 'node:worker_threads';
 import type { Measured, Source } from '../../observability/gathered-metrics.js';
+import type { Service } from '../../service/definition.js';
 import { StorageError } from '../../storage/core/interface.js';
 import { within } from '../../base/time-limit.js';
 import type { Reachable } from '../development-message.js';
@@ -27,8 +28,8 @@ const resourceLimits = { maxYoungGenerationSizeMb: 48 };
 
 /** How to run the threads. */
 interface ThreadsOptions {
-  /** The module to run, which finds `ThreadData`. */
-  readonly program: URL;
+  /** Its program is what each thread runs. */
+  readonly service: Service;
   /** What each thread is given. */
   readonly data: readonly ThreadData[];
   /** How long a thread may be unresponsive, in ms; with 0, for ever. */
@@ -52,10 +53,15 @@ export class ServingThreads {
     this.#options = options;
     // Nobody may wait for it.
     this.#refused.catch(() => undefined);
-    const { program, timeout } = options;
+    const { service, timeout } = options;
     this.#threads = options.data.map((data) => {
       const transferList = data.share === undefined ? [] : [data.share.port];
-      const worker = new Worker(program, { workerData: data, transferList, stdout: true, resourceLimits });
+      const worker = new Worker(service.program, {
+        workerData: data,
+        transferList,
+        stdout: true,
+        resourceLimits,
+      });
       const thread = new ServingThread(data.thread, worker);
       void thread.ended.then((fault) => {
         if (fault !== undefined) this.#fail(thread, fault);
@@ -92,23 +98,17 @@ export class ServingThreads {
   }
 
   /**
-   * Makes all threads listen on one address, when they are ready. With port 0, the others get the port of the first.
+   * Makes all threads listen on one address, when they are ready.
    * @returns How the service can be reached. Stays pending after `end`.
    * @throws ThreadStartError when one of them cannot listen. The others still run then.
    */
-  async listen({ host, port }: NonNullable<Question['at']>): Promise<Reachable> {
-    const listening = async () => {
-      const [first, ...others] = this.#threads as [ServingThread, ...ServingThread[]];
-      const reachable = await first.ask('listen', { host, port });
-      const at = { host, port: portOf(reachable.origin) };
-      await Promise.all(others.map((thread) => thread.ask('listen', at)));
-      return reachable;
-    };
-    const reachable = await Promise.race([listening(), this.#refused]);
+  async listen(at: NonNullable<Question['at']>): Promise<Reachable> {
+    const listening = Promise.all(this.#threads.map((thread) => thread.ask('listen', at)));
+    const [reachable] = await Promise.race([listening, this.#refused]);
     if (this.#phase !== 'starting') return this.#refused;
     this.#phase = 'serving';
     this.#hasServed = true;
-    return reachable;
+    return reachable!;
   }
 
   /**
@@ -142,15 +142,10 @@ export class ServingThreads {
   #fail({ number, failure }: ServingThread, reason: string): void {
     this.#phase = 'ending';
     clearInterval(this.#checking);
-    if (this.#hasServed) this.#options.failed(number, reason);
-    else this.#refuse(failure ?? new ThreadStartError(`thread ${number}: ${reason}`, false));
+    const { service, failed } = this.#options;
+    if (this.#hasServed) failed(number, reason);
+    else this.#refuse(failure ?? new ThreadStartError(`${service.name}: thread ${number}: ${reason}`));
   }
-}
-
-function portOf(origin: string): number {
-  const { port, protocol } = new URL(origin);
-  // A URL leaves out the usual one.
-  return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
 }
 
 /** One thread. */
