@@ -62,14 +62,15 @@ t.test('transactions beside others', skipFor(noPostgres), async (t) => {
     const observer = await connect(t, url);
     const blocked = (count: number) => untilBlocked(observer, count);
     await bed.write('s', 1n, { when: 'absent', text: '{"title":"old"}' });
+    await label.write('s', 'z', { when: 'absent', text: '{"n":1}' });
     // The session holds the last thing that the transaction locks.
-    await session("BEGIN; INSERT INTO labels VALUES ('s', 'z', '{}')");
+    await session("BEGIN; SELECT FROM labels WHERE id = 'z' FOR UPDATE");
     const ended: string[] = [];
     const end = (name: string) => () => void ended.push(name);
     const transaction = storage
       .transaction('s', async (tx) => {
         await Promise.all([bed.get(tx, 1n), bed.get(tx, 2n), label.get(tx, 'a')]);
-        await label.write(tx, 'z', { when: 'absent', text: '{}' });
+        await label.write(tx, 'z', { when: 'any', text: '{"n":2}' });
       })
       .then(end('transaction'));
     await blocked(1);

@@ -3,16 +3,17 @@ import { type Id, type Outcome, StorageError } from '../core/interface.js';
 import type { WriteObserver } from '../core/group-commit.js';
 import { tokenDocuments } from '../core/token-writes.js';
 import type { Committer, WriteResult, Write } from '../core/writes.js';
-import { bisect, isolateFailures, type Split } from './connection/failures.js';
+import { isolateFailures } from './connection/failures.js';
 import type { Tables } from './documents.js';
 import type { StatementRunner } from './connection/statement-runner.js';
 import type { Row } from './connection/query.js';
+import { byKey } from './statements.js';
 import { issueTokens } from './tokens.js';
 
 /** Creates the committer of one process, which uses the connection for writes. */
 export function createPostgresCommitter(
   runner: StatementRunner,
-  { documents }: Tables,
+  tables: Tables,
   observer: WriteObserver | undefined,
 ): Committer {
   return {
@@ -21,7 +22,7 @@ export function createPostgresCommitter(
     async commit(writes) {
       const start = performance.now();
       try {
-        return await commitBatch(runner, documents, writes);
+        return await commitBatch(runner, tables, writes);
       } finally {
         observer?.committed?.(writes.length, (performance.now() - start) / 1000);
       }
@@ -32,7 +33,7 @@ export function createPostgresCommitter(
 /** Commits the writes of one batch. If some of them cannot be committed, only those fail. */
 async function commitBatch(
   runner: StatementRunner,
-  tables: Tables['documents'],
+  { documents, write, split }: Tables,
   writes: readonly Write[],
 ): Promise<WriteResult[]> {
   const deadline = runner.deadline();
@@ -66,13 +67,8 @@ async function commitBatch(
    * Commits writes of one kind.
    * @param attempt - Decides writes, except those whose documents another transaction has inserted, changed or deleted
    *   meanwhile. They are attempted again until the deadline.
-   * @param split - Splits writes that failed together.
    */
-  const commit = async (
-    all: readonly Write[],
-    attempt: (some: readonly Write[]) => Promise<void>,
-    split: Split<Write> = bisect,
-  ) => {
+  const commit = async (all: readonly Write[], attempt: (some: readonly Write[]) => Promise<void>) => {
     await isolateFailures(
       all,
       async (some) => {
@@ -88,26 +84,25 @@ async function commitBatch(
 
   // All processes lock rows in the same order, which prevents deadlocks.
   const sorted = [...writes].sort(byKey);
-  for (const [collection, documents] of tables) {
+  for (const [collection, table] of documents) {
     const own = sorted.filter((write) => write.collection === collection);
     const isDeletion = ({ when, text }: Write) => text === null && when !== 'equals';
-    const split: Split<Write> = (some, error) => documents.split(some, error);
     const insert = async (some: readonly Write[]) => {
-      const conflicting = decide(some, await documents.insert(some, deadline));
-      if (conflicting.length > 0) decide(conflicting, await documents.compare(conflicting, deadline));
+      const conflicting = decide(some, await write(table.insert, some, deadline));
+      if (conflicting.length > 0) decide(conflicting, await table.compare(conflicting, deadline));
     };
     const remove = async (some: readonly Write[]) => {
-      decide(some, await documents.delete(some, deadline), () => 'missing');
+      decide(some, await write(table.delete, some, deadline), () => 'missing');
     };
     const change = async (some: readonly Write[]) => {
-      const rows = await documents.change(some, deadline);
+      const rows = await write(table.change, some, deadline);
       const puts = decide(some, rows, ({ when }) => (when === 'any' ? undefined : 'missing'));
-      if (puts.length > 0) decide(puts, await documents.insert(puts, deadline));
+      if (puts.length > 0) decide(puts, await write(table.insert, puts, deadline));
     };
     const creations = own.filter(({ when }) => when === 'absent');
-    await commit(creations, insert, split);
-    await commit(own.filter(isDeletion), remove, split);
-    await commit(undecided(own), change, split);
+    await commit(creations, insert);
+    await commit(own.filter(isDeletion), remove);
+    await commit(undecided(own), change);
   }
   const issue = async (some: readonly Write[]) => {
     decide(some, await issueTokens(runner, some, deadline), () => 'other');
@@ -115,12 +110,6 @@ async function commitBatch(
   const tokens = sorted.filter(({ collection }) => collection === tokenDocuments);
   await commit(tokens, issue);
   return writes.map((write) => decisions.get(write));
-}
-
-function byKey(a: Write, b: Write): number {
-  if (a.subject !== b.subject) return a.subject < b.subject ? -1 : 1;
-  // Ids of one collection are of one kind.
-  return (a.id as string) < (b.id as string) ? -1 : 1;
 }
 
 function keyOf(subject: string, id: Id): string {

@@ -1,52 +1,36 @@
 // The documents of a collection on PostgreSQL: what an engine can do, and how one server does it.
-import type { CollectionDefinition, StorageError } from '../core/interface.js';
+import type { CollectionDefinition } from '../core/interface.js';
 import type { CollectionReader } from '../core/collections.js';
 import type { TransactionCommitter } from '../core/transactions.js';
 import { expectedBy, type Write } from '../core/writes.js';
-import { bisect } from './connection/failures.js';
+import { bisect, type Split } from './connection/failures.js';
 import { createPageReaders } from './page-reader.js';
 import type { StatementRunner } from './connection/statement-runner.js';
 import type { Row } from './connection/query.js';
-import { columnsOf, documentTexts, reported, type DocumentTexts } from './statements.js';
+import {
+  columnsOf,
+  documentTexts,
+  reported,
+  type DocumentTexts,
+  type DocumentWriter,
+  type WriteDocuments,
+} from './statements.js';
 import { postgresTransactions } from './transactions.js';
 
-/**
- * What reads and writes the documents of a collection. `deadline` is on the clock of performance.now(). All methods
- * reject with StorageError only. Those that write return a row for each document that they found or made: its subject,
- * its id, and the outcome, which is null if another transaction has changed the document meanwhile.
- *
- * Every statement keeps these rules:
- * - A write takes effect in time or never: it fails if it begins too late, or belongs to a transaction of the runner.
- * - A write whose outcome is unknown is never repeated: it would take its own rows for those of another.
- * - What a response reports is on the synchronous standby, even if this statement did not write it. On Citus, this holds
- *   only for what the statement wrote.
- * - All processes lock rows in one order: inserts are sorted by key, and rows that exist are locked by their place
- *   (ctid). No statement waits for both, since an insert waits for the deletion of a row with its key.
- * - A row that conflicts may be gone when it is looked at. Then no outcome is reported, and the write is tried again.
- *   PostgreSQL may still find a deadlock; then the statement had no effect, and the runner repeats it.
- * - No key is in a statement twice, and each is one of a collection: each has a table of its own.
- */
-export interface Documents extends CollectionReader {
-  /** Inserts documents that do not exist: rows without an outcome. */
-  insert(writes: readonly Write[], deadline: number): Promise<Row[]>;
-
-  /** Compares documents with the stored ones: 'same' or 'other'. */
+/** What also reads the documents of a collection. What it reads rejects with StorageError only. */
+export interface Documents extends CollectionReader, DocumentWriter {
+  /** Compares documents with the stored ones: 'same' or 'other', in rows as those of a DocumentWriter. */
   compare(writes: readonly Write[], deadline: number): Promise<Row[]>;
-
-  /** Deletes documents: 'deleted'. */
-  delete(writes: readonly Write[], deadline: number): Promise<Row[]>;
-
-  /** Replaces or deletes documents under their conditions: 'replaced', 'deleted', 'same' or 'other'. */
-  change(writes: readonly Write[], deadline: number): Promise<Row[]>;
-
-  /** Splits writes that failed together, so that some parts may succeed; returns one part if that cannot help. */
-  split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]>;
 }
 
-/** How the tables are stored: by one server, or distributed by Citus. */
+/** How the tables are stored: by one server, or distributed by Citus. Deadlines are on the clock of performance.now(). */
 export interface Tables {
   readonly documents: ReadonlyMap<CollectionDefinition, Documents>;
   readonly transactions: TransactionCommitter;
+  /** Calls a function of a DocumentWriter, which takes effect by the deadline or never. @throws StorageError */
+  readonly write: (work: WriteDocuments, writes: readonly Write[], deadline: number) => Promise<Row[]>;
+  /** Splits writes that failed together. */
+  readonly split: Split<Write>;
 }
 
 /** Tables that one server stores: each kind of writes is one statement. */
@@ -55,22 +39,22 @@ export function serverTables(runner: StatementRunner, collections: readonly Coll
   const documentsOf = (collection: CollectionDefinition, own: DocumentTexts): Documents => {
     const compare = reported([own.compare()]);
     return {
-      insert: (writes, deadline) => runner.write(own.insert, columnsOf(writes), deadline),
+      insert: (query, writes) => query(own.insert, columnsOf(writes)),
+      delete: (query, writes) => query(own.delete, columnsOf(writes).slice(0, 2)),
+      change: (query, writes) => query(own.change, [...columnsOf(writes), writes.map(expectedBy)]),
       compare: (writes, deadline) => runner.read(compare, columnsOf(writes), deadline),
-      delete: (writes, deadline) => runner.write(own.delete, columnsOf(writes).slice(0, 2), deadline),
-      change: (writes, deadline) =>
-        runner.write(own.change, [...columnsOf(writes), writes.map(expectedBy)], deadline),
-      split: (writes, error) => Promise.resolve(bisect(writes, error)),
       ...createPageReaders(runner, collection, own),
     };
   };
+  const documents = new Map(Array.from(texts, ([one, own]) => [one, documentsOf(one, own)]));
   return {
-    documents: new Map(Array.from(texts, ([one, own]) => [one, documentsOf(one, own)])),
-    transactions: postgresTransactions(runner, texts, {
+    documents,
+    transactions: postgresTransactions(runner, texts, documents, {
       begin: (_subject, key) => `SELECT pg_advisory_xact_lock(${key})`,
-      insertion: ({ insert, replace }, kind, columns) =>
-        kind === 'insert' ? [insert, [...columns, Infinity]] : [replace, columns],
-      isConstant: true,
+      asWrites: true,
     }),
+    write: (work, writes, deadline) =>
+      work((text, values = []) => runner.write(text, values, deadline), writes),
+    split: bisect,
   };
 }

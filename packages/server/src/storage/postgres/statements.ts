@@ -4,6 +4,7 @@ import type { CollectionDefinition, IdKind } from '../core/interface.js';
 import { bytesTogether, enoughBytes, pageBytes, pageRows, shortBytes } from '../core/page-size.js';
 import { listedTogether, tokenColumns } from '../core/token-row.js';
 import type { Write } from '../core/writes.js';
+import type { Query, Row } from './connection/query.js';
 
 /**
  * An SQL condition that is true, or raises an error if the statement starts too late; `StatementRunner.write` adds the
@@ -63,6 +64,37 @@ export function columnsOf(
   ];
 }
 
+/** The order in which all processes lock the keys of a collection. Its ids are of one kind. */
+export function byKey(a: Pick<Write, 'subject' | 'id'>, b: Pick<Write, 'subject' | 'id'>): number {
+  if (a.subject !== b.subject) return a.subject < b.subject ? -1 : 1;
+  return (a.id as string) < (b.id as string) ? -1 : 1;
+}
+
+/**
+ * What writes the documents of a collection, by `query`. All functions return a row for each document that they found or
+ * made: its subject, its id, and the outcome, which is null if another transaction has changed the document meanwhile.
+ *
+ * Every statement keeps these rules:
+ * - A write takes effect in time or never: it fails if it begins too late, or belongs to a transaction of the runner.
+ * - A write whose outcome is unknown is never repeated: it would take its own rows for those of another.
+ * - What a response reports is on the synchronous standby, even if this statement did not write it. On Citus, this holds
+ *   only for what the statement wrote.
+ * - All processes lock rows in one order: inserts are sorted by key, and rows that exist are locked by their place
+ *   (ctid). No statement waits for both, since an insert waits for the deletion of a row with its key.
+ * - A row that conflicts may be gone when it is looked at. Then no outcome is reported, and the write is tried again.
+ *   PostgreSQL may still find a deadlock; then the statement had no effect, and the runner repeats it.
+ * - No key is in a statement twice, and each is one of a collection: each has a table of its own.
+ */
+export interface DocumentWriter {
+  /** Inserts documents that do not exist: rows without an outcome. */
+  readonly insert: WriteDocuments;
+  /** Deletes documents: 'deleted'. */
+  readonly delete: WriteDocuments;
+  /** Replaces or deletes documents under their conditions: 'replaced', 'deleted', 'same' or 'other'. */
+  readonly change: WriteDocuments;
+}
+export type WriteDocuments = (query: Query, writes: readonly Write[]) => Promise<Row[]>;
+
 /** The statements for a collection. Their first parameters are arrays: subjects, and ids or the columns of pages. */
 export type DocumentTexts = ReturnType<typeof documentTexts>;
 
@@ -112,11 +144,10 @@ export function documentTexts({ name, column, id }: CollectionDefinition, isDist
     replace: `(subject, id) DO UPDATE SET ${column} = excluded.${column}`,
   };
   return {
-    /** How an INSERT begins, and what it does about rows that exist: leave them, or replace those that are locked. */
+    /** For Citus: how an INSERT begins, and what it does about rows that exist: leave them, or replace locked ones. */
     into,
     onConflict,
     insert: insert(`${given} WHERE ${begunBy('$4')}`, onConflict.insert),
-    replace: insert(given, onConflict.replace),
     /** Compares documents with the stored ones: 'same' or 'other'. @param part - Of a statement `reported`. */
     compare: (part = 0) =>
       found(
@@ -128,7 +159,7 @@ export function documentTexts({ name, column, id }: CollectionDefinition, isDist
       gone AS (DELETE FROM ${name} AS stored ${placed('found')} RETURNING subject, id)
       SELECT subject, id, CASE WHEN gone.id IS NOT NULL THEN 'deleted' END
       FROM found LEFT JOIN gone USING (subject, id) WHERE ${standbyHasIt}`,
-    /** The texts of documents that exist; NULL if another transaction has changed them. */
+    /** For Citus: the texts of documents that exist; NULL if another transaction has changed them. */
     lock: `WITH found AS MATERIALIZED (${found('given.*, place', '', ...keys)}), ${locked}
       SELECT subject, id, stored_text FROM found LEFT JOIN locked USING (subject, id)`,
     /**

@@ -1,13 +1,13 @@
 // Commits transactions to PostgreSQL: those of one subject one after the other, several in one transaction of the database.
 import { createHash } from 'node:crypto';
 import { within } from '../../base/time-limit.js';
-import type { CollectionDefinition, Id } from '../core/interface.js';
-import { StorageError } from '../core/interface.js';
+import { type CollectionDefinition, StorageError } from '../core/interface.js';
 import { isCheck, type Step, type TransactionCommitter } from '../core/transactions.js';
+import { expectedBy, outcomeOf, type Write } from '../core/writes.js';
 import { isolateFailures } from './connection/failures.js';
 import type { Query } from './connection/query.js';
 import type { StatementRunner } from './connection/statement-runner.js';
-import { columnsOf, reported, type DocumentTexts } from './statements.js';
+import { byKey, columnsOf, reported, type DocumentTexts, type DocumentWriter } from './statements.js';
 
 /** The most steps that are committed together, unless one transaction has more. */
 const maxSteps = 1_000;
@@ -18,14 +18,8 @@ const placeholder = 'null';
 interface Engine {
   /** Statements at the beginning of a transaction; the last one locks the subject. @param key - Of the advisory lock. */
   readonly begin: (subject: string, key: bigint) => string;
-  /** A statement that inserts documents, or replaces those that are locked, with its parameters. */
-  readonly insertion: (
-    texts: DocumentTexts,
-    kind: 'insert' | 'replace',
-    columns: ReturnType<typeof columnsOf>,
-  ) => readonly [text: string, values: readonly unknown[]];
-  /** Whether the texts of the statements are constants. */
-  readonly isConstant: boolean;
+  /** Whether the statements are as `StatementRunner.write` takes them. */
+  readonly asWrites: boolean;
 }
 
 /** A transaction that waits for its commit. */
@@ -43,19 +37,20 @@ interface Waiting {
  *
  * - The subject, by an advisory lock in a statement of its own. Single writes do not take it. Without it, the next
  *   statement could look for rows that another transaction then moves, and lock them in another order than a third.
- * - The rows that must exist, collection by collection, in the order of their locations, as all statements do.
- * - The keys that must be absent, in a later statement, sorted as single inserts are: by inserting rows, and
- *   deleting those that are not wanted. Otherwise a document could be created before COMMIT, and two transactions
- *   could each create what the other has not found.
- *
- * Only then are rows replaced and deleted, which waits for nobody.
+ * - The keys that must be absent, collection by collection, sorted as single inserts are: by inserting rows, and deleting
+ *   those that are not wanted. Otherwise a document could be created before COMMIT, and two transactions could each create
+ *   what the other has not found.
+ * - The rows that must exist, in the order of their places, as all statements do, by the statement that changes them if
+ *   they are as expected. Who has such a row never waits for a key.
  *
  * @param texts - Those of all collections, in the order in which they are locked.
+ * @param tables - What writes the documents of each.
  */
 export function postgresTransactions(
   runner: StatementRunner,
   texts: ReadonlyMap<CollectionDefinition, DocumentTexts>,
-  engine: Engine,
+  tables: ReadonlyMap<CollectionDefinition, DocumentWriter>,
+  { begin, asWrites }: Engine,
 ): Required<TransactionCommitter> {
   const { limits } = runner;
   /** What waits, by subject; the first ones are being committed if there is a line. */
@@ -84,46 +79,65 @@ export function postgresTransactions(
   const locked = <T>(subject: string, deadline: number, work: (query: Query) => Promise<T>): Promise<T> => {
     const settings = `SET LOCAL idle_in_transaction_session_timeout TO ${limits.inTransaction};
       SET LOCAL statement_timeout TO ${limits.server};
-      ${engine.begin(subject, lockOf(subject))};
+      ${begin(subject, lockOf(subject))};
       SET LOCAL statement_timeout TO ${limits.inTransaction}`;
-    return runner.transaction(settings, deadline, work, 'transactions', engine.isConstant);
+    return runner.transaction(settings, deadline, work, 'transactions', asWrites);
   };
 
-  /** Makes those transactions whose expectations hold, in order. Resolves with which of them; false if none does. */
-  const decide = async (query: Query, subject: string, all: readonly (readonly Step[])[]) => {
-    const tables = new Map<CollectionDefinition, Table>();
-    for (const [collection, own] of texts) {
-      const steps = all.flat().filter((step) => step.collection === collection);
-      if (steps.length > 0) tables.set(collection, openTable(query, subject, own, engine, steps));
+  /** Makes steps. Resolves with the keys of the documents that are not as expected; then nothing must be committed. */
+  const make = async (query: Query, subject: string, steps: Iterable<Step>): Promise<Set<string>> => {
+    const failed = new Set<string>();
+    /** @param stored - What the documents are, if that is not what the writes expect. */
+    const run = async (kind: keyof DocumentWriter, writes: readonly Write[], stored?: string) => {
+      for (const [collection, table] of tables) {
+        const own = writes.filter((write) => write.collection === collection).sort(byKey);
+        if (own.length === 0 || failed.size > 0) continue;
+        const rows = await table[kind](query, own);
+        const outcomes = new Map(rows.map(([, id, outcome = 'inserted']) => [id, outcome]));
+        for (const write of own) {
+          const wanted = outcomeOf(write, stored ?? expectedBy(write) ?? undefined);
+          if (outcomes.get(`${write.id}`) !== wanted) failed.add(keyOf(write));
+        }
+      }
+    };
+    const [absent, present, unwanted]: [Write[], Write[], Write[]] = [[], [], []];
+    for (const { collection, id, expected, text } of steps) {
+      const document = { collection, subject, id };
+      if (expected !== null) present.push({ ...document, when: 'equals', expected, text });
+      else absent.push({ ...document, when: 'absent', text: text ?? placeholder });
+      if (expected === null && text === null) unwanted.push({ ...document, when: 'any', text });
     }
-    const tableOf = ({ collection }: Step) => tables.get(collection) as Table;
-    for (const table of tables.values()) await table.lock();
-    for (const table of tables.values()) await table.hold();
-    const decisions = all.map((steps) => {
-      const areMet = steps.every((step) => tableOf(step).holds(step));
-      if (areMet) for (const step of steps) tableOf(step).make(step);
-      return areMet;
-    });
-    if (!decisions.includes(true)) return false;
-    for (const table of tables.values()) await table.write();
-    return decisions;
+    await run('insert', absent);
+    await run('change', present);
+    await run('delete', unwanted, placeholder);
+    return failed;
   };
 
-  const commit = (subject: string, transactions: readonly Waiting[]): Promise<void> => {
-    const deadline = runner.deadline();
-    return isolateFailures(
+  /** Commits those of several transactions whose expectations hold, in order. Never rejects. */
+  const commit = (subject: string, transactions: readonly Waiting[], deadline: number): Promise<void> =>
+    isolateFailures(
       transactions,
       async (some) => {
         if (some.length === 0) return;
-        const all = some.map(({ steps }) => steps);
-        const decisions = await locked(subject, deadline, (query) => decide(query, subject, all));
-        for (const [i, { resolve }] of some.entries()) resolve(decisions && decisions[i] === true);
+        const made = new Map<string, Step>();
+        const chosen = new Set(some.filter(({ steps }) => follows(made, steps)));
+        let failed = new Set<string>();
+        await locked(subject, deadline, async (query) => {
+          failed = await make(query, subject, made.values());
+          return failed.size === 0;
+        });
+        const others: Waiting[] = [];
+        for (const one of some) {
+          const holds = chosen.has(one) && !one.steps.some((step) => failed.has(keyOf(step)));
+          if (holds && failed.size > 0) others.push(one);
+          else one.resolve(holds);
+        }
+        await commit(subject, others, deadline);
       },
       ({ reject }, error) => {
         reject(error);
       },
     );
-  };
 
   /** Commits what waits for a subject. Each subject has one connection at most, since its transactions would wait. */
   const commitLine = async (subject: string, line: Waiting[]): Promise<void> => {
@@ -138,7 +152,7 @@ export function postgresTransactions(
         if (next.since >= oldest) some.push(next);
         else next.reject(new StorageError('overloaded', 'the transaction waited too long for its commit'));
       }
-      await commit(subject, some);
+      await commit(subject, some, runner.deadline());
     }
     lines.delete(subject);
   };
@@ -172,7 +186,7 @@ export function postgresTransactions(
         steps = await within(ran, limits.alone, []);
         if (steps.length === 0) return undefined;
         if (steps.every(isCheck)) return holds(subject, steps);
-        return (await decide(query, subject, [steps])) !== false;
+        return (await make(query, subject, steps)).size === 0;
       });
       if (isCommitted !== undefined) return isCommitted;
       steps = await run();
@@ -181,78 +195,23 @@ export function postgresTransactions(
   };
 }
 
-type Table = ReturnType<typeof openTable>;
-
 /**
- * The documents of one collection in a transaction of the database.
- * @param steps - Those of all transactions.
+ * Adds the steps of a transaction to those of others, which are made before.
+ * @returns Whether it expects what they leave; if not, nothing is added.
  */
-function openTable(
-  query: Query,
-  subject: string,
-  texts: DocumentTexts,
-  engine: Engine,
-  steps: readonly Step[],
-) {
-  /** What the database has, of the documents that are locked, and what it shall have; null for none. */
-  const stored = new Map<string, string>();
-  const wanted = new Map<string, string | null>();
-  const keysOf = (ids: readonly string[]) => [ids.map(() => subject), ids];
-  const write = (
-    kind: 'insert' | 'replace',
-    documents: readonly (readonly [id: Id, text: string | null])[],
-  ) =>
-    query(
-      ...engine.insertion(texts, kind, columnsOf(documents.map(([id, text]) => ({ subject, id, text })))),
-    );
-  return {
-    /** Locks the documents that must exist. */
-    async lock(): Promise<void> {
-      const ids = steps.flatMap(({ id, expected }) => (expected === null ? [] : `${id}`));
-      if (ids.length === 0) return;
-      for (const row of await query(texts.lock, keysOf([...new Set(ids)]))) {
-        const [, id, text] = row as [string, string, string | null];
-        if (text === null) continue;
-        stored.set(id, text);
-        wanted.set(id, text);
-      }
-    },
+function follows(made: Map<string, Step>, steps: readonly Step[]): boolean {
+  const earlier = steps.map((step) => made.get(keyOf(step)));
+  if (steps.some(({ expected }, i) => earlier[i] !== undefined && earlier[i].text !== expected)) return false;
+  for (const [i, step] of steps.entries()) {
+    const { expected } = earlier[i] ?? step;
+    made.set(keyOf(step), { ...step, expected });
+  }
+  return true;
+}
 
-    /** Holds the places of the documents that must not exist. */
-    async hold(): Promise<void> {
-      const absent = new Map<Id, string>();
-      for (const { id, expected, text } of steps) {
-        if (expected === null && !absent.has(id) && !stored.has(`${id}`)) absent.set(id, text ?? placeholder);
-      }
-      if (absent.size === 0) return;
-      const sorted = [...absent].sort(([a], [b]) => ((a as string) < (b as string) ? -1 : 1));
-      const held = new Set((await write('insert', sorted)).map(([, id]) => id));
-      for (const [id, text] of sorted) {
-        if (!held.has(`${id}`)) continue;
-        stored.set(`${id}`, text);
-        wanted.set(`${id}`, null);
-      }
-    },
-
-    /** Whether a step's expectation holds. What is not locked has changed meanwhile. */
-    holds: ({ id, expected }: Step): boolean => wanted.get(`${id}`) === expected,
-
-    make({ id, text }: Step): void {
-      wanted.set(`${id}`, text);
-    },
-
-    /** Makes the database have what it shall have. */
-    async write(): Promise<void> {
-      const changed = [...wanted].filter(([id, text]) => stored.get(id) !== text);
-      const gone = changed.flatMap(([id, text]) => (text === null ? id : []));
-      const replaced = changed.filter(([, text]) => text !== null);
-      if (replaced.length > 0) await write('replace', replaced);
-      if (gone.length === 0) return;
-      const rows = await query(texts.delete, [...keysOf(gone), Infinity]);
-      if (rows.filter(([, , outcome]) => outcome === 'deleted').length !== gone.length)
-        throw new Error('a locked document has moved');
-    },
-  };
+/** Identifies a document of a subject. */
+function keyOf({ collection, id }: Pick<Step, 'collection' | 'id'>): string {
+  return `${collection.name} ${id}`;
 }
 
 /** The key of the advisory lock of a subject. */

@@ -9,7 +9,7 @@ import { createPageReaders, type PageReaders } from '../page-reader.js';
 import type { StatementRunner } from '../connection/statement-runner.js';
 import type { Query, Row } from '../connection/query.js';
 import { durabilityFault, durabilitySettings } from '../server-check.js';
-import { columnsOf, documentTexts, type DocumentTexts } from '../statements.js';
+import { columnsOf, documentTexts, type DocumentTexts, type WriteDocuments } from '../statements.js';
 import { postgresTransactions } from '../transactions.js';
 
 /** How long a node may take to accept a connection, in ms. */
@@ -180,21 +180,30 @@ export function citusTables(
   const begin = (subject: string, key: bigint) =>
     `${sequentially}; SELECT pg_advisory_xact_lock(${key}) FROM (SELECT count(*) FROM (
       SELECT FROM ${collections[0]?.name} WHERE subject = ${escapeLiteral(subject)} LIMIT 0) AS none) AS shard`;
-  const transactions = postgresTransactions(runner, texts, { begin, insertion, isConstant: false });
+  const documents = new Map(
+    Array.from(texts, ([one, own]) => [one, citusDocuments(runner, nodes, one, own)]),
+  );
+  const transactions = postgresTransactions(runner, texts, documents, { begin, asWrites: false });
   return {
-    documents: new Map(Array.from(texts, ([one, own]) => [one, citusDocuments(runner, nodes, one, own)])),
+    documents,
     transactions: {
       commitTransaction: (subject, steps) =>
         nodes.run(subject, () => transactions.commitTransaction(subject, steps)),
       commitAlone: (subject, run) => nodes.run(subject, () => transactions.commitAlone(subject, run)),
     },
+    // In a transaction block, because a worker commits any other statement immediately after running it, possibly long
+    // after the client has given up.
+    async write(work, writes, deadline) {
+      await nodes.requireReachable(writes.map(({ subject }) => subject));
+      return runner.transaction(sequentially, deadline, (query) => work(query, writes));
+    },
+    split: (writes, error) => nodes.split(writes, error),
   };
 }
 
 /**
- * Writes run in transaction blocks, because a Citus worker commits any other statement immediately after running it,
- * possibly long after the client has given up. A statement that writes concerns one subject: one for several subjects
- * would read all of their documents, on every shard.
+ * The documents of a collection. A statement that changes some concerns one subject: one for several subjects would read
+ * all of their documents, on every shard.
  */
 function citusDocuments(
   runner: StatementRunner,
@@ -204,18 +213,11 @@ function citusDocuments(
 ): Documents {
   // Each node has its own, so that one that does not respond cannot occupy all connections.
   const readersOfNodes = new Map<number, PageReaders>();
-  type Work = (query: Query, writes: readonly Write[]) => Promise<Row[]>;
-  const writing =
-    (work: Work): Documents['insert'] =>
-    async (writes, deadline) => {
-      await nodes.requireReachable(writes.map(({ subject }) => subject));
-      return runner.transaction(sequentially, deadline, (query) => work(query, writes));
-    };
   const insertRows = (query: Query, kind: 'insert' | 'replace', writes: readonly Write[]) =>
     query(...insertion(texts, kind, columnsOf(writes)));
-  const deleteRows: Work = (query, writes) =>
+  const deleteRows: WriteDocuments = (query, writes) =>
     query(texts.delete, [...columnsOf(writes).slice(0, 2), Infinity]);
-  const changeRows: Work = async (query, writes) => {
+  const changeRows: WriteDocuments = async (query, writes) => {
     const rows = await query(texts.lock, columnsOf(writes).slice(0, 2));
     const stored = new Map(rows.map(([, id, text]) => [id, text as string | null]));
     const decided = writes.flatMap((write) => {
@@ -242,12 +244,11 @@ function citusDocuments(
       return from(readers, shard);
     });
   return {
-    insert: writing((query, all) => insertRows(query, 'insert', all)),
+    insert: (query, all) => insertRows(query, 'insert', all),
     compare: (writes, deadline) =>
       bySubject(writes, (own) => runner.read(texts.compare(), columnsOf(own), deadline)),
-    delete: writing((query, all) => bySubject(all, (own) => deleteRows(query, own))),
-    change: writing((query, all) => bySubject(all, (own) => changeRows(query, own))),
-    split: (writes, error) => nodes.split(writes, error),
+    delete: (query, all) => bySubject(all, (own) => deleteRows(query, own)),
+    change: (query, all) => bySubject(all, (own) => changeRows(query, own)),
     page: (subject, page) => read(subject, (readers, shard) => readers.page(subject, page, shard)),
     countPart: (subject, bounds) =>
       read(subject, (readers, shard) => readers.countPart(subject, bounds, shard)),

@@ -100,7 +100,7 @@ export class StatementRunner {
   /**
    * Runs one statement that writes, as a separate transaction. Retries it if PostgreSQL rolled it back because of
    * concurrent transactions. Never retries a statement that may have taken effect, since it would find its own rows.
-   * @param text - Fails if it begins later than its last parameter says (statements.ts), which is added to `values`.
+   * @param text - A constant. It fails if it begins later than its last parameter says (statements.ts), which is added.
    * @throws StorageError
    */
   async write(text: string, values: readonly unknown[], deadline = this.deadline()): Promise<Row[]> {
@@ -117,7 +117,7 @@ export class StatementRunner {
    * @param settings - Statements at its beginning, such as SET LOCAL.
    * @param work - If it resolves to undefined or false, the transaction is rolled back.
    * @param purpose - What its connection is for.
-   * @param constant - Whether the texts of its statements are constants, which are worth preparing.
+   * @param asWrites - Whether its statements are as `write` takes them: prepared, and with a last parameter that is added.
    * @throws StorageError
    */
   async transaction<T>(
@@ -125,16 +125,16 @@ export class StatementRunner {
     deadline: number,
     work: (query: Query) => Promise<T>,
     purpose: 'writes' | 'transactions' = 'writes',
-    constant = false,
+    asWrites = false,
   ): Promise<T> {
     return this.#run(purpose, 'unavailable', deadline, async ({ client }) => {
       const query: Query = (text, values = []) => runQuery(client, text, values, deadline);
-      const named: Query = (text, values = []) =>
-        runQuery(client, text, values, deadline, this.#nameOf(text));
+      const write: Query = (text, values = []) =>
+        runQuery(client, text, [...values, Infinity], deadline, this.#nameOf(text));
       let result;
       await query(`BEGIN; SET LOCAL statement_timeout TO ${this.limits.inTransaction}; ${settings}`);
       try {
-        result = await work(constant ? named : query);
+        result = await work(asWrites ? write : query);
         if (result === undefined || result === false) {
           await query('ROLLBACK');
           return result;
