@@ -274,9 +274,6 @@ function pageTexts({ name, column, id }: CollectionDefinition, descending: boole
   };
 }
 
-/** Tokens of operators have no `prune_at`, and get none. */
-const revocation = `UPDATE tokens SET revoked_at = coalesce(revoked_at, $1::bigint),
-  prune_at = CASE WHEN prune_at IS NOT NULL THEN least(prune_at, $2::bigint) END WHERE id = $3`;
 const validOf = (condition: string) => `(SELECT ${tokenColumns} FROM tokens
   WHERE subject COLLATE "C" = $1 AND revoked_at IS NULL AND ${condition} LIMIT ${listedTogether})`;
 
@@ -295,8 +292,10 @@ export const tokenTexts = {
   list: `SELECT ${tokenColumns} FROM tokens
     WHERE ($1::text IS NULL OR subject COLLATE "C" = $1) AND (created_at, id COLLATE "C") > ($2::bigint, $3)
     ORDER BY created_at, id COLLATE "C" LIMIT $4`,
-  revoke: `${revocation} AND ${begunBy('$4')} RETURNING ${tokenColumns}`,
-  revokeOf: `${revocation} AND subject COLLATE "C" = $4 AND ${begunBy('$5')} RETURNING id`,
+  /** Tokens of operators have no `prune_at`, and get none. */
+  revoke: `UPDATE tokens SET revoked_at = coalesce(revoked_at, $1::bigint),
+    prune_at = CASE WHEN prune_at IS NOT NULL THEN least(prune_at, $2::bigint) END
+    WHERE id = $3 AND ($4::text IS NULL OR subject COLLATE "C" = $4) AND ${begunBy('$5')} RETURNING ${tokenColumns}`,
   /** At random among the oldest, since other processes do the same at the same time. */
   ended: `SELECT id FROM (SELECT id FROM tokens WHERE prune_at <= $1 ORDER BY prune_at LIMIT 16 * $2::int) AS oldest
     ORDER BY random() LIMIT $2::int`,

@@ -107,15 +107,15 @@ export async function openPostgres({
   };
 }
 
-/** The pauses before a server that cannot be reached is tried again, in ms; the last one repeats. */
-const pauses = [500, 1_000, 2_000, 5_000] as const;
+/** The pause before a server that cannot be reached is tried again, in ms. */
+const retryPause = 2_000;
 
 /** Calls a check until the server can be reached, if `onUnreachable` is given. @throws What the check throws otherwise. */
 async function reachable(
   check: () => Promise<void>,
   onUnreachable?: (error: unknown) => void,
 ): Promise<void> {
-  for (let attempt = 0; ; attempt++) {
+  for (;;) {
     try {
       await check();
       return;
@@ -123,7 +123,7 @@ async function reachable(
       if (onUnreachable === undefined || !(error instanceof StorageError && isUnreachable(error.cause)))
         throw error;
       onUnreachable(error);
-      await pause(pauses[attempt] ?? pauses.at(-1));
+      await pause(retryPause);
     }
   }
 }

@@ -58,8 +58,7 @@ export function openPostgresTokens(runner: StatementRunner, groupCommit: GroupCo
     },
     async revokeOf(subject, id) {
       const now = Date.now();
-      const rows = await runner.write(tokenTexts.revokeOf, [now, now + keptFor, id, subject]);
-      return rows.length > 0;
+      return (await runner.write(tokenTexts.revoke, [now, now + keptFor, id, subject])).length > 0;
     },
     find: (hashes) =>
       new Promise((resolve, reject) => {
@@ -71,7 +70,7 @@ export function openPostgresTokens(runner: StatementRunner, groupCommit: GroupCo
         (await runner.read(tokenTexts.list, [subject ?? null, ...after])).map(toToken),
       ),
     async revoke(id, at) {
-      const [row] = await runner.write(tokenTexts.revoke, [at, at + keptFor, id]);
+      const [row] = await runner.write(tokenTexts.revoke, [at, at + keptFor, id, null]);
       return row && toToken(row);
     },
     async prune(at) {
