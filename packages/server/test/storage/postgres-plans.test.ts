@@ -254,7 +254,11 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
         `${definition.name}: statements that were ${before}, now of ${grown} documents`,
         async (t) => {
           await sql([`TRUNCATE ${definition.name}`, ...fill].join(';'));
-          const storage = await openStorage(store, url, {}, { timeout: 90_000, poolSize: 1, prepared });
+          // Without a plan for any values, a statement is planned as if it were not prepared.
+          const planned = new URL(url);
+          if (!prepared) planned.searchParams.set('options', '-c plan_cache_mode=force_custom_plan');
+          const options = { timeout: 90_000, poolSize: 1 };
+          const storage = await openStorage(store, planned.href, {}, options);
           t.teardown(() => storage.close());
           const documents = storage.collection(definition);
           const read = async (number: number, descending: boolean, limit: number) => {

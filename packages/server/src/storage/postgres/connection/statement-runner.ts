@@ -27,8 +27,6 @@ export interface PostgresOptions {
    * its own, and each attempt of a change counts anew.
    */
   timeout?: number;
-  /** Whether to use prepared statements, which are planned once per connection. A pooler may not support them. */
-  prepared?: boolean;
 }
 
 /** The number of connections for transactions, which are made when they are needed. */
@@ -43,7 +41,7 @@ export class StatementRunner {
   readonly size: number;
   readonly limits: TimeLimits;
   /** Whether to prepare statements, until it turns out that a pooler does not support that. */
-  #prepares: boolean;
+  #prepares = true;
   /** The names of the statements by their texts. All texts are constants, so the map stays small. */
   readonly #names = new Map<string, string>();
   #closed: Promise<unknown> | undefined;
@@ -56,7 +54,6 @@ export class StatementRunner {
     const { url, poolSize = defaultLimits.poolSize, timeout = defaultLimits.databaseTimeout } = options;
     this.size = poolSize;
     this.limits = timeLimits(timeout);
-    this.#prepares = options.prepared ?? true;
     const connections = (max: number) => new Connections(url, name, max, this.limits, onConnect);
     const [reads, writes] = [connections(poolSize), connections(1)];
     this.#connections = { reads, writes, transactions: connections(transactionConnections) };
