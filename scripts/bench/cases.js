@@ -5,9 +5,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Argument, Command } from 'commander';
 import { Client } from 'pg';
-import { max, mean, median, min, sum } from 'simple-statistics';
+import { max, mean, median, min, quantile, sum } from 'simple-statistics';
 import { service as library } from '../../examples/library/dist/service.js';
 import { kernelDistributes } from '../../packages/server/dist/process/system-limits.js';
+import { startServer } from '../../packages/server/test/support/server-process.js';
 import { copyingLibrary } from '../lib/copying-library.js';
 import { edited, preload } from '../lib/edits.js';
 import { memoryOf, signalAll } from '../lib/processes.js';
@@ -170,6 +171,42 @@ const checks = {
         `${engine}, WORKERS=${WORKERS}, ${kind}: ${Math.round(rate)}/s; least ${(least / middle).toFixed(2)} and most ` +
           `${(most / middle).toFixed(2)} of the mean${isFair ? '' : ` NOT FAIR; other statuses ${JSON.stringify(others)}`}`,
       );
+    }
+  },
+
+  /** How the kernel distributes connections between two threads, and how long requests take in each, by its log. */
+  async distribution() {
+    for (const connections of [2, 16, 256]) {
+      /** How long the requests in each thread took, in ms. @type {Map<unknown, number[]>} */
+      const times = new Map();
+      /** The connections of each thread, by the ids of their requests. @type {Map<unknown, Set<unknown>>} */
+      const known = new Map();
+      const server = await startServer({
+        env: { WORKERS: '2' },
+        onLog: ({ msg, thread, ms, requestId }) => {
+          if (msg !== 'request') return;
+          times.set(thread, [...(times.get(thread) ?? []), Number(ms)]);
+          known.set(thread, (known.get(thread) ?? new Set()).add(requestId));
+        },
+      });
+      const token = await server.createToken('alice');
+      const next = (/** @type {number} */ client) =>
+        requestText({
+          method: 'POST',
+          path: '/plants',
+          token,
+          requestId: `connection-${client}`,
+          body: `{"id":${++id},"name":"Monstera"}`,
+        });
+      const { rate } = await putUnderLoad({ port: server.port, connections, time: 3_000, next, pause: 0 });
+      await server.end();
+      const threads = [...times]
+        .sort(([a], [b]) => Number(a) - Number(b))
+        .map(
+          ([thread, all]) =>
+            `thread ${String(thread)}: ${known.get(thread)?.size} connections, p99 ${quantile(all, 0.99).toFixed(1)} ms`,
+        );
+      console.log(`${connections} connections, ${Math.round(rate)} creates/s; ${threads.join('; ')}`);
     }
   },
 

@@ -10,11 +10,12 @@ const lastChunk = '0\r\n\r\n';
 
 /**
  * Returns the bytes of a request as a Latin-1 string.
- * @param {{ method: string, path: string, token?: string | undefined, body?: string | undefined }} request
+ * @param {{ method: string, path: string, token?: string | undefined, body?: string | undefined, requestId?: string }} request
  */
-export function requestText({ method, path, token, body }) {
+export function requestText({ method, path, token, body, requestId }) {
   return (
     `${method} ${path} HTTP/1.1\r\nHost: localhost\r\n` +
+    (requestId === undefined ? '' : `X-Request-Id: ${requestId}\r\n`) +
     (token === undefined ? '' : `Authorization: Bearer ${token}\r\n`) +
     (body === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`) +
     `\r\n${body ?? ''}`

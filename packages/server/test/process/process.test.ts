@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
-import { fillStore, list, logMuch, newDatabase, startServer } from '../support/processes.js';
+import { list, logMuch, newDatabase, startServer } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
 import { needsThreads } from '../support/threads.js';
