@@ -1,34 +1,81 @@
-// Checks a whole document before anything else reads it, also what no operation uses.
+// What each place of an OpenAPI document holds: a name, data that nobody reads, or an object with places of its own. With
+// it, a whole document is checked before anything else reads it, also what no operation uses.
 import { hasControls } from './control-characters.js';
 import { describeReference, scopeExtension } from './contract-node.js';
 import { pointerOf } from './finding.js';
 import { maxNameLength } from './yaml-nodes.js';
 
 /**
- * What is at a place: `data`, which may be any JSON; `names`, texts that others are compared with; values `by name`, whose
- * names may be those of fields, too; or else `fields`, each of which says what it holds.
+ * Kinds of places. `name` is a text or a list of texts that others are compared with, and `data` may be any JSON. In
+ * `other`, nothing is data but extensions. `schema{}` is an object of schemas by their names, `response*` one that may also
+ * have extensions.
  */
-type Kind = 'data' | 'names' | 'by name' | 'fields';
+type Kind = string;
 
-const kinds: Readonly<Partial<Record<Kind, string>>> = {
-  data: 'example default enum const value',
-  names: `name operationId required security ${scopeExtension}`,
-  'by name':
-    'schemas responses parameters examples requestBodies headers securitySchemes links callbacks pathItems webhooks ' +
-    'content encoding properties patternProperties dependentSchemas $defs definitions',
+const example: Readonly<Record<string, Kind>> = { example: 'data', examples: 'example{}' };
+const operations = 'get head post put patch delete options trace';
+
+/** The fields of the kinds of objects, without those that are texts, numbers or flags. */
+const fieldsOf: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
+  document: { paths: 'pathItem*', webhooks: 'pathItem{}', components: 'components', security: 'name' },
+  components: {
+    schemas: 'schema{}',
+    responses: 'response{}',
+    parameters: 'parameter{}',
+    examples: 'example{}',
+    requestBodies: 'requestBody{}',
+    headers: 'parameter{}',
+    securitySchemes: 'scheme{}',
+    links: 'link{}',
+    callbacks: 'pathItem*{}',
+    pathItems: 'pathItem{}',
+  },
+  pathItem: {
+    parameters: 'parameter',
+    ...Object.fromEntries(operations.split(' ').map((method) => [method, 'operation'])),
+  },
+  operation: {
+    operationId: 'name',
+    tags: 'name',
+    security: 'name',
+    [scopeExtension]: 'name',
+    parameters: 'parameter',
+    requestBody: 'requestBody',
+    responses: 'response*',
+    callbacks: 'pathItem*{}',
+  },
+  parameter: { name: 'name', schema: 'schema', content: 'media{}', ...example },
+  requestBody: { content: 'media{}' },
+  response: { headers: 'parameter{}', content: 'media{}', links: 'link{}' },
+  media: { schema: 'schema', encoding: 'encoding{}', ...example },
+  encoding: { headers: 'parameter{}' },
+  example: { value: 'data' },
+  link: { operationId: 'name', parameters: 'data', requestBody: 'data' },
+  scheme: { name: 'name' },
+  schema: {
+    ...Object.fromEntries(
+      ['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions'].map((one) => [
+        one,
+        'schema{}',
+      ]),
+    ),
+    ...Object.fromEntries(['example', 'examples', 'default', 'enum', 'const'].map((one) => [one, 'data'])),
+    required: 'name',
+    discriminator: 'other',
+  },
+  other: {},
 };
-const kindOfField = new Map(
-  Object.entries(kinds).flatMap(([kind, fields]) =>
-    fields.split(' ').map((field) => [field, kind as Kind] as const),
-  ),
-);
 
-/** Returns what a field, an entry or an item holds. */
-function kindOf(owner: Kind, field: string, value: unknown): Kind {
-  if (owner === 'names') return owner;
-  if (owner === 'by name') return 'fields';
-  if (field === 'examples' && Array.isArray(value)) return 'data';
-  return kindOfField.get(field) ?? (field.startsWith('x-') ? 'data' : 'fields');
+/** Returns what the field of an object of some kind, or an entry of a kind of object by names, holds. */
+function kindOf(owner: Kind, field: string): Kind {
+  const ofNames = /^(.*)(\*|\{\})$/.exec(owner);
+  if (ofNames?.[2] === '{}') return ofNames[1]!;
+  const fields = fieldsOf[ofNames?.[1] ?? owner];
+  if (ofNames === null && fields !== undefined && Object.hasOwn(fields, field)) return fields[field]!;
+  if (owner === 'name') return owner;
+  if (field.startsWith('x-')) return 'data';
+  if (ofNames !== null) return ofNames[1]!;
+  return owner === 'schema' ? owner : 'other';
 }
 
 /** Is called with the steps to what is wrong, and with what to do about it. */
@@ -46,18 +93,23 @@ export function checkStructure(document: unknown, report: Report): void {
   /** The same object may be at several places. */
   const seen = new Map<object, Set<Kind>>();
   const checkName = (name: string) => {
-    const fault = (message: string, fix: string) => {
-      report([...path], message, fix);
-    };
     if (hasControls(name))
-      fault('a name has control characters', 'Leave out line breaks and other control characters');
+      report(
+        [...path],
+        'a name has control characters',
+        'Leave out line breaks and other control characters',
+      );
     if (name === '__proto__')
-      fault('the name __proto__ is not supported', 'Write another name, which clients must then send');
+      report(
+        [...path],
+        'the name __proto__ is not supported',
+        'Write another name, which clients must then send',
+      );
     if (name.length > maxNameLength)
-      fault(`the name has more than ${maxNameLength} characters`, 'Shorten it');
+      report([...path], `the name has more than ${maxNameLength} characters`, 'Shorten it');
   };
   const check = (value: unknown, kind: Kind): void => {
-    if (kind === 'names' && typeof value === 'string') checkName(value);
+    if (kind === 'name' && typeof value === 'string') checkName(value);
     if (typeof value !== 'object' || value === null || kind === 'data') return;
     const kinds = seen.get(value) ?? new Set();
     if (kinds.has(kind)) return;
@@ -65,10 +117,10 @@ export function checkStructure(document: unknown, report: Report): void {
     for (const [field, inner] of Object.entries(value)) {
       path.push(field);
       if (!Array.isArray(value)) checkName(field);
-      if (kind === 'fields' && field === '$anchor' && !Array.isArray(value))
+      if (kind === 'schema' && field === '$anchor' && !Array.isArray(value))
         anchors.set(`#${String(inner)}`, referenceTo(path.slice(0, -1)));
       if (field === '$ref' && /^#[^/]/.test(String(inner))) references.push(value as Record<string, string>);
-      const isReference = field === '$ref' && kind !== 'by name';
+      const isReference = field === '$ref' && !/[*}]$/.test(kind);
       if (isReference && typeof inner !== 'string')
         report(
           [...path],
@@ -77,11 +129,11 @@ export function checkStructure(document: unknown, report: Report): void {
         );
       else if (field === '$ref' && typeof inner === 'string' && !inner.startsWith('#'))
         report([...path], ...describeReference(inner));
-      check(inner, kindOf(kind, field, inner));
+      check(inner, Array.isArray(value) ? kind : kindOf(kind, field));
       path.pop();
     }
   };
-  check(document, 'fields');
+  check(document, 'document');
   for (const one of references) one['$ref'] = anchors.get(one['$ref']!) ?? one['$ref']!;
 }
 
