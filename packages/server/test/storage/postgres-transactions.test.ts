@@ -112,6 +112,37 @@ t.test('transactions beside others', skipFor(noPostgres), async (t) => {
     },
   );
 
+  t.test('an outdated transaction does not make those behind it run again', async (t) => {
+    const { url, stores } = await openStores(t, 1);
+    const [storage] = stores as [Storage];
+    const bed = storage.collection(beds);
+    const [session, observer] = [await connect(t, url), await connect(t, url)];
+    for (const id of [1n, 2n]) await bed.write('s', id, { when: 'absent', text: '{"n":1}' });
+    await session('BEGIN; SELECT FROM beds WHERE id = 2 FOR UPDATE');
+    const runs: string[] = [];
+    const change = (name: string, id: bigint) => {
+      const hasRead = withResolvers<unknown>();
+      const transaction = storage.transaction('s', async (tx) => {
+        runs.push(name);
+        hasRead.resolve(await bed.get(tx, id));
+        await bed.write(tx, id, { when: 'any', text: `{"n":"${name}"}` });
+      });
+      return { transaction, hasRead: hasRead.promise };
+    };
+    // While it waits for the session, the others wait for their turn, and are then committed together.
+    const first = change('first', 2n);
+    await untilBlocked(observer, 1);
+    const outdated = change('outdated', 1n);
+    await outdated.hasRead;
+    await bed.write('s', 1n, { when: 'any', text: '{"n":2}' });
+    const current = change('current', 1n);
+    await current.hasRead;
+    await session('ROLLBACK');
+    await Promise.all([first.transaction, outdated.transaction, current.transaction]);
+    t.strictSame(runs, ['first', 'outdated', 'current', 'outdated']);
+    t.equal(await bed.get('s', 1n), '{"n":"outdated"}');
+  });
+
   t.test('rows are locked in the order of their places, as single writes lock them', async (t) => {
     const { url, stores } = await openStores(t, 1);
     const [storage] = stores as [Storage];

@@ -113,9 +113,13 @@ export function postgresTransactions(
     return failed;
   };
 
-  /** Commits those of several transactions whose expectations hold, in order. Never rejects. */
-  const commit = (subject: string, transactions: readonly Waiting[], deadline: number): Promise<void> =>
-    isolateFailures(
+  /**
+   * Commits those of several transactions whose expectations hold, in order. If some do not, nothing is committed, and the
+   * others go back to the front of the line. Never rejects.
+   */
+  const commit = (subject: string, transactions: readonly Waiting[], line: Waiting[]): Promise<void> => {
+    const deadline = runner.deadline();
+    return isolateFailures(
       transactions,
       async (some) => {
         if (some.length === 0) return;
@@ -126,18 +130,21 @@ export function postgresTransactions(
           failed = await make(query, subject, made.values());
           return failed.size === 0;
         });
+        const isOutdated = (step: Step) =>
+          failed.has(keyOf(step)) && made.get(keyOf(step))?.expected === step.expected;
         const others: Waiting[] = [];
         for (const one of some) {
-          const holds = chosen.has(one) && !one.steps.some((step) => failed.has(keyOf(step)));
-          if (holds && failed.size > 0) others.push(one);
-          else one.resolve(holds);
+          if (failed.size === 0) one.resolve(chosen.has(one));
+          else if (one.steps.some(isOutdated)) one.resolve(false);
+          else others.push(one);
         }
-        await commit(subject, others, deadline);
+        line.unshift(...others);
       },
       ({ reject }, error) => {
         reject(error);
       },
     );
+  };
 
   /** Commits what waits for a subject. Each subject has one connection at most, since its transactions would wait. */
   const commitLine = async (subject: string, line: Waiting[]): Promise<void> => {
@@ -152,7 +159,7 @@ export function postgresTransactions(
         if (next.since >= oldest) some.push(next);
         else next.reject(new StorageError('overloaded', 'the transaction waited too long for its commit'));
       }
-      await commit(subject, some, runner.deadline());
+      await commit(subject, some, line);
     }
     lines.delete(subject);
   };
