@@ -10,6 +10,7 @@ import type { Failure, Reply, Result, WriterBatch, WriterData, WriterRequest } f
 const noSpace =
   'SQLite: creates and replacements are refused, because less than DATABASE_RESERVE_BYTES is free on the disk of the ' +
   'store; free space there, or delete documents';
+
 /** The writer thread, for a thread that serves. It commits what it is sent, and replies in the same order. */
 export interface Writer extends Committer, TransactionCommitter {
   /** Resolves with the reason if it fails permanently. */
@@ -27,7 +28,10 @@ export interface Writer extends Committer, TransactionCommitter {
  */
 export async function startWriter(data: WriterData, observer?: WriteObserver) {
   const thread = new Worker(new URL('./writer-thread.js', import.meta.url), { workerData: data });
-  await once(thread, 'message').catch((error: unknown) => {
+  const exited = once(thread, 'exit').then(([status]) => {
+    throw new Error(`the writer exited during startup with status ${String(status)}`);
+  });
+  await Promise.race([once(thread, 'message'), exited]).catch((error: unknown) => {
     throw toStorageError('SQLite', error);
   });
   const send = (request: WriterRequest, transferred: readonly MessagePort[] = []) => {

@@ -30,8 +30,10 @@ export function appliedIn(database: DatabaseSyncInstance): AppliedMigration[] {
   return database.prepare(select).all() as AppliedMigration[];
 }
 
-/** @throws StorageError when another service has migrated a store. */
+/** @throws StorageError when another service has migrated a store; of one without a schema, nothing is known. */
 export function checkOwner(database: DatabaseSyncInstance, service: string): void {
+  const table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'";
+  if (database.prepare(table).get() === undefined) return;
   for (const step of appliedIn(database)) checkService(service, step.service);
 }
 
@@ -168,8 +170,8 @@ export function syncFolder(folder: string): void {
 }
 
 /**
- * Creates a folder, accessible to this user only, and its parents, durably. The `recursive` option of mkdir in Node.js 20 loops forever where folders
- * cannot be created, for example in /proc.
+ * Creates a folder, accessible to this user only, and its parents, durably. The `recursive` option of mkdir in Node.js 20
+ * loops forever where folders cannot be created, for example in /proc.
  */
 export function makeFolder(folder: string): void {
   if (existsSync(folder)) return;
