@@ -7,9 +7,8 @@ import Fastify, {
 } from 'fastify';
 import { writeError } from '../base/errors.js';
 import { respondToClientError } from './connection/client-errors.js';
-import type { Connection } from './connection/connection.js';
+import { startInOrder, type Connection } from './connection/connection.js';
 import { checkHeaders } from './connection/host-and-expect.js';
-import { startInOrder } from './connection/pipelining.js';
 import { reportNothing, type Rejecting } from './connection/rejections.js';
 import { addCommonHeaders, requestId } from './connection/request-id.js';
 import { createServer, type ServerLimits, type Tls } from './connection/server.js';

@@ -17,7 +17,7 @@ import { limitAnonymous, warnOfUnknownProxy } from '../http/admission/anonymous-
 import { shedLoad } from '../http/admission/load-shedding.js';
 import { createMemoryBudget } from '../http/admission/memory-budget.js';
 import { countRefused, createRateLimits } from '../http/admission/rate-limit.js';
-import { startInOrder } from '../http/connection/pipelining.js';
+import { startInOrder } from '../http/connection/connection.js';
 import { createScheduler } from '../http/admission/scheduler.js';
 import { createStreamTurns } from '../http/admission/stream-turns.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';

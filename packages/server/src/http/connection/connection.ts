@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
+import type { onRequestHookHandler } from 'fastify';
 
 /**
  * How much the parser gets at once, in bytes, and what ends it earlier: the end of a header section, of a trailer section
@@ -318,3 +319,9 @@ export class Connection extends Duplex {
 function forgetResponse(this: ServerResponse): void {
   connectionOf(this.req)?.forget();
 }
+
+/** An onRequest hook that reports a request to its connection, which holds back the next one until the response. */
+export const startInOrder: onRequestHookHandler = ({ raw }, reply, done) => {
+  connectionOf(raw)?.begin(raw, reply.raw);
+  done();
+};
