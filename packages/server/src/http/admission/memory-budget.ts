@@ -137,7 +137,10 @@ class Budget {
     return party === other.party ? held > share : party.held > share * party.accounts;
   }
 
-  /** Of the account that holds most, in the party that holds most, the reservation without progress for longest; the newest if all of them wait. */
+  /**
+   * Of the account that holds most, in the party that holds most, the reservation without progress for longest; the newest
+   * if all of them wait.
+   */
   stalest(): Entry | undefined {
     let stalest: Entry | undefined;
     for (let entry = this.#oldest?.newer; entry !== undefined; entry = entry.newer) {

@@ -40,7 +40,7 @@ export interface TransactionCommitter {
   /**
    * Commits the steps that `run` resolves with. From before it runs, no other transaction of the subject is committed, in
    * any process, unless it takes too long. Missing if other processes cannot come first again and again.
-   * @param run - Runs once, however often it is called. Its steps may be none.
+   * @param run - Calls the function of the transaction once, however often it is called itself. Its steps may be none.
    * @throws StorageError, or what `run` rejects with
    */
   commitAlone?(subject: string, run: () => Promise<readonly Step[]>): Promise<boolean>;

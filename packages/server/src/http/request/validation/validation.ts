@@ -251,8 +251,8 @@ function hasRounded(value: unknown): boolean {
 }
 
 /**
- * Compiles the validator of a response. Its checks are not counted: the service
- * itself has made the body, and the server's own limits would turn what has already happened into an error.
+ * Compiles the validator of a response. Its checks are not counted: the service itself has made the body, and the server's
+ * own limits would turn what has already happened into an error.
  */
 export function createResponseValidator(compiler: Compiler, schema: Schema): ResponseValidator {
   const validate = compiler.compile(schema, { source: 'json', isResponse: true });

@@ -13,8 +13,8 @@ export type Query = (text: string, values?: readonly unknown[]) => Promise<Row[]
  * Runs a statement.
  * @param deadline - On the clock of performance.now().
  * @param name - If given, the server prepares the statement under this name.
- * @throws The error of the server, or LostConnection; also an error for a warning. Our statements cause none of their own. It may mean that the wait for
- *   the synchronous standby was canceled, so that the commit may not survive a failover.
+ * @throws The error of the server, or LostConnection; also an error for a warning. Our statements cause none of their own.
+ *   It may mean that the wait for the synchronous standby was canceled, so that the commit may not survive a failover.
  */
 export async function runQuery(
   client: ClientBase,
