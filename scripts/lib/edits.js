@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 
 /** With it, SQLite commits each write of a transaction by itself. @type {Edit} */
 export const torn = {
-  file: 'storage/sqlite/writer-thread.js',
+  file: 'storage/sqlite/committer.js',
   text: 'if (holds)\n                for (const write of writes)\n                    make(write);',
   by: `if (holds) for (const write of writes) {
     make(write);

@@ -31,11 +31,11 @@ const scenarios = {
 /** With it, the writer does not sync. */
 const withoutSync = edited(
   {
-    file: 'storage/sqlite/writer-thread.js',
+    file: 'storage/sqlite/committer.js',
     text: 'PRAGMA synchronous = FULL',
     by: 'PRAGMA synchronous = OFF',
   },
-  { file: 'storage/sqlite/writer-thread.js', text: ' || synchronous !== 2', by: '' },
+  { file: 'storage/sqlite/committer.js', text: ' || synchronous !== 2', by: '' },
 );
 
 await withStrace(async () => {

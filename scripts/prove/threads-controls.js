@@ -38,7 +38,7 @@ const controls = [
     name: 'a transaction is committed whatever has become of what it has read',
     edits: [
       {
-        file: 'storage/sqlite/writer-thread.js',
+        file: 'storage/sqlite/committer.js',
         text: '(tableNamed(collection).find(subject, id) ?? null) === expected',
         by: 'true',
       },
@@ -57,7 +57,7 @@ const controls = [
     name: 'an outcome is sent before its commit',
     edits: [
       {
-        file: 'storage/sqlite/writer-thread.js',
+        file: 'storage/sqlite/committer.js',
         text: 'const results = batches.map(runOne);\n                checkFiles(files);',
         by: `const results = batches.map(runOne);
                 checkFiles(files);

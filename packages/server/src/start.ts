@@ -1,7 +1,7 @@
 // What the entry points of a service call. It loads almost nothing before signals are received.
 import { isMainThread } from 'node:worker_threads';
 import type { Service } from './service/definition.js';
-import { receiveSignals } from './process/signals.js';
+import { receiveSignals } from './process/ending.js';
 
 /** Imports the module of a service, which loads what the service needs. */
 export type LoadService = () => Promise<{ readonly service: Service }>;

@@ -12,7 +12,7 @@ import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { messageOf } from '../storage/core/interface.js';
 import { openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
-import { deferEnd, interrupted } from './signals.js';
+import { deferEnd, interrupted } from './ending.js';
 import { connectionRoom, kernelDistributes, needsKernel, warnOfMemory } from './system-limits.js';
 
 /** The options that differ between the threads of a service. */

@@ -4,7 +4,7 @@ import { readConfig, type Config } from './config.js';
 import type { Service } from '../service/definition.js';
 import { shutDown } from '../http/connection/shutdown.js';
 import type { ServerOptions } from './commands/command-line.js';
-import { endOnSignal, interrupted } from './signals.js';
+import { endOnSignal, interrupted } from './ending.js';
 import { threadData } from './threads/thread-data.js';
 import { describeFault, statusOf } from './start-errors.js';
 import { listen, openAdminListener, reportReady } from './listening.js';

@@ -135,7 +135,7 @@ t.test('nothing is loaded before signals are handled but what handles them', asy
       code: 7,
       loaded: [
         `${service}dist/main.js`,
-        'packages/server/dist/process/signals.js',
+        'packages/server/dist/process/ending.js',
         'packages/server/dist/process/threads/thread-data.js',
         'packages/server/dist/start.js',
       ].sort(),

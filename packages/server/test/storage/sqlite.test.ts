@@ -27,14 +27,14 @@ import { createMetrics } from '../../dist/observability/metrics.js';
 import { identifyFiles } from '../../dist/storage/sqlite/file/files.js';
 import { openSqlite } from '../../dist/storage/sqlite/storage.js';
 import { spaceMeter } from '../../dist/storage/sqlite/file/free-space.js';
-import { batchCommitter, type Reply, type WriterData } from '../../dist/storage/sqlite/writer-thread.js';
+import { batchCommitter, type Reply, type WriterData } from '../../dist/storage/sqlite/committer.js';
 import type { Write } from '../../dist/storage/core/writes.js';
 
 const newFile = async (t: Test) => join(await temporaryFolder(t), 'plants.db');
 
 const startThread = (opened: Pick<WriterData, 'file' | 'files'>) => {
   const workerData: WriterData = { ...opened, collections: service.collections };
-  return new Worker(new URL('../../dist/storage/sqlite/writer-thread.js', import.meta.url), { workerData });
+  return new Worker(new URL('../../dist/storage/sqlite/committer.js', import.meta.url), { workerData });
 };
 
 t.test('a collection without a migration names the command that writes it', async (t) => {

@@ -3,7 +3,7 @@
 import { appendFileSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DatabaseSync } from '@photostructure/sqlite';
-import { receiveSignals } from '../../dist/process/signals.js';
+import { receiveSignals } from '../../dist/process/ending.js';
 
 receiveSignals();
 

@@ -18,7 +18,7 @@ import {
   type StoreCommands,
   type StoreOptions,
 } from './store-commands.js';
-import { receiveSignals } from '../signals.js';
+import { receiveSignals } from '../ending.js';
 import { addTokenCommands } from './token-commands.js';
 
 /**

@@ -20,7 +20,7 @@ import {
   warnOfConfiguration,
 } from '../configured-service.js';
 import { ServingThreads } from './serving-threads.js';
-import { endAtOnce, endOnSignal } from '../signals.js';
+import { endAtOnce, endOnSignal } from '../ending.js';
 import type { ThreadData } from './thread-data.js';
 
 /** How long to wait for threads after their own time limits have passed, in ms. */

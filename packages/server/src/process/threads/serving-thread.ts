@@ -5,7 +5,7 @@ import { messageOf } from '../../storage/core/interface.js';
 import type { Metrics } from '../../observability/metrics.js';
 import { buildService, checkBoth, closeBoth, loadMetrics, type BuiltService } from '../configured-service.js';
 import { listenTogether } from '../listening.js';
-import { interrupted, onEnd } from '../signals.js';
+import { interrupted, onEnd } from '../ending.js';
 import { describeFault } from '../start-errors.js';
 import {
   endMessage,

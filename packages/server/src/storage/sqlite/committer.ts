@@ -1,160 +1,234 @@
-// Sends batches of writes and transactions to the writer thread, from every thread that serves.
-import { once } from 'node:events';
-import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
-import { type Outcome, StorageError, toStorageError } from '../core/interface.js';
-import type { WriteObserver } from '../core/group-commit.js';
-import type { TransactionCommitter } from '../core/transactions.js';
-import type { Committer, WriteResult } from '../core/writes.js';
-import type { Failure, Reply, Result, WriterBatch, WriterData, WriterRequest } from './writer-thread.js';
+// The thread that owns the connection for writes of documents, and of tokens by handlers: it receives batches of all
+// threads that serve, syncs them, and runs all checkpoints.
+import { isMainThread, parentPort, workerData, type MessagePort } from 'node:worker_threads';
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import { oncePerIteration } from '../../base/once-per-iteration.js';
+import type { CollectionDefinition, Id, Outcome, StorageFailure } from '../core/interface.js';
+import type { Space } from '../core/group-commit.js';
+import { isCheck, type Step } from '../core/transactions.js';
+import { outcomeOf, type Write } from '../core/writes.js';
+import { closeWithCheckpoint, inTransaction } from './database.js';
+import { isFull, toSqliteError } from './failures.js';
+import { spaceMeter, spaceReserve } from './file/free-space.js';
+import { checkFiles, existing, isOverwritten, type StoreFile } from './file/files.js';
+import { tokenDocuments } from '../core/token-writes.js';
+import { prepareTokenWrites } from './tokens.js';
 
-const noSpace =
-  'SQLite: creates and replacements are refused, because less than DATABASE_RESERVE_BYTES is free on the disk of the ' +
-  'store; free space there, or delete documents';
-
-/** The writer thread, for a thread that serves. It commits what it is sent, and replies in the same order. */
-export interface Writer extends Committer, TransactionCommitter {
-  /** Resolves with the reason if it fails permanently. */
-  readonly broken: Promise<StorageError>;
-  /** @throws StorageError when it has failed permanently. */
-  readonly check: () => void;
-  /** Disconnects, when all batches have been committed. */
-  readonly close: () => Promise<void>;
+/** The worker data of the thread. */
+export interface WriterData {
+  file: string;
+  /** The files of the store, which must be those that the thread opens. */
+  files: readonly StoreFile[];
+  collections: readonly CollectionDefinition[];
+  /** The free space that creates and replacements leave on the disk, in bytes. */
+  reserve?: number | undefined;
 }
 
-/**
- * Starts the thread, and resolves when its connection is open.
- * @returns What commits, and a function that returns a port for another thread, which gives it to `connectToWriter`.
- * @throws StorageError when the connection cannot be opened.
- */
-export async function startWriter(data: WriterData, observer?: WriteObserver) {
-  const thread = new Worker(new URL('./writer-thread.js', import.meta.url), { workerData: data });
-  const exited = once(thread, 'exit').then(([status]) => {
-    throw new Error(`the writer exited during startup with status ${String(status)}`);
-  });
-  await Promise.race([once(thread, 'message'), exited]).catch((error: unknown) => {
-    throw toStorageError('SQLite', error);
-  });
-  const send = (request: WriterRequest, transferred: readonly MessagePort[] = []) => {
-    thread.postMessage(request, transferred);
-  };
-  // Terminating the thread in the middle of a statement could crash the process.
-  const disconnect = () => {
-    send('close');
-  };
-  const { writer, settle, fail, end } = createWriter(send, disconnect, observer);
-  thread.on('message', settle);
-  thread.on('error', (error) => {
-    fail(`SQLite: ${error.message}`, error);
-  });
-  thread.on('exit', end);
-  const connect = () => {
-    const { port1, port2 } = new MessageChannel();
-    send({ port: port1 }, [port1]);
-    return port2;
-  };
-  return { writer, connect };
+/** A batch of at least one write, whose results are independent; or a transaction of at least one step. */
+export type WriterBatch =
+  { readonly writes: readonly Write[] } | { readonly subject: string; readonly steps: readonly Step[] };
+
+/** To the thread: what to commit; from the thread that started it also another one's port, or the request to exit. */
+export type WriterRequest = WriterBatch | { readonly port: MessagePort } | 'close';
+
+/** What became of a write or of a transaction. Either may be refused for lack of space; a write may meet damage. */
+export type Result = Outcome | 'committed' | 'conflict' | 'refused' | Failure;
+
+/** Why nothing of a request is known to be committed. */
+export interface Failure {
+  readonly failure: StorageFailure;
+  readonly message: string;
 }
 
-/**
- * Connects a thread to the writer of another one. Closing the connection leaves the writer alone.
- * @param port - As `connect` of `startWriter` returned it.
- */
-export function connectToWriter(port: MessagePort, observer?: WriteObserver): Writer {
-  const send = (request: WriterBatch) => {
-    port.postMessage(request);
-  };
-  const disconnect = () => {
-    port.close();
-  };
-  const { writer, settle, end } = createWriter(send, disconnect, observer);
-  port.on('message', settle);
-  port.on('close', end);
-  return writer;
+/** The reply to the oldest request of a port without a reply. */
+export interface Reply {
+  /** Of each write in order, or the one of a transaction. */
+  readonly results: readonly Result[] | Failure;
+  /** The number of writes of the commit and its duration, in one of the replies to its requests. */
+  readonly commit?: { readonly rows: number; readonly seconds: number } | undefined;
 }
 
-/**
- * Creates the writer for one thread.
- * @param send - Sends a request to the writer thread.
- * @param disconnect - Called after the last reply; `end` follows.
- */
-function createWriter(
-  send: (request: WriterBatch) => void,
-  disconnect: () => void,
-  observer: WriteObserver | undefined,
-) {
-  /** The callers of what is in flight, oldest first. */
-  const waiting: {
-    readonly resolve: (results: readonly Result[]) => void;
-    readonly reject: (error: StorageError) => void;
-  }[] = [];
-  let failure: StorageError | undefined;
-  let isClosing = false;
-  let onBroken: (failure: StorageError) => void;
-  const broken = new Promise<StorageError>((resolve) => (onBroken = resolve));
-  let onEnd: () => void;
-  const ended = new Promise<void>((resolve) => (onEnd = resolve));
+/** The writes of a request, and what to call when they are committed. */
+interface WaitingBatch {
+  readonly request: WriterBatch;
+  readonly writes: readonly Write[];
+  readonly reply: (reply: Reply) => void;
+}
 
-  /** Handles the reply to what is in flight longest. */
-  const settle = ({ results, commit }: Reply) => {
-    const caller = waiting.shift();
-    if ('failure' in results) caller?.reject(errorOf(results));
-    else caller?.resolve(results);
-    if (commit !== undefined) observer?.committed?.(commit.rows, commit.seconds);
-  };
-  /** Records that no more replies will arrive. Only the first reason counts. */
-  const fail = (message: string, cause?: unknown) => {
-    failure ??= new StorageError('unavailable', message, { cause });
-    if (!isClosing) onBroken(failure);
-    // These may or may not have been committed.
-    for (const { reject } of waiting.splice(0))
-      reject(new StorageError('unknown-outcome', message, { cause }));
-  };
-  /** Records that the thread, or the connection to it, has ended. */
-  const end = () => {
-    fail('SQLite: the writer has exited');
-    onEnd();
-  };
-  /**
-   * Sends a request, and resolves with its results.
-   * @throws StorageError as in the reply; `unknown-outcome` if no reply will arrive, or `unavailable` if that was known
-   *   before the call.
-   */
-  const request = (batch: WriterBatch): Promise<readonly Result[]> => {
-    if (failure !== undefined) return Promise.reject(failure);
-    return new Promise((resolve, reject) => {
-      send(batch);
-      waiting.push({ resolve, reject });
+function serve(
+  parent: NonNullable<typeof parentPort>,
+  { file, files, collections, reserve }: WriterData,
+): void {
+  const { database, ...settings } = openForWriting(file);
+  checkFiles(files);
+  const committer = batchCommitter(database, files, collections, spaceMeter(database, file, reserve));
+  const receive = (port: MessagePort) => {
+    port.on('message', (request: WriterRequest) => {
+      if (request === 'close') {
+        committer.commit();
+        // Closing would move the log into another database. The next start says what to do.
+        if (isOverwritten(files)) process.kill(process.pid, 'SIGKILL');
+        closeWithCheckpoint(database);
+        parent.close();
+      } else if ('port' in request) {
+        receive(request.port);
+        // Only the thread that started this one keeps it alive.
+        request.port.unref();
+      } else {
+        committer.add(request, (reply) => {
+          port.postMessage(reply);
+        });
+      }
     });
   };
-  const writer: Writer = {
-    broken,
-    // With several, the writer can start the next commit without waiting for an event loop.
-    maxInFlight: 4,
-    repeatsKeys: true,
-    async commit(writes) {
-      const results = await request({ writes });
-      return results.map((result): WriteResult => {
-        if (result === 'refused') return new StorageError('unavailable', noSpace);
-        return typeof result === 'object' ? errorOf(result) : (result as Outcome);
-      });
-    },
-    async commitTransaction(subject, steps) {
-      const [decision] = await request({ subject, steps });
-      if (decision === 'refused') throw new StorageError('unavailable', noSpace);
-      return decision === 'committed';
-    },
-    check() {
-      if (failure !== undefined) throw failure;
-    },
-    close() {
-      isClosing = true;
-      disconnect();
-      return ended;
-    },
-  };
-  return { writer, settle, fail, end };
+  receive(parent);
+  // The first message says that the connection is open.
+  parent.postMessage(settings);
 }
 
-function errorOf({ failure, message }: Failure): StorageError {
-  return new StorageError(failure, message);
+/**
+ * Opens the connection for writes. Acknowledged writes are durable only with both settings, so it reads them back.
+ * @throws Error if SQLite has not taken them.
+ */
+function openForWriting(file: string) {
+  const database = new DatabaseSync(existing(file), { timeout: 5_000 });
+  database.exec('PRAGMA synchronous = FULL');
+  const [synchronous] = Object.values(database.prepare('PRAGMA synchronous').get() as Record<string, number>);
+  const [journal] = Object.values(database.prepare('PRAGMA journal_mode').get() as Record<string, string>);
+  if (journal !== 'wal' || synchronous !== 2) {
+    throw new Error(`the writer runs with journal_mode ${journal} and synchronous ${synchronous}`);
+  }
+  return { database, synchronous, journal };
 }
+
+/**
+ * Commits batches and transactions, all that wait in one transaction of SQLite. The senders limit how many there are.
+ * @param measure - Measures the space for the store.
+ */
+export function batchCommitter(
+  database: DatabaseSyncInstance,
+  files: readonly StoreFile[],
+  collections: readonly CollectionDefinition[],
+  measure: () => Space,
+) {
+  const file = database.location() ?? '';
+  const reserve = spaceReserve(measure);
+  /** By the names of their collections, which arrive as copies. */
+  const tables = new Map(collections.map((one) => [one.name, tableOf(database, one)]));
+  const makeToken = prepareTokenWrites(database);
+  let waiting: WaitingBatch[] = [];
+
+  const tableNamed = ({ name }: CollectionDefinition) => tables.get(name) as Table;
+  const make = (write: Write): Outcome => {
+    const { collection } = write;
+    return collection.name === tokenDocuments.name ? makeToken(write) : tableNamed(collection).make(write);
+  };
+  const run = (batches: readonly WaitingBatch[]): Reply['results'][] => {
+    // What makes space goes on.
+    const refuses = reserve.isShortFor(batches.map(({ writes }) => writes))
+      ? ({ text }: Write) => text !== null
+      : () => false;
+    const runOne = ({ request, writes }: WaitingBatch): readonly Result[] => {
+      if ('writes' in request) return writes.map((write) => (refuses(write) ? 'refused' : make(write)));
+      if (writes.some(refuses)) return ['refused'];
+      const { subject, steps } = request;
+      const holds = steps.every(
+        ({ collection, id, expected }) => (tableNamed(collection).find(subject, id) ?? null) === expected,
+      );
+      if (holds) for (const write of writes) make(write);
+      return [holds ? 'committed' : 'conflict'];
+    };
+    let committing = false as boolean;
+    try {
+      return inTransaction(database, () => {
+        const results = batches.map(runOne);
+        checkFiles(files);
+        committing = true;
+        return results;
+      });
+    } catch (error) {
+      if (isFull(error)) reserve.wasFull();
+      // A failed COMMIT may have taken effect, unless the log had no space for all of it. An earlier failure has none.
+      const { failure, message } = toSqliteError(file, error);
+      const isUnknown = committing && !isFull(error);
+      const failed: Failure = { failure: isUnknown ? 'unknown-outcome' : failure, message };
+      if (failed.failure !== 'damaged') return batches.map(() => failed);
+      // Damage concerns only the writes that meet it.
+      if (batches.length > 1) return batches.flatMap((batch) => run([batch]));
+      return batches.map((batch) => runHalves(batch, failed));
+    }
+  };
+  /** Runs the halves of a batch one after the other, until the writes that meet damage are alone. */
+  const runHalves = ({ request, writes, reply }: WaitingBatch, damage: Failure): Reply['results'] => {
+    if (!('writes' in request) || writes.length === 1) return damage;
+    const middle = writes.length >> 1;
+    return [writes.slice(0, middle), writes.slice(middle)].flatMap((half): readonly Result[] => {
+      const [results = damage] = run([{ request: { writes: half }, writes: half, reply }]);
+      return 'failure' in results ? half.map(() => results) : results;
+    });
+  };
+  /** Commits everything that waits. */
+  const commit = () => {
+    if (waiting.length === 0) return;
+    const start = performance.now();
+    const committed = waiting;
+    waiting = [];
+    const results = run(committed);
+    const rows = committed.reduce((sum, { writes }) => sum + writes.length, 0);
+    const seconds = (performance.now() - start) / 1000;
+    results.forEach((each, i) => {
+      // One of them has the commit, unless there were only checks.
+      committed[i]?.reply({ results: each, commit: i === 0 && rows > 0 ? { rows, seconds } : undefined });
+    });
+  };
+  const commitSoon = oncePerIteration(commit);
+  return {
+    commit,
+    /** Adds a request, and commits it with those of all threads that have arrived. */
+    add(request: WriterBatch, reply: WaitingBatch['reply']): void {
+      waiting.push({ request, writes: writesOf(request), reply });
+      commitSoon();
+    },
+  };
+}
+
+/** What a request writes: of a transaction, whose expectations hold then, the steps that are no checks. */
+function writesOf(request: WriterBatch): readonly Write[] {
+  if ('writes' in request) return request.writes;
+  const { subject, steps } = request;
+  return steps
+    .filter((step) => !isCheck(step))
+    .map(({ collection, id, text }) => ({ collection, subject, id, when: 'any', text }));
+}
+
+/** The documents of a collection, in the transaction that is open. */
+interface Table {
+  readonly make: (write: Write) => Outcome;
+  /** Returns the text of a document; undefined if there is none. */
+  readonly find: (subject: string, id: Id) => string | undefined;
+}
+
+function tableOf(database: DatabaseSyncInstance, { name, column }: CollectionDefinition): Table {
+  const insert = database.prepare(
+    `INSERT INTO ${name} (subject, id, ${column}) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
+  );
+  const select = database.prepare(`SELECT ${column} AS text FROM ${name} WHERE subject = ? AND id = ?`);
+  const find = (subject: string, id: Id) => (select.get(subject, id) as { text: string } | undefined)?.text;
+  const replace = database.prepare(`UPDATE ${name} SET ${column} = ? WHERE subject = ? AND id = ?`);
+  const remove = database.prepare(`DELETE FROM ${name} WHERE subject = ? AND id = ?`);
+  const make = (write: Write): Outcome => {
+    const { subject, id, when, text } = write;
+    // Most writes are creates and deletes, which need a single statement.
+    if (when === 'absent' && insert.run(subject, id, text).changes > 0) return 'inserted';
+    if (when !== 'equals' && text === null)
+      return remove.run(subject, id).changes > 0 ? 'deleted' : 'missing';
+    const outcome = outcomeOf(write, find(subject, id));
+    if (outcome === 'inserted') insert.run(subject, id, text);
+    else if (outcome === 'replaced') replace.run(text, subject, id);
+    else if (outcome === 'deleted') remove.run(subject, id);
+    return outcome;
+  };
+  return { make, find };
+}
+
+if (!isMainThread && parentPort !== null) serve(parentPort, workerData as WriterData);

@@ -27,7 +27,7 @@ import { lockStore, type StoreLock } from './file/lock.js';
 import { openPageReader } from './page-reader.js';
 import { openSqliteTokens } from './tokens.js';
 import { applicationId, checkPair, openWhole } from './store-check.js';
-import { connectToWriter, startWriter, type Writer } from './committer.js';
+import { connectToWriter, startWriter, type Writer } from './writer.js';
 
 /** The options of the SQLite engine. */
 interface SqliteOptions {
