@@ -1,9 +1,10 @@
 // Checks that no source file, and no room of the server, imports itself through others or what it must not know, imports of
-// types included, and draws into DESIGN.md which room of the server imports which: a new direction changes the drawing.
-// With --check, only verifies that the drawing is current.
+// types included, and that tests import only the server's doors; and draws into DESIGN.md which room of the server imports
+// which: a new direction changes the drawing. With --check, only verifies that the drawing is current.
 import { readFileSync } from 'node:fs';
 import { cruise } from 'dependency-cruiser';
 import { writeGenerated } from '../lib/generated.js';
+import { checkDoors } from '../lib/test-doors.js';
 
 const design = new URL('../../DESIGN.md', import.meta.url);
 const source = 'packages/server/src/';
@@ -39,6 +40,13 @@ for (const { from, to, cycle } of output.summary.violations) {
   );
   process.exitCode = 1;
 }
+
+const { faults, moved } = checkDoors();
+for (const fault of faults) {
+  console.error(fault);
+  process.exitCode = 1;
+}
+for (const file of moved) console.error(`${file} can leave the list in scripts/lib/test-doors.js`);
 
 /** The room of the server that has a file: a folder, those of http/ and of the storage apart, or one of the doors. */
 const roomOf = (/** @type {string} */ file) =>

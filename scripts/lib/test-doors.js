@@ -1,0 +1,111 @@
+// What tests import of the server: only its doors, so that a change inside it breaks no test.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import { services } from './services.js';
+
+/** The compiled server. */
+const server = 'packages/server/dist/';
+/** The entries of the package, and the interface of the storage, which its conformance tests are for. */
+const doors = ['index', 'start', 'testing', 'storage/open', 'storage/core/interface'];
+const support = 'packages/server/test/support/';
+const folders = ['', 'packages/server/', 'packages/client/', ...services].map((folder) => `${folder}test`);
+
+/**
+ * What else is imported, by which files, and why no door shows it. Support is shared by all tests, so that a change inside
+ * the server changes one file of them.
+ * @type {readonly (readonly [files: string, module: string, reason: string])[]}
+ */
+const exceptions = [
+  [support, 'process/app', 'an app without a process, on a storage that fails'],
+  [support, 'storage/', 'stores of an earlier, a later or another process'],
+  [support, 'testing/', 'requests and the check of every response'],
+  [support, 'contract/', 'the types of handlers and verifiers of any contract'],
+  [support, 'service/definition', 'the type of any service'],
+  [support, 'process/', 'a process whose service opens slowly; what the system lacks'],
+  [support, 'base/', 'which Node.js is too old for several threads'],
+  [support, 'http/connection/server', 'the type of a certificate'],
+  [support, 'cli/migrations', 'tables of a service that has no migrations of its own'],
+];
+
+/** Files that do not use the doors only yet. A file leaves the list when it does, and none is added. */
+const unmoved = [
+  'packages/server/test/contract/bodies.test.ts',
+  'packages/server/test/contract/exact-json.test.ts',
+  'packages/server/test/contract/faults.test.ts',
+  'packages/server/test/contract/garden.test.ts',
+  'packages/server/test/contract/hostile.test.ts',
+  'packages/server/test/contract/patterns.test.ts',
+  'packages/server/test/contract/responses.test.ts',
+  'packages/server/test/contract/schemas.test.ts',
+  'packages/server/test/contract/types.test.ts',
+  'packages/server/test/docs/recipes.test.ts',
+  'packages/server/test/http/admission/limits.test.ts',
+  'packages/server/test/http/admission/memory-budget.test.ts',
+  'packages/server/test/http/connection/connection.test.ts',
+  'packages/server/test/http/connection/protocol.test.ts',
+  'packages/server/test/http/pages/docs-page.test.ts',
+  'packages/server/test/http/request/parsers.test.ts',
+  'packages/server/test/http/response.test.ts',
+  'packages/server/test/http/security/authentication.test.ts',
+  'packages/server/test/http/security/caller-tokens.test.ts',
+  'packages/server/test/http/security/identity-provider.test.ts',
+  'packages/server/test/http/security/login.test.ts',
+  'packages/server/test/http/security/schemes.test.ts',
+  'packages/server/test/observability/observability.test.ts',
+  'packages/server/test/process/configuration.test.ts',
+  'packages/server/test/process/opening.test.ts',
+  'packages/server/test/process/own-database.test.ts',
+  'packages/server/test/process/process.test.ts',
+  'packages/server/test/process/start-and-end.test.ts',
+  'packages/server/test/storage/backup.test.ts',
+  'packages/server/test/storage/idempotency.test.ts',
+  'packages/server/test/storage/postgres.test.ts',
+  'packages/server/test/storage/ranges.test.ts',
+  'packages/server/test/storage/sqlite-files.test.ts',
+  'packages/server/test/storage/sqlite.test.ts',
+  'packages/server/test/storage/storage.test.ts',
+  'packages/server/test/storage/transactions.test.ts',
+  'packages/server/test/testing.test.ts',
+  'test/contract/contract.test.ts',
+  'test/deploy/deploy.test.ts',
+];
+
+/** Imports of the server, with the place of a compiled file in it. */
+const imports = /['"]((?:\.\.?\/)+(?:[\w-]+\/)*dist\/[\w/.-]+\.js)['"]/g;
+
+/** A module of the server that a test imports past the doors. @typedef {{ file: string, module: string }} Import */
+
+/** Lists all imports past the doors. @returns {Import[]} */
+function listImports() {
+  return folders
+    .flatMap((folder) =>
+      readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
+    )
+    .map((path) => path.replaceAll('\\', '/'))
+    .filter((path) => /\.[jt]s$/.test(path))
+    .flatMap((file) => {
+      const paths = [...readFileSync(file, 'utf8').matchAll(imports)].map(([, path = '']) => path);
+      return paths.map((path) => ({ file, module: posix.join(posix.dirname(file), path) }));
+    })
+    .filter(({ module }) => module.startsWith(server))
+    .map(({ file, module }) => ({ file, module: module.slice(server.length, -'.js'.length) }))
+    .filter(({ module }) => !doors.includes(module));
+}
+
+/**
+ * Checks what the tests of the working directory's project import.
+ * @returns {{ faults: string[], moved: string[] }} The imports that no exception allows, and the files that need none any
+ *   longer.
+ */
+export function checkDoors() {
+  const all = listImports();
+  const isAllowed = (/** @type {Import} */ { file, module }) =>
+    exceptions.some(([files, modules]) => file.startsWith(files) && module.startsWith(modules));
+  const refused = all.filter((one) => !isAllowed(one));
+  return {
+    faults: refused
+      .filter(({ file }) => !unmoved.includes(file))
+      .map(({ file, module }) => `${file} imports ${module} of the server, which is no door`),
+    moved: unmoved.filter((file) => !refused.some((one) => one.file === file)),
+  };
+}
