@@ -1,4 +1,4 @@
-// Says what is stored of plants, and what the outcomes of writes mean for them.
+// The repository of plants: which fields are stored, and what the outcomes of writes mean for plants.
 import {
   Documents,
   type Collection,
@@ -33,7 +33,7 @@ export const plants: CollectionDefinition<'int64'> = {
   column: 'plant',
 };
 
-/** What the outcomes of a create mean; if the id is taken, whether the stored plant is identical or different. */
+/** The meaning of each outcome of a create; if the id is taken, whether the stored plant is identical or different. */
 const creations = {
   inserted: 'created',
   same: 'identical',
@@ -47,7 +47,7 @@ export class PlantRepository extends Documents<bigint, Plant> {
     super(collection, stored);
   }
 
-  /** Stores a plant, and resolves when that is durable. If the id is taken, nothing changes. */
+  /** Stores a plant, and resolves when it is durable. If the id is taken, nothing changes. */
   async create(subject: string, id: bigint, plant: Plant | JsonText<Plant>): Promise<Creation> {
     return creations[await this.write(subject, id, { when: 'absent', value: plant })];
   }

@@ -1,4 +1,4 @@
-// What the tests of a service import: the service on a store of its own, without a process or a port.
+// The public interface for the tests of a service. It opens the service on a store of its own, without a process or port.
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,13 +24,13 @@ export interface TestResponse extends HttpResponse {
   readonly bytes: Buffer;
 }
 
-/** What a token of a test is for. */
+/** Options of a test's token. */
 export interface TokenOptions {
   /** The caller; that of the service's first token by default. */
   readonly subject?: string;
   /** All scopes of the service by default. */
   readonly scopes?: readonly string[];
-  /** How long it is valid, in ms of the service's clock; forever by default. */
+  /** Its lifetime, in ms of the service's clock; unlimited by default. */
   readonly expiresIn?: number;
 }
 
@@ -114,7 +114,7 @@ export async function openTestService(
       if (cause instanceof UndeclaredResponseError) faults.set(failed, cause.message);
     };
     const findFault = (failed: object) => faults.get(failed);
-    // Those of an identity provider are not known here.
+    // In production, an identity provider may issue the tokens of a service without a store.
     const takesTokens = true;
     const app = await buildApp({ service, storage, contract, takesTokens, observeError, now, monotonic });
     closers.push(() => app.close());

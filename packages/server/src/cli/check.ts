@@ -1,4 +1,4 @@
-// Finds everything that the server would say about a contract.
+// Finds all faults and warnings that a start of the server would report for a contract.
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../process/config.js';
 import { idOf } from '../contract/schema/alternatives.js';
@@ -10,7 +10,7 @@ import { loadChecked } from '../http/checked-contract.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
 import { Compiler, findWrongDefaults, findWrongExamples } from '../http/request/validation/validation.js';
 
-/** What is wrong with a contract, and the contract if it could be read. */
+/** The faults and warnings of a contract, and the contract if it could be read. */
 export interface Checked {
   readonly faults: readonly Finding[];
   readonly warnings: readonly Finding[];
@@ -42,7 +42,7 @@ export function checkContract(file: string, hasOwnErrors: boolean): Checked {
 
 /** Finds the operations whose errors seem to have the form of the server's, but do not allow all of them. */
 function findUnfitErrors(compiler: Compiler, { operations }: Contract): Finding[] {
-  /** What is wrong with errors that are declared alike. */
+  /** The fault of each form of errors that has been checked; undefined if it has none. */
   const known = new Map<string, string | undefined>();
   return operations.flatMap((operation) => {
     const contents = operation.errors.flatMap((one) => one.contents);

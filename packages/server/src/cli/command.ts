@@ -1,5 +1,5 @@
-// The command contract-server: what is made from a contract and a service while it is developed. The server needs none of
-// it to run.
+// The command contract-server, for developers: it checks contracts, and writes types, migrations and new services. A server
+// runs without it.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -48,7 +48,7 @@ program
   )
   .option('--no-store', 'the service keeps everything in a database of its own')
   .action(async (folder: string, { contract: file, server, store: hasStore }: NewOptions) => {
-    // It checks a contract twice if it finds no form of errors.
+    // A contract for which no form of errors is found is checked twice.
     const limits = { ...commandLimits, seconds: 2 * commandLimits.seconds };
     if (isMainThread) return runLimited(thisScript, file, limits);
     const checked = checkForNew(file);
@@ -84,7 +84,7 @@ program
       const { strict, ownErrors, verbose, json } = options;
       const checked = checkContract(file, ownErrors ?? false);
       const { faults, warnings } = checked;
-      // What JSON leaves as it is, a terminal may obey.
+      // JSON does not escape all control characters, which a terminal may obey.
       if (json) {
         const lines = JSON.stringify({ faults, warnings }, undefined, 2).split('\n');
         console.log(lines.map(withoutControls).join('\n'));
@@ -134,7 +134,7 @@ program
     }
   });
 
-/** What a new service lacks, besides its operations. */
+/** Lists what a new service still needs besides its operations. */
 function remaining({ errors, contract: { warnings } }: ServableContract): string {
   return [
     ...(typeof errors === 'string'

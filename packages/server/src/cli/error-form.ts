@@ -1,4 +1,4 @@
-// Finds out how the errors of the server can have the forms that a contract declares, and writes that as code.
+// Finds the form in which the server's errors match those that a contract declares, and writes it as code.
 import type { Contract } from '../contract/contract.js';
 import { withoutControls } from '../contract/document/control-characters.js';
 import type { Operation } from '../contract/operations.js';
@@ -22,7 +22,7 @@ interface ErrorForm {
 /** The forms of errors: of some statuses, and the last one of all others. */
 export type ErrorForms = readonly { readonly statuses: readonly number[]; readonly form: ErrorForm }[];
 
-/** What a member of an error can be, as code and as a function. */
+/** The values that a member of an error can have, each as code and as a function. */
 const expressions = {
   'error.statusCode': (error: ErrorFacts) => error.statusCode,
   'String(error.statusCode)': (error: ErrorFacts) => String(error.statusCode),
@@ -38,7 +38,7 @@ const expressions = {
 };
 type Expression = keyof typeof expressions;
 
-/** What members of a name usually mean, for each of their types. */
+/** The usual meaning of a member, by its name and type. */
 const meanings: readonly [name: RegExp, type: 'integer' | 'string', expression: Expression][] = [
   [/^(http_?)?status(_?code)?$/i, 'integer', 'error.statusCode'],
   [/^(http_?)?status(_?code)?$/i, 'string', 'String(error.statusCode)'],
@@ -50,7 +50,7 @@ const meanings: readonly [name: RegExp, type: 'integer' | 'string', expression: 
   [/^type$/i, 'string', '"about:blank"'],
   [/^time(stamp)?$/i, 'string', 'new Date().toISOString()'],
 ];
-/** Where the first choice does not fit: many codes are statuses, and a message may be needed always. */
+/** The second choice, where the first does not fit: many codes are statuses, and a message may always be needed. */
 const secondChoices: Readonly<Partial<Record<Expression, Expression>>> = {
   'error.code': 'error.statusCode',
   'String(error.code)': 'String(error.statusCode)',
@@ -62,7 +62,7 @@ const ownForm: ErrorForm = {
   mediaType: 'application/json',
   body: { error: 'error.code', message: 'error.message' },
 };
-/** All errors have it. */
+/** A form for the errors of all statuses. */
 export const ownForms: ErrorForms = [{ statuses: [], form: ownForm }];
 
 type Declaring = Pick<Operation, 'errors' | 'statusOf'>;
@@ -192,7 +192,7 @@ function formsOf({ mediaType, schema: { shape } }: Content): ErrorForm[] {
   });
 }
 
-/** How deep the members of a proposed form are nested. */
+/** The maximum nesting of a proposed form. */
 const maxDepth = 3;
 
 function formOf(shape: Shape, name: string, second: boolean, depth: number): Form | undefined {

@@ -8,7 +8,7 @@ import { creationOf, loadMigrations } from '../storage/core/migrations.js';
 import { version } from '../base/version.js';
 import { commentOfTokens, whyNoTable, renderers } from './schema.js';
 
-/** The migrations that were written, or are missing, and what prevents others. */
+/** The migrations that were written or are missing, and the faults that prevent others. */
 export interface Completed {
   readonly files: readonly string[];
   readonly faults: readonly string[];
@@ -72,7 +72,7 @@ function complete(
     objects.some((object) => object.name === name) ? [name] : objects.map((object) => object.name),
   );
   const file = new URL(`${number}_${names.join('_and_')}.sql`, folder);
-  // What a migration only adds, earlier releases can ignore.
+  // Earlier releases can ignore what a migration adds.
   let text = `-- oldest-application: ${last?.oldestApplication ?? version}\n`;
   let said = '';
   for (const { comment, objects } of missing) {

@@ -1,4 +1,4 @@
-// The files of a new service: those of templates/, with what depends on the contract in its places.
+// The files of a new service: copies of templates/, in which placeholders are replaced with what the contract needs.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,7 @@ import type { Operation } from '../contract/operations.js';
 import { codeKey, ownForms, quoted, renderText, type ErrorForms } from './error-form.js';
 import { schemesOf, scopesOf } from './types.js';
 
-/** What the package.json of a package says of others. */
+/** The dependencies in a package.json. */
 export interface Manifest {
   readonly name: string;
   readonly engines: Readonly<Record<string, string>>;
@@ -17,26 +17,26 @@ export interface Manifest {
   readonly peerDependencies: Readonly<Record<string, string>>;
 }
 
-/** What a new service is made of. */
+/** All that the files of a new service depend on. */
 export interface NewService {
   readonly name: string;
   /** The name of the contract's file. */
   readonly file: string;
   readonly contract: Contract;
-  /** The forms of the errors, or what prevents that all have one. */
+  /** The forms of the errors, or the reason why some have none. */
   readonly errors: ErrorForms | string;
   /** Whether it stores documents and access tokens on the server. */
   readonly hasStore: boolean;
-  /** Where contract-server is. */
+  /** The version or path of contract-server in package.json. */
   readonly dependency: string;
-  /** That of contract-server. */
+  /** The package.json of contract-server. */
   readonly manifest: Manifest;
 }
 
 const templates = fileURLToPath(new URL('../../templates/', import.meta.url));
 /** A part of a template that not every service has: the lines between `// ?name` and `// /name`. */
 const optionalPart = /^ *(?:\/\/|<!--) \?(\w+)\b.*\n([^]*?)^ *(?:\/\/|<!--) \/\1\b.*\n/gm;
-/** What is written for a service: in place of a whole line that is a comment, or in a line. */
+/** A placeholder for text of the service: a comment that is a line of its own, or a part of a line. */
 const placeholder = /^ *(?:\/\/|<!--) \$([A-Z]+)\$.*\n|\$([A-Z]+)\$/gm;
 
 /** The texts of the files, by their paths. */
@@ -50,7 +50,7 @@ export function filesOf(service: NewService): Record<string, string> {
   const files = paths
     .filter((path) => parts[/^src\/(errors|verifiers)\.ts$/.exec(path)?.[1] ?? 'always'])
     .map((path) => {
-      // In one pass, so that a text of the contract is not taken for a part of the template.
+      // Replaced in one pass, so that text of the contract is never read as a placeholder.
       const text = fill(readFileSync(join(templates, path), 'utf8'))
         .replaceAll(placeholder, (_, line: string | undefined, name: string) => texts[line ?? name] ?? '')
         .replaceAll(/\n{3,}/g, '\n\n')
@@ -62,7 +62,7 @@ export function filesOf(service: NewService): Record<string, string> {
   return { ...all, 'package.json': packageJson(all['package.json']!, service) };
 }
 
-/** Which optional parts the files have, and what is in place of the placeholders. */
+/** Returns the optional parts that a service has, and the text for each placeholder. */
 function contentOf(service: NewService) {
   const { name, file, contract, errors, hasStore } = service;
   const words = name.replaceAll(/[^a-z0-9]+/g, '_');
@@ -87,7 +87,7 @@ function contentOf(service: NewService) {
     CONTRACT: file,
     WORDS: `${words}_`,
     METRICS: `${words.replace(/^(?=\d)/, '_')}_`,
-    // A text, whatever it means in Markdown.
+    // Escapes the title, which could contain Markdown.
     TITLE: oneLine(String(contract.document.info.title)).replaceAll(/[\\`*_{}[\]<>#&|~!]/g, '\\$&'),
     HANDLERS: contract.operations.map(stub).join(''),
     SCOPES: scopesOf(contract)

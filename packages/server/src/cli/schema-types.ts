@@ -1,10 +1,10 @@
-// The TypeScript types of values, from the normal form of their schemas: what the server checks, no more and no less.
+// Writes schemas as TypeScript types, which say what the server checks, no more and no less.
 import type { Contract } from '../contract/contract.js';
 import { isAnything, isNothing, type Schema, type Use } from '../contract/schema/schema.js';
 import { allSchemas } from '../contract/schema/schema-walk.js';
 import { isOfType, type Shape, typeNames, type TypeName } from '../contract/schema/shape.js';
 
-/** How a value is used, and whether its bytes are files, as in multipart/form-data; otherwise they are texts. */
+/** The use of a value, and whether its bytes are files, as in multipart/form-data; otherwise they are strings. */
 export interface Place {
   readonly use: Use;
   readonly files?: boolean;
@@ -26,11 +26,11 @@ interface Named {
   readonly described: Described | null | undefined;
 }
 
-/** Where `components` has the types of a use that are not the same as in `schemas`. */
+/** The member of `components` for types of a use that differ from those in `schemas`. */
 const groups = { response: 'schemas', error: 'errors', request: 'requests', text: 'texts' } as const;
 const uses = Object.keys(groups) as Use[];
 
-/** What stands for a type in a text until it is known which uses share it: texts of a contract have no such character. */
+/** Stands for a type until it is known which uses share it: a contract cannot contain this character. */
 const mark = String.fromCharCode(1);
 const markOf = (index: number) => `${mark}${index}${mark}`;
 const marks = new RegExp(`${mark}(\\d+)${mark}`, 'g');
@@ -128,7 +128,7 @@ export class SchemaTypes {
     const key = `${use} ${files}`;
     let indexes = this.#indexes.get(key);
     if (indexes !== undefined) return indexes;
-    // What has no files is of the same type in forms.
+    // A schema without files has the same type in a form.
     const others = files ? [...this.#indexesOf({ use })].filter(([schema]) => !hasFiles(schema)) : [];
     this.#indexes.set(key, (indexes = new Map(others)));
     return indexes;
@@ -176,7 +176,7 @@ export class SchemaTypes {
     return intersectionOf(all);
   }
 
-  /** What a schema says by itself. */
+  /** The type that a schema says by itself. */
   #own(schema: Schema, place: Place, known?: readonly TypeName[], described?: Described | null): string {
     const { type, binary } = schema;
     if (binary)
@@ -329,7 +329,7 @@ export function indented(lines: string): string {
   return lines.replaceAll(/^(?=.)/gm, '  ');
 }
 
-/** What a contract says about a type, as a comment. */
+/** Writes a contract's description of a type as a comment. */
 export function comment(described: Described | null = {}): string {
   const description = described?.description;
   if (typeof description !== 'string' || description.trim() === '') return '';

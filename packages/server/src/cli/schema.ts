@@ -1,4 +1,4 @@
-// Renders what a migration creates for a collection, from its definition, and for the tokens of every service.
+// Renders the SQL that creates the tables of collections, and of the access tokens that every service has.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { messageOf, type CollectionDefinition } from '../storage/core/interface.js';
 import { longBytes, longIndexOf } from '../storage/sqlite/page-reader.js';
@@ -6,7 +6,7 @@ import { tokenIndexes } from '../storage/core/token-row.js';
 
 /** The schema of a service for an engine. */
 interface Renderer {
-  /** What a migration says about the tables of collections. */
+  /** The comment on the tables of collections. */
   readonly comment: string;
   /** The statements that create the table of a collection, and its indexes. */
   readonly ofCollection: (collection: CollectionDefinition) => readonly string[];
@@ -14,7 +14,7 @@ interface Renderer {
   readonly ofTokens: readonly string[];
 }
 
-/** What a migration says about the table of tokens. */
+/** The comment on the table of access tokens. */
 export const commentOfTokens = `\
 -- Times are in milliseconds since the epoch; "hash" is the SHA-256 of the secret; scopes are separated by spaces. After
 -- "prune_at", the server may delete a token that a handler issued; those of operators have none.
@@ -22,7 +22,7 @@ export const commentOfTokens = `\
 
 const [bySubject, byEnd] = tokenIndexes;
 
-/** For each engine, what renders the schema of a service. */
+/** The functions that render the schema of a service, by engine. */
 export const renderers: Readonly<Record<'sqlite' | 'postgres', Renderer>> = {
   sqlite: {
     comment: `\
@@ -84,7 +84,7 @@ export const renderers: Readonly<Record<'sqlite' | 'postgres', Renderer>> = {
   },
 };
 
-/** Why no table can be created for a collection; undefined if it can be created. */
+/** Returns the reason why no table can be created for a collection; undefined if it can be created. */
 export function whyNoTable(collection: CollectionDefinition): string | undefined {
   const database = new DatabaseSync(':memory:');
   try {

@@ -6,7 +6,7 @@ import { adminLimits } from '../base/limits.js';
 import { messageOf } from '../storage/core/interface.js';
 import { within } from '../base/time-limit.js';
 
-/** What the admin listener reports. */
+/** The sources of what the admin listener reports. */
 export interface AdminOptions {
   /** Whether the service accepts requests; false while it starts or shuts down. */
   serving: () => boolean;
@@ -15,7 +15,7 @@ export interface AdminOptions {
   metrics: { readonly registry: Pick<Registry, 'contentType' | 'metrics'> };
   /** Receives a line when the service becomes ready or, with the reason, not ready. */
   log: Pick<FastifyBaseLogger, 'info' | 'warn'>;
-  /** How long the check may take, in ms. */
+  /** Maximum time for the check, in ms. */
   deadline?: number;
 }
 

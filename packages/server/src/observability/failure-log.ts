@@ -5,7 +5,7 @@ import type { ApiError } from '../base/errors.js';
 
 /** The interval at which a lasting failure is logged with its cause, in ms. */
 const showInterval = 60_000;
-/** How long after its last failure an outage can be over, and the minimum time between two checks of that, in ms. */
+/** The time without failures after which an outage can be over, and the minimum time between two checks of that, in ms. */
 const quietTime = 10_000;
 
 type Log = Pick<FastifyBaseLogger, 'fatal' | 'error' | 'warn'>;

@@ -7,20 +7,20 @@ export type Measured = readonly object[];
 
 /** A thread whose metrics can be read. */
 export interface Source {
-  /** Which of the threads that serve it is, from 1. */
+  /** Its number among the threads that serve, from 1. */
   readonly number: number;
   /** Requests the metrics of the thread. Never resolves if the thread does not respond. */
   measure(): Promise<Measured>;
 }
 
-/** How long a thread may take to send its metrics, in ms. */
+/** Maximum time for a thread to send its metrics, in ms. */
 const deadline = 1_000;
 
 /**
  * Returns the metrics of the main thread and of those that serve. The admin listener uses it like a Registry.
  * @param own - The main thread's metrics; one about the threads is added to it.
  * @param threads - Returns the threads that serve.
- * @param metricPrefix - What the names of the service's metrics begin with.
+ * @param metricPrefix - The prefix of the names of the service's metrics.
  */
 export function gatherMetrics(
   own: Registry,
@@ -38,7 +38,7 @@ export function gatherMetrics(
     const measuring = threads().map(async (thread) => {
       const all = await within(thread.measure(), deadline, undefined);
       if (all === undefined) return undefined;
-      // Those of the process are among the main thread's.
+      // The main thread's metrics include those of the process.
       const known = ofThread(all, String(thread.number)).filter(({ name }) => !isOfProcess(name));
       last.set(thread, known.filter(isCounted));
       return known.filter((metric) => !isCounted(metric));

@@ -10,15 +10,15 @@ interface LogDestination {
   flushSync(): void;
 }
 
-/** How many characters are collected before they are written: about as many as a pipe accepts atomically. */
+/** The number of characters that are collected before they are written: about as many as a pipe accepts atomically. */
 const maxCollected = 4_096;
-/** How many bytes may wait for the reader. */
+/** Maximum number of bytes that wait for the reader. */
 const maxWaiting = 4 * 1024 * 1024;
 /** The pause before output that was not accepted is retried, in ms; further lines cause earlier retries. */
 const retryTime = 100;
-/** How long an exiting process waits for a reader that accepts nothing, in ms. */
+/** Maximum time for which an exiting process waits for a reader that accepts nothing, in ms. */
 const exitPatience = 1_000;
-/** How often an exiting process retries, in ms. */
+/** The interval at which an exiting process retries, in ms. */
 const exitInterval = 10;
 
 /**
@@ -55,7 +55,7 @@ export function openLog(reportLoss: (lines: number) => void, fd = openOutput(1))
     sync: true,
     maxWrite: maxCollected,
     maxLength: maxWaiting,
-    // Its own waiting would stop the thread.
+    // SonicBoom's own way of waiting would block the thread.
     retryEAGAIN: () => false,
   });
   let collected = '';
@@ -77,7 +77,7 @@ export function openLog(reportLoss: (lines: number) => void, fd = openOutput(1))
   const flush = () => {
     if (waits()) {
       fault = undefined;
-      // Without room for more, it would not try to write what waits.
+      // An empty write makes SonicBoom try again. When its buffer is full, it drops other text without trying.
       output.write('');
     }
     const lines = collected;
@@ -90,7 +90,7 @@ export function openLog(reportLoss: (lines: number) => void, fd = openOutput(1))
   };
 
   process.on('exit', () => {
-    // It waits for a reader as long as it accepts something from time to time.
+    // The process waits for a reader that accepts something from time to time.
     const clock = new Int32Array(new SharedArrayBuffer(4));
     flush();
     for (let waited = 0; fault === 'EAGAIN' && waited < exitPatience; waited += exitInterval) {

@@ -19,7 +19,7 @@ export interface Metrics {
   observeVerifier(verify: Verifier): Verifier;
   /** Shows when a certificate expires. @param chain - In PEM, the server's own certificate first. */
   readonly showCertificate: (chain: Buffer) => void;
-  /** Counts what was rejected before it was a request. */
+  /** Counts a rejection of something that did not become a request. */
   readonly countRejection: (reason: RejectionReason) => void;
   /** Counts a request that failed because what is stored is damaged. */
   readonly countDamage: () => void;
@@ -67,7 +67,7 @@ type Named = (name: keyof typeof metrics) => { name: string; help: string; regis
 
 /**
  * Creates the metrics of one process. Clients cannot create new label values.
- * @param service - What the names of its metrics begin with.
+ * @param service - The service, for the prefix of the metrics' names.
  */
 export function createMetrics({ metricPrefix }: Pick<Service, 'metricPrefix'>): Metrics {
   const registry = new Registry();
@@ -89,7 +89,7 @@ export function createMetrics({ metricPrefix }: Pick<Service, 'metricPrefix'>): 
     // All threads have the same certificate.
     aggregator: 'first',
   });
-  // It would begin with 0, which is an expiry.
+  // A gauge begins with 0, which would be a time of expiry.
   expiry.remove();
   return {
     registry,
@@ -205,7 +205,7 @@ function createWriteObserver(named: Named): Metrics['writes'] {
   };
 }
 
-/** Only the process that writes to a disk has values. */
+/** Creates the metrics of disk space, which only the process that writes to a disk sets. */
 function createSpaceObserver(named: Named): Metrics['writes']['space'] {
   let measure: Parameters<Metrics['writes']['space']>[0] = () => undefined;
   for (const name of ['free', 'reserve'] as const) {

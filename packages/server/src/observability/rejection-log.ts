@@ -1,4 +1,4 @@
-// Logs what was rejected before it was a request, at a bounded rate: a flood must not fill the log.
+// Logs what was rejected before it became a request, at a bounded rate: a flood must not fill the log.
 import type { FastifyBaseLogger } from 'fastify';
 import type { Rejection, RejectionReason } from '../http/connection/rejections.js';
 

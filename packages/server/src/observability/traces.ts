@@ -3,7 +3,7 @@ import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Change } from '../storage/core/interface.js';
 import { version } from '../base/version.js';
 
-/** What a write is called that stores a text, by its condition. */
+/** The name of a write that stores a text, by its condition. */
 const kinds: Readonly<Record<Change['when'], string>> = {
   absent: 'create',
   any: 'put',

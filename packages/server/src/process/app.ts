@@ -44,7 +44,7 @@ import { RequestLog } from '../observability/request-log.js';
 export interface AppOptions {
   service: Service;
   storage: Storage;
-  /** Which of the threads that serve this is, from 1. */
+  /** The number of this thread among those that serve, from 1. */
   worker?: number;
   /** Counts the connections of all threads, if there are several: as createConnectionCount returned it. */
   connections?: SharedArrayBuffer | undefined;
@@ -52,7 +52,7 @@ export interface AppOptions {
   interruption?: AbortSignal | undefined;
   /** The contract to serve; the service's by default. */
   contract?: Contract;
-  /** How long a verifier of the service may take, in ms; by default as long as an unknown token waits for its turn. */
+  /** Maximum time for a verifier of the service, in ms; by default as long as an unknown token waits for its turn. */
   verifyTimeout?: number;
   limits?: Partial<Limits>;
   /** An identity provider whose tokens are accepted in addition to those in the storage. */
@@ -82,7 +82,7 @@ export interface AppOptions {
   monotonic?: () => number;
 }
 
-/** What options are by default. */
+/** The defaults of the options. */
 const defaults = {
   worker: 1,
   verifyTimeout: 5_000,
@@ -96,7 +96,7 @@ const defaults = {
   monotonic: () => performance.now(),
 } satisfies Partial<AppOptions>;
 
-/** All that the app is built from. */
+/** The options with their defaults, and what is read from the contract. */
 type Settings = AppOptions &
   Required<Pick<AppOptions, keyof typeof defaults>> & {
     limits: Limits;

@@ -1,4 +1,4 @@
-// The configuration: every environment variable of the service, with its default, and how all are read and reported.
+// The configuration: reads every environment variable of the service, with its default, and reports all faults at once.
 import { cleanEnv, type CleanedEnv, type ValidatorSpec } from 'envalid';
 import { closestMatch } from 'leven';
 import type { Service } from '../service/definition.js';
@@ -19,7 +19,7 @@ import {
   threads,
 } from './variable-types.js';
 
-/** Where the service listens by default. */
+/** The address on which the service listens by default. */
 export const defaultAddress = { host: '127.0.0.1', port: 3000 };
 
 /** The variables of `limitTable`. */
@@ -145,7 +145,7 @@ export function readDatabaseUrl(environment: NodeJS.ProcessEnv, defaults: Defaul
   return cleanEnv(env, { DATABASE_URL }, { reporter: reporterOf(env) }).DATABASE_URL;
 }
 
-/** Variables that there were once, and what they set is now. */
+/** Variables of the past, and what has replaced them. */
 const removed: Readonly<Record<string, string>> = {
   BODY_BUDGET_BYTES: 'MEMORY_BUDGET_BYTES is the memory for bodies, and twice as much is for lists',
   DATABASE_PREPARED: 'the service notices that a pooler does not support prepared statements',
@@ -160,7 +160,7 @@ const removed: Readonly<Record<string, string>> = {
   WRITE_BATCH_BYTES: 'a commit has at most 4 MiB of writes',
 };
 
-/** Names that other programs have for what a variable of the service is. */
+/** Names that other programs have for variables of the service. */
 const otherNames: Readonly<Record<string, keyof typeof variables>> = {
   TLS_CERT: 'TLS_CERT_FILE',
   TLS_KEY: 'TLS_KEY_FILE',
@@ -200,7 +200,7 @@ export function misspelledVariables(
 function withDefaults(environment: NodeJS.ProcessEnv, { databaseUrl }: Defaults): NodeJS.ProcessEnv {
   const given = Object.entries(environment).filter(([, value]) => value !== '');
   const env: NodeJS.ProcessEnv = { DATABASE_URL: databaseUrl, ...Object.fromEntries(given) };
-  // It may be that of a database of the service's own.
+  // Without a store, DATABASE_URL may name a database of the service's own.
   if (databaseUrl === undefined) delete env['DATABASE_URL'];
   return env;
 }
@@ -210,7 +210,7 @@ function variablesOf({ databaseUrl: url }: Defaults): typeof variables {
 }
 
 /**
- * Returns what reports all faults at once.
+ * Returns the reporter for envalid that reports all faults at once.
  * @param others - The faults that do not concern a single variable.
  */
 function reporterOf(env: NodeJS.ProcessEnv, others: readonly string[] = []) {

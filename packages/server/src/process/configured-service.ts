@@ -17,7 +17,7 @@ import { connectionRoom, kernelDistributes, needsKernel, warnOfMemory } from './
 
 /** The options that differ between the threads of a service. */
 interface ThreadOptions extends StorageRole {
-  /** Which of the threads that serve it is, from 1, or the main one of several, for the log. */
+  /** For the log: the number of this thread among those that serve, from 1, or `main` for the main one of several. */
   thread?: number | 'main';
   /** Whether to write a human-readable log if standard output is a terminal. */
   readable?: boolean;
@@ -52,7 +52,7 @@ export async function openConfiguredStorage(
     ...config.limits,
     observer: { ...metrics?.writes, ...(queued !== undefined && { queued }) },
   };
-  // In production, only "init" creates a store: a wrong path would else be a new one.
+  // In production, only "init" creates a store. Otherwise a wrong path would begin an empty one.
   const mayCreate = dev || config.NODE_ENV !== 'production';
   const postgres = {
     poolSize: config.limits.poolSize,
@@ -158,8 +158,8 @@ export async function buildService(
 }
 
 /**
- * How many connections a number of threads may have together, if the process is to have descriptors left for files.
- * @throws ConfigError when it would have none left for connections.
+ * The maximum number of connections of all threads, which leaves descriptors for files.
+ * @throws ConfigError when no descriptor would be left for connections.
  */
 export function maxConnectionsOf({ limits }: Config, threads: number): number {
   const room = connectionRoom(limits.poolSize, threads);

@@ -11,7 +11,7 @@ import { describeStore } from '../storage/open.js';
 
 const loopback = ['127.0.0.1', '::1', 'localhost'];
 
-/** Where a service can be reached, and where it takes its own access tokens, if it does. */
+/** The origin of a service, and the place of its own access tokens in a request, if it takes them. */
 export interface Reachable {
   readonly origin: string;
   readonly tokenPlace: TokenPlace | undefined;

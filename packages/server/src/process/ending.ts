@@ -1,5 +1,5 @@
-// Receives what ends a process, signals, or a thread, the message of the main thread, and ends it. Entry points load this
-// before all else, so that no signal is ignored or lost; so it must not load much.
+// Ends a process on a signal, and a thread on a message of the main thread. Entry points load this before all else, so that
+// no signal is ignored or lost; so it must not load much.
 import { isatty } from 'node:tty';
 import { parentPort } from 'node:worker_threads';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
@@ -17,7 +17,7 @@ export function receiveSignals(): void {
   if (threadData === undefined) {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       process.on(signal, () => {
-        // The end of its terminal ends a process. A service has none, and goes on.
+        // SIGHUP ends a process whose terminal is closed. A service has no terminal, and goes on.
         if (signal !== 'SIGHUP' || hasTerminal) handle(signal);
       });
     }
@@ -55,7 +55,7 @@ export function endAtOnce(): void {
   process.kill(process.pid, 'SIGKILL');
 }
 
-/** What a shutdown stops. */
+/** The parts that a shutdown stops. */
 interface Ending {
   service: Service;
   log: FastifyBaseLogger;
@@ -95,7 +95,7 @@ export function endOnSignal({ service: { name }, log, storage, admin, stop }: En
       void end(signal);
       return;
     }
-    // A line of this level is written before the next statement.
+    // A line of the level fatal is written before the next statement runs.
     log.fatal({ reason: signal }, `${name} ends at once`);
     endAtOnce();
   });

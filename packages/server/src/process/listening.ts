@@ -10,14 +10,14 @@ import type { AdminOptions } from '../observability/admin-listener.js';
 import { describeStore, type OpenStorage } from '../storage/open.js';
 import { version } from '../base/version.js';
 
-/** What can listen on an address: an app of Fastify, or what looks whether the address is free. */
+/** Something that can listen on an address: an app of Fastify, or a probe that finds out whether the address is free. */
 interface Listener<T> {
   listen(address: { host: string; port: number }): Promise<T>;
 }
 
 /**
  * Listens on the address of two variables.
- * @returns What the listener returns.
+ * @returns The listener's result.
  * @throws AddressError naming the variable that prevents it.
  */
 export async function listen<T>(
@@ -25,7 +25,7 @@ export async function listen<T>(
   [hostName, host]: readonly [name: string, value: string],
   [portName, port]: readonly [name: string, value: number],
 ): Promise<T> {
-  // Only one address: for a name with several, Fastify opens servers that it neither lists nor waits for on close.
+  // One address is enough: for a name with several, Fastify opens servers that it neither lists nor waits for on close.
   const { address } = await lookup(host, { order: 'ipv4first' }).catch((error: unknown) => {
     throw new AddressError(`${hostName}: ${(error as Error).message}`);
   });
@@ -97,7 +97,7 @@ export function reportReady(
   const facts = { version, store: describeStore(DATABASE_URL), created, threads, origin };
   log.info({ ...facts, contract: `${origin}/openapi.yaml` }, `${name} is ready`);
   if (process.env['NOTIFY_SOCKET'] === undefined) return;
-  // A child does it: Node.js has no datagram sockets of Unix (sd_notify(3)).
+  // Node.js has no Unix datagram sockets (sd_notify(3)), so a child process does it.
   execFile('systemd-notify', ['--ready'], (error) => {
     if (error !== null) log.warn({ err: error }, 'systemd does not learn that the service is ready');
   });

@@ -6,7 +6,7 @@ import type { Service } from '../service/definition.js';
 import { OpenError } from '../service/opened-service.js';
 import { StorageError } from '../storage/core/interface.js';
 
-/** Why a thread could not start; the message is for the operator, and names the service. */
+/** A thread could not start. The message is for the operator, and names the service. */
 export class ThreadStartError extends Error {
   override readonly name = 'ThreadStartError';
 }
@@ -31,7 +31,7 @@ function isDenied(cause: unknown): boolean {
   return isSystemError(cause) && cause.code === 'EACCES';
 }
 
-/** Who must have access, for a folder that is mounted into a container. */
+/** Names the user who needs access to a folder that is mounted into a container. */
 function describeUser(): string {
   return `this process runs as user ${process.getuid?.()} and group ${process.getgid?.()}`;
 }

@@ -1,4 +1,4 @@
-// Starts the whole service in this thread, or in several, or what this thread is of it.
+// Starts the service: all of it in this thread, or in several threads, or the part of it that this thread serves.
 import '../base/node/fast-next-tick.js';
 import { readConfig, type Config } from './config.js';
 import type { Service } from '../service/definition.js';
@@ -51,8 +51,8 @@ async function startAs(
     database !== undefined && { DATABASE_URL: database },
   );
   const config = readConfig(environment, service);
-  // A reader that exits is no fault. Reading the property also makes a pipe or socket non-blocking, so that no warning
-  // of Node.js waits for a reader that stalls.
+  // The process goes on when the reader of its standard error exits. Reading the property also makes a pipe or socket
+  // non-blocking, so that a warning of Node.js does not wait for a reader that stalls.
   process.stderr.on('error', () => undefined);
   if (config.WORKERS === 1) await serveAlone(service, config, dev);
   else await (await import('./threads/serve-in-threads.js')).serveInThreads(service, config, dev);

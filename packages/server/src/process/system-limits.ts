@@ -1,4 +1,4 @@
-// What fits into the CPUs, the memory and the open files that the system or the container allows.
+// Computes how many threads and connections fit into the limits of the system or container on CPUs, memory and open files.
 import { readFileSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import type { FastifyBaseLogger } from 'fastify';
@@ -6,9 +6,9 @@ import { isOlder } from '../base/version.js';
 import { adminLimits } from '../base/limits.js';
 
 const mebibyte = 2 ** 20;
-/** What each thread that serves needs under load, in MiB (docs/containers.md). */
+/** The memory that each thread that serves needs under load, in MiB (docs/containers.md). */
 const neededByThread = 128;
-/** What the rest needs. */
+/** The memory that the rest of the process needs, in MiB. */
 const neededOtherwise = 128;
 /** The number of file descriptors reserved for purposes other than connections, and for each of several threads. */
 const maxFiles = 64;
@@ -16,7 +16,7 @@ const filesOfThread = 16;
 
 /** Whether the kernel distributes the connections of several threads that listen on one address. */
 export const kernelDistributes = process.platform === 'linux' && !isOlder(process.versions.node, '22.12.0');
-/** What is lacking otherwise. */
+/** The message for a system whose kernel does not distribute connections. */
 export const needsKernel = `several threads need Linux and Node.js 22.12 or later, and this is Node.js ${process.versions.node} on ${process.platform}`;
 
 /** The memory that the control group of this process allows, in MiB: Infinity if there is no limit below the machine's. */
@@ -52,8 +52,8 @@ export function warnOfMemory(log: Pick<FastifyBaseLogger, 'warn'>, threads: numb
 }
 
 /**
- * How many connections a process may have and still open files: if clients could use all descriptors, it could not. Not
- * positive if the limit of open files is too low.
+ * The maximum number of connections that leaves descriptors for files. Not positive if the limit of open files is too
+ * low.
  * @param poolSize - The number of connections to PostgreSQL of each thread.
  * @param threads - The number of threads that serve.
  */
@@ -62,7 +62,7 @@ export function connectionRoom(poolSize: number, threads: number): number {
   return openFilesLimit() - files - adminLimits.maxConnections;
 }
 
-/** How many files this process may have open: from /proc on Linux, otherwise Infinity. */
+/** The maximum number of open files of this process: from /proc on Linux, otherwise Infinity. */
 function openFilesLimit(): number {
   try {
     const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];

@@ -1,4 +1,4 @@
-// The types of environment variables: how each is read from its text, and what is wrong with one that is not valid.
+// The types of environment variables: each parses a value, and describes what is wrong with an invalid one.
 import { isIP } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { EnvError, makeExactValidator } from 'envalid';
@@ -112,7 +112,7 @@ export const databaseUrl = makeExactValidator<string>((value) => {
   if (path.startsWith('~')) throw new EnvError('must not start with ~: write the full path of the file');
   if (path.startsWith(':')) throw new EnvError('must name a file: a store in memory would not be durable');
   if (scheme === '') return value;
-  // SQLite has such parameters. With them taken as a part of the name, an empty store would begin.
+  // SQLite has parameters like these. If they were taken as part of the file's name, an empty store would begin.
   if (/\?\w+=[^/]*$/.test(path))
     throw new EnvError(
       'must be file:PATH, without parameters; for a file with this name, write its path alone',

@@ -4,17 +4,17 @@ import { createToken, hashSecret, isSubject, isTokenId, secretTest } from '../st
 import type { TokenRepository } from '../storage/core/interface.js';
 import { keptFor } from '../storage/core/token-row.js';
 
-/** What a new token is for. */
+/** The rights and the lifetime of a new token. */
 export interface IssueOptions {
   /** Scopes of the service. */
   readonly scopes: readonly string[];
-  /** How long it is valid, in milliseconds. */
+  /** Its lifetime, in milliseconds. */
   readonly expiresIn: number;
 }
 
 /** A token that was just issued. */
 export interface IssuedToken {
-  /** What the caller sends. It is not stored, and cannot be shown again. */
+  /** The text that the caller sends. It is not stored, and cannot be shown again. */
   readonly secret: string;
   /** Identifies the token to revoke it; not secret. */
   readonly id: string;
@@ -50,8 +50,8 @@ export interface CallerTokens {
    */
   issue(subject: string, options: IssueOptions): Promise<IssuedToken>;
   /**
-   * Returns whose a token is and what it grants, for a verifier of a scheme that the built-in one cannot serve; undefined
-   * if it is not valid. The subject of the caller is then that of the token with the name of the scheme before it, and
+   * Returns the subject of a token and what it grants, for a verifier of a scheme that the built-in one cannot serve;
+   * undefined if it is not valid. The subject of the caller is then that of the token with the name of the scheme before it, and
    * `caller.id` is the subject of the token.
    */
   verify(secret: string): Promise<Verified | undefined>;

@@ -1,4 +1,4 @@
-// What a service consists of.
+// Defines what a service consists of.
 import type { FastifyBaseLogger } from 'fastify';
 import type { CallerTokens } from './caller-tokens.js';
 import type { AnyHandlers, Handlers } from '../contract/handlers.js';
@@ -13,7 +13,7 @@ import type {
 } from '../storage/core/interface.js';
 import type { ErrorEntry, ErrorFacts, RenderedError } from '../base/errors.js';
 
-/** A service: what differs between two services on this server. */
+/** A service: everything that this server needs to know about it. */
 export interface Service extends StoreDefinition {
   /** The module that starts its server; each of several threads runs it, too. */
   readonly program: URL;
@@ -40,11 +40,11 @@ export interface Service extends StoreDefinition {
   readonly ignoreUndeclaredBodies?: boolean;
   /** The scopes that its access tokens can have. */
   readonly scopes: readonly string[];
-  /** What its access tokens begin with; other tokens are those of an identity provider. */
+  /** The prefix of its access tokens; tokens without it belong to an identity provider. */
   readonly tokenPrefix: string;
   /** The realm of its challenges for a bearer token (RFC 9110 section 11.5). */
   readonly realm: string;
-  /** What the names of its metrics begin with. */
+  /** The prefix of the names of its metrics. */
   readonly metricPrefix: string;
   /**
    * The default of DATABASE_URL. A service without it has no store: no collections, no migrations, no access tokens of its
@@ -55,7 +55,7 @@ export interface Service extends StoreDefinition {
   readonly example?: ExampleRequest;
 }
 
-/** What a service is given when it is opened. */
+/** The parts of the server that a service can use. */
 export interface ServiceContext {
   /** Returns one of the collections of the definition, for `Documents`. */
   readonly collection: <Kind extends IdKind>(
@@ -67,7 +67,7 @@ export interface ServiceContext {
    * stored, and what was absent is still absent; otherwise the function runs again. So it must do nothing else that
    * counts, such as sending a message. Lists that it reads beside the transaction are not checked.
    *
-   * It resolves with what the function returned, when that is durable, and rejects with what it threw; then only
+   * It resolves with the function's result when everything is durable, and rejects with what the function threw; then only
    * its reads are checked. Transactions of one subject whose reads did not hold take turns, on PostgreSQL also with those
    * of other processes. In the function, do not wait for another transaction or `change` of the subject, which may wait
    * for this one.
@@ -84,7 +84,7 @@ export interface ServiceContext {
   readonly tokens: CallerTokens;
   /** The log of this thread. */
   readonly log: FastifyBaseLogger;
-  /** Which of the threads this is, from 1 to WORKERS. */
+  /** The number of this thread, from 1 to WORKERS. */
   readonly worker: number;
   /**
    * Aborts when no request runs any more, before `close` is called; and when opening takes too long, or the process is to
@@ -94,7 +94,7 @@ export interface ServiceContext {
 }
 
 /**
- * What a service returns when it is opened.
+ * The result of opening a service.
  * @typeParam Operations - `operations` of the contract's generated types.
  * @typeParam Security - `operationSecurity` of the same types.
  * @typeParam Schemes - `securitySchemes` of the same types.
@@ -111,7 +111,7 @@ export type Opened<
 /** The verifiers, which may be missing if none is required. */
 type UnlessEmpty<All> = object extends All ? { readonly verifiers?: All } : { readonly verifiers: All };
 
-/** What is opened for any contract. */
+/** The result of opening a service, whatever its contract. */
 export interface AnyOpened extends Lifecycle {
   /** By operationId. */
   readonly handlers: AnyHandlers;
@@ -119,7 +119,7 @@ export interface AnyOpened extends Lifecycle {
   readonly verifiers?: AnyVerifiers;
 }
 
-/** How what a service has opened is used, checked and closed. */
+/** The functions around the handlers, for `/readyz`, and at the end. */
 interface Lifecycle {
   /**
    * Is called around every handler, in all operations: to map the errors of a database to ApiErrors, to measure, or to wrap
@@ -139,9 +139,9 @@ interface Lifecycle {
 
 /** A request to try first. */
 export interface ExampleRequest {
-  /** What it does. */
+  /** Its effect, as in `Create a plant`. */
   readonly purpose: string;
-  /** Its method, which sends a body. */
+  /** Its method; the request has a body. */
   readonly method: 'POST' | 'PUT';
   /** Its path, as in `/books`. */
   readonly path: string;

@@ -22,7 +22,7 @@ export interface IdempotencyOptions {
   readonly now?: () => number;
 }
 
-/** What is kept of a request. Times are texts of ISO 8601, whose order is that of time. */
+/** The record of a request. Times are in ISO 8601, so that they sort in their order. */
 interface Kept {
   readonly until: string;
   /** A hash of what was asked. */
@@ -46,7 +46,7 @@ const keyId = ({ key, caller }: Owned) => (caller === undefined ? `key ${key}` :
 const expiryId = ({ until, key, caller }: Expiry) => ['until', until, caller ?? [], key].flat().join(' ');
 const hashOf = (text: string) => createHash('sha256').update(text).digest('base64url');
 
-/** How many expired keys a request with a new key deletes: more than it adds, so that they become fewer. */
+/** The number of expired keys that a request with a new key deletes: more than it adds, so that they become fewer. */
 const expiredAtOnce = 2;
 
 /**
@@ -88,8 +88,8 @@ export class IdempotencyKeys {
    * the same request with the same key before. If both run at the same time, one of them waits, or runs again. What
    * `work` throws is not kept: nothing was stored, so the repeated request runs.
    * @param subject - Whose documents the transaction reads and writes: the caller's, or those that several callers share.
-   * @param caller - Who sent the request. Keys of others are other keys, also where the documents are shared.
-   * @param request - What is asked: the operation, and all of its parameters and its body that count. A JSON value.
+   * @param caller - The sender of the request. Callers cannot use each other's keys, even if they share documents.
+   * @param request - A JSON value that identifies the request: the operation, and the parts of it that change its meaning.
    * @param work - Returns the response, a JSON value. It may run several times, like that of every transaction.
    * @returns The response. It is sent as it is, without a check against the contract.
    * @throws ApiError `idempotencyErrors.keyReused` (422) if the key is that of another request.

@@ -1,14 +1,14 @@
-// Opens a service, checks what it has opened, and closes that again, each within a limit of time.
+// Opens a service, checks whether it can serve, and closes it, each within a time limit.
 import type { AnyHandlers } from '../contract/handlers.js';
 import type { AnyOpened, Service, ServiceContext } from './definition.js';
 import { within } from '../base/time-limit.js';
 
-/** How long a check of the service may take, in ms: less than the admin listener waits. */
+/** Maximum time for a check of the service, in ms: less than the admin listener waits. */
 const checkTime = 1_500;
-/** How long a service that does not start may take to close, in ms. */
+/** Maximum time for a service that does not start to close, in ms. */
 const lateTime = 1_000;
 
-/** Why a service could not be opened; the message is one line, for the operator. */
+/** A service could not be opened. The message is one line, for the operator. */
 export class OpenError extends Error {
   override readonly name = 'OpenError';
 
@@ -17,11 +17,11 @@ export class OpenError extends Error {
   }
 }
 
-/** What opening a service needs. */
+/** Options of openService. */
 export interface OpeningOptions extends Omit<ServiceContext, 'signal'> {
   /** Aborts when the process is to end. */
   readonly interruption?: AbortSignal | undefined;
-  /** How long it may then still take to open, and to close, in ms. */
+  /** Maximum time that it may then still take to open, and to close, in ms. */
   readonly patience: number;
 }
 
@@ -48,7 +48,7 @@ export async function openService(
       resolve(late);
     });
   });
-  // It may throw, or return no promise.
+  // `open` may throw, or return a value that is not a promise.
   const opening = (async () => open({ ...given, signal: end.signal }))();
   try {
     const opened = await Promise.race([opening, interrupted]);
@@ -69,7 +69,7 @@ export type OpenedService = ReturnType<typeof manage>;
 
 /** @param end - Aborts the signal of the service. */
 function manage(opened: AnyOpened, log: ServiceContext['log'], end: AbortController) {
-  /** How many handlers run; a handler still runs when its client has left. */
+  /** The number of running handlers. A handler goes on when its client has left. */
   let running = 0;
   let idle: () => void = () => undefined;
   const counted = (handle: Handle) => async (request: never) => {
@@ -86,12 +86,12 @@ function manage(opened: AnyOpened, log: ServiceContext['log'], end: AbortControl
       ? opened.handlers
       : mapped(opened.handlers, (handle, name) => (request) => around(name, async () => handle(request)));
   const service = {
-    // Only what is closed must wait for the handlers.
+    // Only a service that must be closed needs to wait for its handlers.
     handlers: opened.close === undefined ? wrapped : mapped(wrapped, counted),
     verifiers: opened.verifiers ?? {},
 
     /**
-     * Asks the service whether it can serve. A check that does not settle keeps no later one from being made.
+     * Asks the service whether it can serve. A check that never settles does not prevent later ones.
      * @throws Error with the reason when it cannot, or does not say in time.
      */
     async check(): Promise<void> {
@@ -121,7 +121,7 @@ function manage(opened: AnyOpened, log: ServiceContext['log'], end: AbortControl
       }
     },
 
-    /** Closes the service, which has had no request, but does not wait long. Never rejects. */
+    /** Closes a service that has had no request, without waiting long. Never rejects. */
     async abandon(): Promise<void> {
       await within(service.close(Promise.resolve()), lateTime, undefined);
     },
@@ -135,7 +135,7 @@ function mapped(handlers: AnyHandlers, map: (handle: Handle, name: string) => Ha
   return Object.fromEntries(Object.entries(handlers).map(([name, handle]) => [name, map(handle, name)]));
 }
 
-/** Checks what `open` returned: the compiler may not have seen it. */
+/** Checks the result of `open`, since JavaScript can get past the compiler. */
 function checkForm(opened: unknown): AnyOpened {
   const { handlers, around, check, close } = (opened ?? {}) as Partial<Record<keyof AnyOpened, unknown>>;
   if (typeof handlers !== 'object' || handlers === null)
@@ -147,10 +147,10 @@ function checkForm(opened: unknown): AnyOpened {
   return opened as AnyOpened;
 }
 
-/** What was thrown, in one line. */
+/** Describes a thrown value in one line. */
 function textOfThrown(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  // The error of a connection that was tried at several addresses has no message of its own.
+  // An AggregateError, of a connection that was tried at several addresses, has no message of its own.
   const { message, name } = error;
   const text =
     message === '' && error instanceof AggregateError ? error.errors.map(textOfThrown).join('; ') : message;

@@ -5,15 +5,15 @@ import { placed, placeOf } from '../http/security/credentials.js';
 import type { CredentialPlace, TokenPlace } from '../http/security/verifier.js';
 import { operationsAt } from './operations-at.js';
 
-/** What identifies the caller of a test, by the name of the security scheme. */
+/** The credentials of a test's caller, by the name of the security scheme. */
 export type Credentials = Readonly<Record<string, string | BasicCredential>>;
 
 /** A header or a part of the query string. */
 type Sent = ReturnType<typeof placed>;
 
 /**
- * Returns what a request sends: the credentials of the first requirement of its operation that they satisfy; for other
- * requests, the token.
+ * Returns the headers and query that carry the credentials: those of the operation's first requirement that they satisfy,
+ * or the token if they satisfy none.
  */
 export type ChooseCredentials = (
   method: string,
@@ -22,7 +22,7 @@ export type ChooseCredentials = (
   token?: string,
 ) => Sent;
 
-/** @param tokenPlace - Where access tokens are sent; undefined if no scheme takes them. */
+/** @param tokenPlace - The place of access tokens in a request; undefined if no scheme takes them. */
 export function chooseCredentials(
   { operations, securitySchemes }: Pick<Contract, 'operations' | 'securitySchemes'>,
   tokenPlace: TokenPlace | undefined,

@@ -4,11 +4,11 @@ import type { FastifyInstance, InjectOptions } from 'fastify';
 import { exactJson } from '../contract/document/json-text.js';
 import type { HttpResponse, ResponseCheck } from './response-check.js';
 
-/** What a request of a test may have beyond its method and URL. */
+/** The options of a test's request, besides its method and URL. */
 export interface RequestOptions {
   /** A bearer token. */
   readonly token?: string | undefined;
-  /** Sent as it is when it is text or bytes, else as JSON (a bigint as bare digits). */
+  /** Text and bytes are sent unchanged, everything else as JSON (a bigint as bare digits). */
   readonly body?: unknown;
   /** Headers, which take precedence over `authorization` and `content-type` as the other options set them. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -16,8 +16,8 @@ export interface RequestOptions {
 
 /**
  * Injects a request.
- * @param findFault - Describes why what the handler of a request returned or threw was no response of its operation.
- * @throws AssertionError if it was not, or if the contract does not have the response.
+ * @param findFault - Describes why the handler's result or error is not a response of its operation; undefined if it is.
+ * @throws AssertionError if there is such a fault, or if the contract does not have the response.
  */
 export async function request(
   app: FastifyInstance,
@@ -41,7 +41,7 @@ export async function request(
   const response = {
     status: injected.statusCode,
     headers: injected.headers as HttpResponse['headers'],
-    // The server leaves the body of a response to HEAD out; an injected request shows it.
+    // An injected request shows the body that the server does not send in response to HEAD.
     text: method === 'HEAD' ? '' : injected.payload,
   };
   const fault = findFault(injected.raw.req);

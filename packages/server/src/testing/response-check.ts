@@ -1,4 +1,4 @@
-// The check that every response of a test passes: it must be within the contract.
+// Checks that a response of a test is within the contract.
 import { strict as assert } from 'node:assert';
 import type { Contract } from '../contract/contract.js';
 import { parseExactJson } from '../contract/document/exact-json.js';
@@ -44,7 +44,7 @@ const connectionStatuses = new Set([400, 404, 405, 408, 417, 429, 431, 500, 501,
  */
 export type ResponseCheck = (method: string, url: string, response: HttpResponse) => void;
 
-/** Creates the check for a contract, and for the errors of a service. */
+/** Creates the check for the contract and the errors of a service. */
 export function responseCheck(
   { document, operations, securitySchemes }: Contract,
   { errors: ownErrors, renderError }: Pick<Service, 'errors' | 'renderError'>,
@@ -78,16 +78,16 @@ export function responseCheck(
       assert.deepEqual(String(response.headers['allow']).split(', ').sort(), methods.sort(), where);
     }
     const kinds = operation?.security.flat().map(({ scheme }) => securitySchemes[scheme]?.kind) ?? ['bearer'];
-    // Of the schemes of HTTP, only that of bearer tokens has a challenge for a scope.
+    // A missing scope has a challenge only for bearer tokens (RFC 6750).
     const challenged = kinds.filter(
       (kind) => kind !== 'apiKey' && (response.status === 401 || kind === 'bearer'),
     );
     if (challenged.length > 0 && (response.status === 401 || response.status === 403))
       assert.match(String(response.headers['www-authenticate']), /^\w+ realm=/, where);
-    // The response to a preflight request.
+    // This is the response to a preflight request.
     if (method === 'OPTIONS' && response.status === 204) return;
     if (operation === undefined) {
-      // What the server publishes beside the operations.
+      // The server publishes these beside the operations.
       if (path.startsWith('/openapi.') || path === '/' || path.startsWith('/docs')) return;
       assert.ok(connectionStatuses.has(response.status), `${where}, which is not declared`);
       return;
@@ -126,7 +126,7 @@ export function responseCheck(
   };
 }
 
-/** What a client reads in a header. */
+/** Parses a header's value as a client does. */
 function readHeader(given: string | string[], { name, schema, isJson, isExploded }: ResponseHeader): unknown {
   const { shape } = schema;
   const text = String(given);
@@ -162,7 +162,7 @@ function checkErrorHeaders(where: string, { status, headers }: HttpResponse): vo
     assert.match(String(headers['retry-after']), /^[1-9]\d*$/, `${where} without Retry-After`);
 }
 
-/** Checks the form of errors that services have which do not render them. */
+/** Checks the body of an error of a service that does not render errors itself. */
 function checkErrorBody(
   where: string,
   { status, headers, text }: HttpResponse,

@@ -45,12 +45,12 @@ export class ContractReader {
   }
 }
 
-/** A value if it is a text. */
+/** Returns a value if it is a string; otherwise undefined. */
 export function text(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** A value as it is sent: a text as it is, all else as JSON, on several lines if it is long. */
+/** Formats a value as a request would send it: strings unchanged, everything else as JSON, indented if it is long. */
 export function sent(value: unknown): string {
   if (typeof value === 'string') return value;
   return stringify(value, {
@@ -62,7 +62,7 @@ export function sent(value: unknown): string {
   }).trimEnd();
 }
 
-/** A value as YAML, with links to the schemas that it refers to. */
+/** Formats a value as YAML, with links to the schemas that it refers to. */
 export function yaml(value: unknown): Markup {
   const lines = escapeHtml(stringify(value, { lineWidth: 80, aliasDuplicateObjects: false }).trimEnd());
   return new Markup(
@@ -76,9 +76,9 @@ export function yaml(value: unknown): Markup {
 const markdownParser = new Marked({
   async: false,
   renderer: {
-    // It is shown, and means nothing.
+    // HTML in a description is shown as text.
     html: ({ text }) => escapeHtml(text),
-    // One that runs a script is shown as its text.
+    // A link that would run a script is shown as text.
     link({ href, tokens }) {
       const content = this.parser.parseInline(tokens);
       return /^(?:https?:|mailto:|[^:]*$)/i.test(href)

@@ -89,7 +89,7 @@ class PageWriter {
   #operation(operation: Operation, item: Fields, declared: Fields): Markup {
     const { method, path, operationId, body } = operation;
     const given = [item, declared].flatMap(({ parameters }) => this.#reader.list(parameters));
-    // Those of the operation take the place of those of the path.
+    // A parameter of the operation replaces the parameter of the path that has the same name and place.
     const parameters = [
       ...new Map(given.map((one) => [`${String(one['in'])} ${String(one['name'])}`, one])).values(),
     ];
@@ -130,7 +130,7 @@ class PageWriter {
     return example && markup`<p>Example: <code>${sent(example.value)}</code></p>`;
   }
 
-  /** The responses, and their headers once, with the statuses that have them. */
+  /** The responses, and each of their headers once, with the statuses that have it. */
   #responses(declared: Fields): Markup {
     const responses = this.#reader.entries(declared['responses']);
     const headers = new Map<string, { header: Fields; statuses: string[] }>();
@@ -185,7 +185,7 @@ class PageWriter {
     );
   }
 
-  /** How a request has the credentials of a scheme. */
+  /** Describes where a request carries the credentials of a scheme. */
   #credential(name: string): Credential {
     const scheme = this.#contract.securitySchemes[name]!;
     if (scheme.kind === 'apiKey') {
@@ -196,14 +196,14 @@ class PageWriter {
     return { place: 'header', name: 'Authorization', prefix: `${word} ` };
   }
 
-  /** A body to begin with; the contract's node has rounded numbers. */
+  /** The example with which the form begins. It is read from the document, because the normal form rounds large numbers. */
   #body({ node }: BodyContent): string {
     const given = node.path.reduce<unknown>((at, step) => this.#reader.fields(at)[step], this.#reader.root);
     const [example] = this.#reader.examples(this.#reader.fields(given));
     return example === undefined ? '' : sent(example.value);
   }
 
-  /** What sends the operation's request; the script of the page shows it. */
+  /** The form that sends the operation's request. It is hidden until the page's script shows it. */
   #form(
     { method, path, basePaths, security, body, ...operation }: Operation,
     parameters: readonly Fields[],
@@ -284,7 +284,7 @@ function yamlBlock(value: unknown): Markup {
   return markup`<pre>${yaml(value)}</pre>`;
 }
 
-/** A row of a table: what it is about, and what there is to say. */
+/** A row of a table: its subject, and the text about it. */
 type Row = readonly [head: Markup, content: Markup];
 
 function table(of: string, rows: readonly Row[]): MarkupPart {

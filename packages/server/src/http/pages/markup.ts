@@ -1,4 +1,4 @@
-// HTML whose texts are escaped unless they are HTML already.
+// Builds HTML from templates, and escapes everything in them that is not HTML already.
 
 /** A piece of HTML. */
 export class Markup {
@@ -9,7 +9,7 @@ export class Markup {
   }
 }
 
-/** What a template may contain; nothing is written for undefined and false. */
+/** A value that a template may contain; undefined and false are left out. */
 export type MarkupPart = string | Markup | undefined | false | readonly MarkupPart[];
 
 /** Makes HTML from a template, and escapes all texts in it. */

@@ -8,7 +8,7 @@ import { isKnown } from '../response/if-none-match.js';
 export interface PublicFile {
   readonly url: string;
   readonly mediaType: string;
-  /** How long caches may use it without asking (RFC 9111 section 5.2.2). */
+  /** The value of Cache-Control, which says how long caches may use the file (RFC 9111 section 5.2.2). */
   readonly cacheControl: string;
   /** Further headers of its responses. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -22,7 +22,7 @@ export function serveFile(app: FastifyInstance, file: PublicFile): void {
   if (app.hasRoute({ method: 'GET', url })) return;
   let content: Buffer | undefined;
   let digest: string | undefined;
-  // Large files take long.
+  // Compressing a large file takes long, so its result is kept.
   let compressed: Promise<Buffer> | undefined;
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
     content ??= file.content();

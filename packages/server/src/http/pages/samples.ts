@@ -2,7 +2,7 @@
 import type { Operation } from '../../contract/operations.js';
 import { markup, type Markup } from './markup.js';
 
-/** Where a request has credentials, and what comes before the secret. */
+/** The place of the credentials in a request, and the text before the secret. */
 export interface Credential {
   readonly place: 'header' | 'query';
   readonly name: string;
@@ -22,7 +22,7 @@ interface Sample {
   readonly method: string;
   /** The path and query. */
   readonly target: string;
-  /** The headers; of the one with the secret, what comes before that. */
+  /** The headers. The one with the secret has only the text before it. */
   readonly headers: readonly { name: string; value: string; isSecret?: boolean }[];
   readonly body: string | undefined;
 }

@@ -8,7 +8,7 @@ import { createGzip, gzip } from 'node:zlib';
 /** Minimum length to compress, in bytes: shorter responses are smaller than their headers. */
 const minLength = 1024;
 
-/** How many responses are compressed at the same time: each takes 300 kB until its client has read it. */
+/** Maximum number of responses being compressed: each takes 300 kB until its client has read it. */
 const mostCompressed = 64;
 
 /** Compresses a whole body. */
@@ -19,7 +19,7 @@ export function acceptsGzip({ headers }: FastifyRequest): boolean {
   return negotiate(headers['accept-encoding'] ?? '', ['gzip']) !== null;
 }
 
-/** Tells caches that a response depends on the codings that a client accepts, besides what else it depends on. */
+/** Adds Accept-Encoding to Vary, so that caches keep one response for each coding. */
 export function varyByCoding(reply: FastifyReply): void {
   const name = 'accept-encoding';
   const known = [reply.getHeader('vary') ?? []].flat().join(', ');

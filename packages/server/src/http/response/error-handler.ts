@@ -57,7 +57,7 @@ export function createErrorHandler(errors: ServiceErrors = {}, write = writeErro
     request.failure = error;
     observe?.(error, request.raw);
     const { mediaType, text } = write(error);
-    // What the handler has said of its result does not hold for the error.
+    // The handler may have set Cache-Control for its result; it does not apply to the error.
     reply.removeHeader('cache-control').code(error.statusCode).headers(error.headers);
     reply.header('content-type', mediaType).send(text);
   };

@@ -1,4 +1,4 @@
-// Finds out whether a client has the current content already, by its entity tag.
+// Compares If-None-Match with an entity tag, to find out whether the client already has the current content.
 import type { FastifyRequest } from 'fastify';
 
 /**

@@ -6,17 +6,17 @@ import { ApiError } from '../../base/errors.js';
 import { isKnown } from './if-none-match.js';
 import { cutOff, expectedChunk, pacedStream, reserveFor, type StreamBounds } from './paced-stream.js';
 
-/** How to send a list. */
+/** Options for sending a list. */
 export interface JsonArrayOptions extends StreamBounds {
   /** Whether the operation supports conditional requests (304) for this list. */
   conditional: boolean;
   mediaType: string;
 }
 
-/** What is around the items. */
+/** The text before and after the items. */
 export interface Frame {
   readonly start: string;
-  /** Called once, when all pages have been read. */
+  /** Returns the text after the items. Called once, when all pages have been read. */
   readonly end: () => string;
 }
 

@@ -10,7 +10,7 @@ export const expectedChunk = 64 * 1024;
 
 /** Limits on lists and streams. */
 export interface StreamBounds {
-  /** How long a client may take to accept one page or chunk before its connection is closed, in ms. */
+  /** Maximum time for a client to accept one page or chunk before its connection is closed, in ms. */
   stallTime: number;
   /** The budget of all pages and chunks that have been read but not sent. */
   budget: MemoryBudget;
@@ -37,7 +37,7 @@ export function reserveFor(reply: FastifyReply, budget: MemoryBudget): Reservati
   return reservation;
 }
 
-/** What a stream is made of. */
+/** The source of a stream's chunks. */
 export interface ChunkSource {
   /** Reads the next chunk, which is not empty; null at the end. */
   readonly next: () => Promise<Buffer | null>;
@@ -50,7 +50,7 @@ export interface ChunkSource {
 /**
  * Returns a stream of chunks. Nothing is read ahead and nothing else refers to a chunk, so a stalled client keeps at most
  * one in memory.
- * @param reservation - What the response holds of the budget.
+ * @param reservation - The memory that the response has reserved.
  */
 export function pacedStream(
   reply: FastifyReply,

@@ -8,7 +8,7 @@ import type { StreamTurns } from '../admission/stream-turns.js';
 
 /** Limits on streams. */
 export interface RawBodyOptions extends StreamBounds {
-  /** Which streams may make a chunk: a handler may compute long for one. */
+  /** The streams take turns to produce a chunk, because a handler may compute for a long time. */
   turns: StreamTurns;
   mediaType: string;
 }
@@ -78,5 +78,5 @@ function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
 }
 
 function ignore(): void {
-  // The response has the error already, or is gone.
+  // The response has already failed with this error, or is closed.
 }

@@ -12,7 +12,7 @@ import { arrayFrame, sendJsonArray, type Frame } from './json-array.js';
 import { sendRawBody, type RawBodyOptions } from './raw-body.js';
 import { createSerializer, type Serializer, type ValidatorOf } from './serializer.js';
 
-/** What a handler returns if it says more than the body. */
+/** The result of a handler that chooses the status or headers as well as the body. */
 interface HandlerResponse {
   readonly status?: number;
   readonly body?: unknown;
@@ -122,7 +122,7 @@ function contentSender(
   const serialize = createSerializer(schema, operationId, validatorOf);
   const isList = schema.shape.types?.join() === 'array';
   const arrays = namesOfArrays(schema.shape);
-  // Made once, since lists are the most frequent responses.
+  // Created once per operation, because most responses are lists.
   const ofDeclared = { ...bounds, mediaType: declared };
   return (reply, mediaType, body) => {
     if (isRange(range) && !isJson(mediaType)) return sendRaw(reply, mediaType, body);

@@ -40,7 +40,7 @@ class Copier {
   /** Whether JSON.stringify cannot write the copy, since it has a bigint. */
   isExact = false;
 
-  /** Returns undefined for what JSON leaves out. */
+  /** Returns undefined for a value that JSON leaves out. */
   copy(given: unknown, shape: Shape): unknown {
     if (shape === absent) return undefined;
     const value = hasToJson(given) ? given.toJSON() : given;

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Contract } from '../../contract/contract.js';
 import type { RateLimitHook } from '../admission/rate-limit.js';
 
-/** How long a browser may cache the response to a preflight, in seconds. */
+/** The time for which a browser may cache the response to a preflight, in seconds. */
 const preflightTime = 600;
 
 /** Headers that every page may read (Fetch Standard, "CORS-safelisted response-header name"). */

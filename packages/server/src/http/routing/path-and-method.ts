@@ -67,7 +67,7 @@ export function refuseUnknownRoutes(app: FastifyInstance): void {
   });
 }
 
-/** Which slash is too many or missing in a path that differs only by it from a path of the contract. */
+/** Describes the slash that is missing or too many in a path which otherwise exists; undefined if it does not. */
 function slashFault(app: FastifyInstance, url: string): string | undefined {
   const exists = (path: string) => methodsOf(app, path).length > 0;
   if (url.endsWith('/') && exists(url.slice(0, -1))) return 'the path must not end with a slash';

@@ -46,11 +46,11 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The operation of the contract that a route serves. */
     operationId?: string;
-    /** Whether its responses may be those to a caller. */
+    /** Whether it has authenticated callers. */
     takesCredentials?: boolean;
     /** Whether its requests must have a body. */
     requiresBody?: boolean;
-    /** What its requests' bodies are, by their Content-Type. */
+    /** Returns the format of a request body, by its Content-Type. */
     formatOf?: (contentType: string) => BodyFormat | undefined;
     /** The media types that they may have. */
     accepts?: string;
@@ -59,7 +59,7 @@ declare module 'fastify' {
   }
 }
 
-/** How much deeper than its schema a body may be nested, so that validation can describe what is wrong with it. */
+/** The levels by which a body may be nested deeper than its schema, so that validation can still describe its faults. */
 const spareDepth = 8;
 
 /** A handler as it is called; validation has given the request the type that the handler expects. */
@@ -129,7 +129,7 @@ function withoutSchemas({ document, operations }: Contract): object {
   return { openapi: '3.0.3', info: { title: String(title), version: String(version) }, paths };
 }
 
-/** Returns the function that says what bodies of a media type are; undefined for one that is not declared. */
+/** Creates `formatOf`, which returns undefined for a media type that the operation does not declare. */
 function formatsOf(body: Body | undefined): (contentType: string) => BodyFormat | undefined {
   const { contents = [] } = body ?? {};
   if (contents.every(({ format }) => format === 'json')) return () => 'json';

@@ -7,17 +7,17 @@ import type { Finding } from '../../contract/document/finding.js';
 import { ApiError, catalogue, withHeader } from '../../base/errors.js';
 import type { VerifiedScheme, VerifiedSchemes } from './verifier.js';
 
-/** How callers authenticate. */
+/** Options of authentication. */
 export interface AuthenticationOptions {
   schemes: VerifiedSchemes;
-  /** What prevents that callers are verified. */
+  /** Reasons why callers cannot be verified; any of them prevents the start. */
   faults: readonly Finding[];
   /** All scopes that a caller can have; the contract may require no others. */
   scopes: readonly string[];
 }
 
 const { missingToken, invalidToken, insufficientScope } = catalogue;
-/** The later ones decide. */
+/** The codes of refusals by increasing priority: of several, the last in this list is reported. */
 const ranks: readonly number[] = [missingToken.code, invalidToken.code, insufficientScope.code];
 
 type Admission = (request: FastifyRequest, reply: unknown, done: (error?: Error) => void) => void;
@@ -40,7 +40,7 @@ export function findUnknownScopes(
 /**
  * Returns the onRequest hook that admits callers who satisfy one of an operation's security requirements and have the
  * required scopes. It runs before the body is read.
- * @param operation - One in which findUnknownScopes finds nothing, and whose schemes all have a verifier.
+ * @param operation - An operation without unknown scopes (findUnknownScopes), whose schemes all have a verifier.
  * @returns undefined for a public operation.
  */
 export function authenticate(
@@ -150,14 +150,14 @@ function admission(
  * Selects which failure of several schemes to report. In order of priority: the verification failed, the scope is
  * missing, the credentials are invalid, there are no credentials. A 401 challenges for every scheme that the operation
  * accepts (RFC 9110 section 11.6.1).
- * @param challenges - Those of the schemes, without further parameters.
+ * @param challenges - The challenges of the schemes, without further parameters.
  */
 function decisive(failures: readonly Error[], challenges: readonly string[]): Error {
   const rank = (failure: Error) =>
     !(failure instanceof ApiError) || failure.statusCode >= 500 ? 3 : ranks.indexOf(failure.code);
   const failure = failures.reduce((worst, next) => (rank(next) > rank(worst) ? next : worst));
   if (!(failure instanceof ApiError) || failure.statusCode !== 401 || challenges.length === 0) return failure;
-  // That of the failure may have more parameters.
+  // The challenge of the failure itself may have more parameters.
   const { 'www-authenticate': own = '' } = failure.headers;
   const texts = challenges.map((challenge) => (own.startsWith(challenge) ? own : challenge));
   return withHeader(failure, 'www-authenticate', texts.join(', '));

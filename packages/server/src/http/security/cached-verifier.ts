@@ -15,7 +15,7 @@ import {
 /** The dependencies of a verifier. */
 export interface CachedVerifierOptions extends TokenSources {
   scheme: SecurityScheme;
-  /** What is before an API key. */
+  /** The text before an API key. */
   prefix?: string | undefined;
   /** The realm of challenges. */
   realm: string;
@@ -55,7 +55,7 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
     return error;
   };
   const wrongForm = isKey ? 'it does not have the form of one' : undefined;
-  /** What is wrong with a credential that cannot be read. */
+  /** Describes why a credential cannot be read. */
   const faultIn = (authorization = ''): string | undefined => {
     if (isBearer && /^bearer *$/i.test(authorization)) return 'the header has no token after "Bearer"';
     if (isBearer && /^bearer +bearer /i.test(authorization)) return 'the header has "Bearer" twice';
@@ -68,7 +68,7 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
   const check = (found: Grant | InvalidReason): Grant | ApiError => {
     const reason = typeof found === 'string' ? found : endOf(found);
     if (reason === undefined) return found as Grant;
-    // Who learns of this has had a valid credential.
+    // Only somebody who has had a valid credential learns this.
     return refuse(reason, isKey && reason === 'expired' ? 'it has expired' : undefined);
   };
   const lookup = createTokenLookup(options, (grant) => endOf(grant) === undefined);
@@ -100,7 +100,7 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
 
 /**
  * The parameters of the challenge after an invalid bearer token. RFC 6750 section 3.1 defines one code for every reason.
- * Only expiry is described: who learns of it has had a valid token.
+ * Only expiry is described, because only somebody who has had a valid token learns of it.
  */
 function invalidParameters(reason: InvalidReason): string {
   const code = 'error="invalid_token"';

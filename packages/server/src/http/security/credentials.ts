@@ -15,14 +15,14 @@ const credentialForms = {
   basic: { complete: /^basic +([A-Za-z0-9+/]+=*) *$/i, scheme: /^basic(?: |$)/i },
 };
 
-/** @param prefix - What is before an API key. */
+/** @param prefix - The text before an API key. */
 export function placeOf(scheme: SecurityScheme, prefix = ''): CredentialPlace {
   if (scheme.kind === 'apiKey') return { in: scheme.in, name: scheme.name, prefix };
   const name = scheme.kind === 'http' ? scheme.scheme : scheme.kind === 'basic' ? 'Basic' : 'Bearer';
   return { in: 'header', name: 'Authorization', prefix: `${name} ` };
 }
 
-/** What a request needs, so that a credential is in its place. */
+/** Returns the headers or the query that carry a credential in its place. */
 export function placed(
   { in: where, name, prefix }: CredentialPlace,
   credential: string,
@@ -34,7 +34,7 @@ export function placed(
 
 /**
  * Returns the function that reads the credentials of a security scheme.
- * @param prefix - What must be before an API key, in any case.
+ * @param prefix - The text that must precede an API key, in upper or lower case.
  */
 export function credentialReader(scheme: SecurityScheme, prefix = ''): ReadCredential {
   if (scheme.kind === 'apiKey') return keyReader(scheme, prefix.toLowerCase());
@@ -71,7 +71,7 @@ function keyReader({ name, in: place }: SecurityScheme & { kind: 'apiKey' }, pre
   };
 }
 
-/** What the errors of other schemes say; the messages of the catalogue speak of access tokens. */
+/** The messages for other schemes, since those of the catalogue speak of access tokens. */
 const messages = {
   apiKey: {
     missingToken: 'The API key is missing.',
@@ -93,7 +93,7 @@ const messages = {
 /**
  * Returns the function that makes the errors of a scheme. A challenge comes with a 401 (RFC 9110 section 11.6.1); and with
  * a 403 for bearer tokens, where it has further parameters (RFC 6750 section 3).
- * @param challenge - That of the scheme, if it has one.
+ * @param challenge - The challenge of the scheme, if it has one.
  */
 export function refusalsOf(scheme: SecurityScheme, challenge: string | undefined) {
   const { kind } = scheme;

@@ -18,15 +18,15 @@ const algorithms = ['RS256', 'ES256', 'EdDSA', 'Ed25519'];
 /** The types of access tokens, in lower case (RFC 9068 section 4). */
 const accessTokenTypes: readonly unknown[] = ['at+jwt', 'application/at+jwt'];
 /**
- * What most providers send for access tokens: no type of their own. Other kinds of tokens that may look like these have
- * one (RFC 8725 section 3.11), except ID tokens, whose audience is a client.
+ * The types of access tokens from providers that do not follow RFC 9068, as most do not. Other kinds of tokens have a type
+ * of their own (RFC 8725 section 3.11), except ID tokens, whose audience is a client.
  */
 const untyped: readonly unknown[] = ['jwt', 'application/jwt', undefined];
 /** Maximum length of a token, in characters; longer ones are not parsed. */
 const maxTokenLength = 8_192;
 /** Maximum length of `sub`, in characters (OpenID Connect Core, section 2). */
 const maxSubjectLength = 255;
-/** How many keys of the set are tried for a token that names none. */
+/** Maximum number of keys that are tried for a token that names none. */
 const maxTriedKeys = 4;
 /** Maximum size of a provider's key set, in bytes. */
 const maxKeysLength = 256 * 1024;
@@ -47,7 +47,7 @@ export interface IdentityProvider {
   requireType?: boolean;
   /** Minimum time between two requests for the keys, even for unknown key ids, in ms. */
   jwksCooldown?: number;
-  /** How long the provider may take to return its keys, in ms. */
+  /** Maximum time for the provider to return its keys, in ms. */
   jwksTimeout?: number;
 }
 
@@ -106,7 +106,7 @@ export function createJwtVerifier(
 }
 
 /**
- * Verifies a token with the key of a set that fits; or with several, if the token names none of them.
+ * Verifies a token with the key that it names, or with all that fit if it names none.
  * @throws JOSEError when the token is invalid; ApiError `unavailable` when the keys are.
  */
 async function verifyWith(

@@ -11,12 +11,12 @@ import { askVerifier, type ServiceVerifier } from './service-verifier.js';
 import type { Find } from './token-lookup.js';
 import type { Found, TokenPlace, VerifiedScheme, VerifiedSchemes, Verifier } from './verifier.js';
 
-/** What the schemes are verified with. */
+/** Options of createSchemes. */
 export interface SchemesOptions extends Pick<CachedVerifierOptions, 'realm' | 'now' | 'monotonic'> {
   tokens: Pick<TokenRepository, 'find'>;
   /** Returns what a token of an identity provider grants, or why it is invalid. */
   verifyForeign?: Find | undefined;
-  /** What the service's own tokens begin with. */
+  /** The prefix of the service's own tokens. */
   tokenPrefix: string;
   /** The verifiers of the service. */
   given: AnyVerifiers;
@@ -24,16 +24,16 @@ export interface SchemesOptions extends Pick<CachedVerifierOptions, 'realm' | 'n
   takesTokens: boolean;
   /** All scopes that a caller can have. */
   scopes: readonly string[];
-  /** How long a verifier of the service may take, in ms. */
+  /** Maximum time for a verifier of the service, in ms. */
   limit: number;
   /** Wraps each verifier, to measure it. */
   observe: (verify: Verifier) => Verifier;
 }
 
-/** The schemes that operations use, and what all of them know. */
+/** The schemes that operations use. */
 export interface Authentication extends Pick<VerifiedScheme, 'isKnown'> {
   readonly schemes: VerifiedSchemes;
-  /** Where clients put access tokens; undefined if no scheme takes them. */
+  /** The place of access tokens in a request; undefined if no scheme takes them. */
   readonly tokenPlace?: TokenPlace | undefined;
   /** The schemes without a verifier, and the verifiers that cannot serve their scheme. */
   readonly faults: readonly Finding[];
@@ -103,15 +103,15 @@ function isBuiltIn(verify: unknown): verify is BuiltIn<'apiKey'> {
   return verify === 'built-in' || (typeof builtIn === 'object' && builtIn !== null);
 }
 
-/** What is before the tokens of the built-in verifier. */
+/** Returns the text that clients put before the tokens of the built-in verifier. */
 function prefixOf(verify: AnyVerifiers[string]): string | undefined {
   return typeof verify === 'object' ? verify.builtIn.prefix : undefined;
 }
 
-/** What is wrong, and what to do about it. */
+/** A fault, and its remedy. */
 type Fault = readonly [message: string, fix: string];
 
-/** What is wrong with a scheme that operations use: it has no verifier. */
+/** Describes the fault of a scheme that operations use but nothing verifies. */
 function faultOfMissing(name: string, { securitySchemes }: Parts, takesTokens: boolean): Fault {
   const bearers = bearersOf(securitySchemes);
   const kind = securitySchemes[name]?.kind;
@@ -129,7 +129,7 @@ function faultOfMissing(name: string, { securitySchemes }: Parts, takesTokens: b
   ];
 }
 
-/** What is wrong with a verifier that cannot serve its scheme: the compiler may not have seen it. */
+/** Describes why a verifier cannot serve its scheme; JavaScript can get past the compiler. */
 function faultOfChoice(
   name: string,
   { securitySchemes }: Parts,
@@ -210,7 +210,7 @@ function serviceVerifier(
     realm,
     canBeValid: (credential) =>
       scheme.kind === 'basic' ? decodeBasic(credential) !== undefined : !(hidesOwn && isOwnToken(credential)),
-    // None of its credentials is in the repository.
+    // The repository has no credentials of this scheme.
     isSecret: () => false,
     find: askVerifier({ name, scheme, verify, scopes, limit }),
     now,

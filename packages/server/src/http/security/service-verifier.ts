@@ -13,7 +13,7 @@ import type { Found } from './verifier.js';
 const maxSubjectLength = 255;
 /** Maximum number of scopes that a verifier may return. */
 const maxScopes = 1_000;
-/** Maximum length of what the log says of a failure, in characters. */
+/** Maximum length of a failure's description in the log, in characters. */
 const maxFailureLength = 4_000;
 
 /** A verifier of the service, and the scheme that it serves. */
@@ -24,7 +24,7 @@ export interface ServiceVerifier {
   readonly verify: Verify<never>;
   /** All scopes that a caller can have. */
   readonly scopes: readonly string[];
-  /** How long it may take, in ms. */
+  /** Maximum time for one verification, in ms. */
   readonly limit: number;
 }
 
@@ -42,7 +42,7 @@ export function askVerifier({ name, scheme, verify, scopes, limit }: ServiceVeri
     if (given === undefined) return 'malformed';
     const giveUp = new AbortController();
     try {
-      // It may throw, or return no promise.
+      // The verifier may throw, or return a value that is not a promise.
       const verifying = new Promise((resolve) => {
         resolve(call(given, giveUp.signal));
       });
@@ -61,7 +61,7 @@ export function askVerifier({ name, scheme, verify, scopes, limit }: ServiceVeri
   };
 }
 
-/** @throws TypeError if it is not what a verifier returns. */
+/** @throws TypeError if a verifier may not return this value. */
 function toGrant(given: unknown, name: string, known: readonly string[]): Found | undefined {
   if (given === undefined || given === null) return undefined;
   if (typeof given !== 'object') throw new TypeError(`it returned a ${typeof given}`);
@@ -85,7 +85,7 @@ function toGrant(given: unknown, name: string, known: readonly string[]): Found 
   };
 }
 
-/** What was thrown, for the log, without the credential. */
+/** Describes a thrown value for the log, without the credential. */
 function withoutSecrets(error: unknown, secrets: readonly string[]): string {
   let text: string;
   try {

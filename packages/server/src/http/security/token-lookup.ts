@@ -6,17 +6,17 @@ import { hashSecret } from '../../storage/core/access-token.js';
 import { SubjectQueue } from '../../base/subject-queue.js';
 import type { Found, Grant, InvalidReason } from './verifier.js';
 
-/** How long a result is used, in ms. A lookup that began before a revocation may take longer. */
+/** The time for which a result is used, in ms. A lookup that began before a revocation may extend it. */
 const cacheTime = 3_000;
 /** Maximum total length of the tokens in the cache, in characters; an identity provider's tokens can be long. */
 const cacheText = 8_000_000;
-/** What a shorter token counts as, so that there are at most 10,000. */
+/** The length that shorter tokens count as, so that the cache has at most 10,000. */
 const leastText = 800;
-/** How many accepted tokens count as known after they have left the cache. Each takes about 100 bytes. */
+/** Maximum number of accepted tokens that are recognized after they have left the cache. Each takes about 100 bytes. */
 const maxRecognized = 65_536;
-/** How many unknown tokens of each kind are looked up concurrently, so that invented tokens cannot occupy the store. */
+/** Maximum number of concurrent lookups of unknown tokens of each kind: invented tokens cannot occupy the store. */
 const maxLookups = 4;
-/** How many more may wait, half of them of one network, and for how long, in ms. */
+/** Maximum number of further tokens that wait, half of them of one network, and their maximum wait in ms. */
 const maxWaiting = 10_000;
 const maxWait = 5_000;
 
@@ -26,10 +26,10 @@ const overloaded = new ApiError('overloaded');
 /** Returns what a token grants, or why it is invalid. */
 export type Find = (token: string) => Promise<Found | InvalidReason>;
 type FindGrant = (token: string) => Promise<Grant | InvalidReason>;
-/** The same for a token that came from a network, which may have to wait for its turn. */
+/** The same, for a token that may have to wait for the turn of the network that it came from. */
 type FindLater = (token: string, network: string) => ReturnType<FindGrant>;
 
-/** Where tokens, and the credentials of other schemes, are looked up. */
+/** The source in which the tokens or credentials of a scheme are looked up. */
 export interface TokenSources {
   /** The name of the security scheme. */
   name: string;
@@ -70,7 +70,7 @@ export function createTokenLookup(
     sizeCalculation: (_, token) => Math.max(token.length, leastText),
     ttl: cacheTime,
     perf: { now: monotonic },
-    // Reading the clock costs less than the timer that would avoid it.
+    // Reading the clock each time costs less than a timer.
     ttlResolution: 0,
     // An expired entry still distinguishes a known token from an invented one.
     noDeleteOnStaleGet: true,
@@ -81,13 +81,13 @@ export function createTokenLookup(
   // The cache's own `fetch` measurably slows short lists.
   const inFlight = new Map<string, ReturnType<FindGrant>>();
   const findNow: FindGrant = async (token) => {
-    // What a token grants may have changed since, so its time in the cache counts from here.
+    // The time in the cache counts from here, because the token may change during the lookup.
     const start = monotonic();
     const found = await find(token);
     const result = typeof found === 'object' ? { ...found, scheme } : found;
     if (typeof result === 'object') results.set(token, result, { start });
     else if (isSecret(token)) results.set(token, 'unknown', { start });
-    // An invalid one of others is not remembered: it may become valid once its key is published.
+    // An identity provider's invalid token is not remembered: it may become valid once its key is published.
     else results.delete(token);
     if (typeof result === 'object' && isValid(result)) recognized.set(printOf(token), true);
     else recognized.delete(printOf(token));

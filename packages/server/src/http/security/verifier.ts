@@ -3,22 +3,22 @@ import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../contract/handlers.js';
 import type { ApiError } from '../../base/errors.js';
 
-/** What a credential grants, and until when. Times are in milliseconds since the epoch. */
+/** The rights that a credential grants, and their expiry. Times are in milliseconds since the epoch. */
 export interface Grant extends Caller {
   readonly expiresAt: number | undefined;
   readonly revokedAt?: number | undefined;
 }
 
-/** What a verifier finds, which does not know the name of its scheme. */
+/** The result of a verifier, which does not know the name of its scheme. */
 export type Found = Omit<Grant, 'scheme'>;
 
-/** Why credentials are not valid, for the log; docs/monitor.md explains each. */
+/** The reasons why credentials are invalid, for the log; docs/monitor.md explains each. */
 export const invalidReasons = [
   'malformed',
   'unknown',
   'revoked',
   'expired',
-  // Of an identity provider's tokens only.
+  // Only tokens of an identity provider have these reasons.
   'not-yet-valid',
   'algorithm',
   'unknown-key',
@@ -31,14 +31,14 @@ export const invalidReasons = [
 
 export type InvalidReason = (typeof invalidReasons)[number];
 
-/** Where clients put the credential of a scheme, and what they put before it. */
+/** The place of a scheme's credential in a request, and the text before it. */
 export interface CredentialPlace {
   readonly in: 'header' | 'query' | 'cookie';
   readonly name: string;
   readonly prefix: string;
 }
 
-/** Where clients put the service's access tokens, and the name of the security scheme. */
+/** The place of the service's access tokens in a request, and the name of their security scheme. */
 export interface TokenPlace extends CredentialPlace {
   readonly scheme: string;
 }
@@ -61,12 +61,12 @@ export class InvalidCredential extends Error {
  */
 export type Verifier = (request: FastifyRequest) => Promise<Caller | ApiError> | Caller | ApiError;
 
-/** How callers are verified by one security scheme, and asked for credentials. */
+/** A security scheme with its verifier and its challenge. */
 export interface VerifiedScheme {
   readonly verify: Verifier;
   /** Whether a request's credential was valid when it was last looked up, and has not expired since. */
   readonly isKnown: (request: FastifyRequest) => boolean;
-  /** How it asks for credentials; undefined if HTTP has no challenge for them. */
+  /** The challenge that asks for credentials; undefined if HTTP has none for the scheme. */
   readonly challenge: string | undefined;
   /** Returns the error of a caller without a scope. */
   readonly lacks: (scope: string) => ApiError;
@@ -81,7 +81,7 @@ declare module 'fastify' {
     caller: Caller | null;
   }
   interface FastifyInstance {
-    /** Where clients put the service's access tokens; undefined if no scheme takes them. */
+    /** The place of the service's access tokens in a request; undefined if no scheme takes them. */
     tokenPlace: TokenPlace | undefined;
   }
 }

@@ -7,7 +7,7 @@ import { checkStorage, describeStore } from '../../storage/open.js';
 import { expiryOf, identityProvider, maxConnectionsOf, readTls } from '../configured-service.js';
 import { statusOf } from '../start-errors.js';
 
-/** How long to wait for the identity provider, in ms. */
+/** Maximum time for the identity provider to respond, in ms. */
 const keysTime = 10_000;
 
 /**
@@ -40,7 +40,7 @@ export function addCheckCommand(program: Command, service: Service, environment:
     });
 }
 
-/** What a start depends on beside the configuration itself. Each throws an error that says what is wrong. */
+/** The checks of everything that a start needs besides its configuration. Each throws an error that names the fault. */
 function checksOf(service: Service, config: Config): readonly (() => unknown)[] {
   return [
     () => {

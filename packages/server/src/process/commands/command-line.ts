@@ -4,7 +4,7 @@ import { defaultAddress } from '../config.js';
 import type { Service } from '../../service/definition.js';
 import { nodeCommand } from '../../base/node-command.js';
 
-/** The options of the server. Those that name a variable take precedence over the environment. */
+/** The options of the server. An option that sets a variable takes precedence over the environment. */
 export interface ServerOptions {
   readonly host?: string;
   readonly port?: string;
@@ -26,7 +26,7 @@ export function createCommand({ name }: Pick<Service, 'name'>, command = name): 
       },
     })
     .exitOverride(({ exitCode }) => {
-      // Help and the version are no failures.
+      // Showing the help or the version is a success.
       process.exit(exitCode === 0 ? 0 : usageStatus);
     });
 }

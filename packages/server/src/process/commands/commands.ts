@@ -99,7 +99,7 @@ Examples:
 
 function addServeCommand(program: Command, service: Service, environment: NodeJS.ProcessEnv): void {
   addServerOptions(program.command('serve'), service).action(async (options: ServerOptions) => {
-    // Only the server finishes its work when a signal ends it.
+    // Other commands have no work to finish when a signal ends them.
     receiveSignals();
     await (await import('../start.js')).startProcess(service, environment, options);
   });
@@ -148,7 +148,7 @@ function addSqlCommand(program: Command, commands: StoreCommands): void {
     .argument('<statement>', 'its rows are printed to standard output, with tabs between the columns')
     .action((statement: string, options: StoreOptions) => {
       const rows: Record<string, unknown>[] = [];
-      // Afterwards: a reader that stalls must not keep a transaction open.
+      // The rows are printed after the transaction, so that a stalled reader cannot keep it open.
       const print = () => {
         const shown = rows.map((row) =>
           Object.fromEntries(Object.entries(row).map(([name, value]) => [name, readable(value)])),

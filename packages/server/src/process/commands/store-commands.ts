@@ -1,4 +1,4 @@
-// What the commands that use a store have in common.
+// The option, the messages and the errors that all commands on a store share.
 import type { Command } from 'commander';
 import { readDatabaseUrl } from '../config.js';
 import type { Service } from '../../service/definition.js';
@@ -15,7 +15,7 @@ export interface StoreOptions {
 /** An error that the command reports by its message alone. */
 export class CommandError extends Error {}
 
-/** What makes the commands that use the store of a service. */
+/** Adds commands that use the store of a service. */
 export type StoreCommands = ReturnType<typeof createStoreCommands>;
 
 export function createStoreCommands(service: Service, databaseUrl: string, environment: NodeJS.ProcessEnv) {

@@ -83,7 +83,7 @@ function addFind(parent: Command, commands: StoreCommands): void {
     .add(parent, 'find')
     .description('show the token whose secret is on standard input: whom it belongs to, and its id')
     .action(async (options: StoreOptions) => {
-      // An argument would be in the list of processes and in the history of the shell. Logs have it with its scheme.
+      // As an argument, the token would be in the list of processes and in the shell's history. Logs show it with its scheme.
       const secret = (await text(process.stdin)).trim().replace(/^Bearer +/i, '');
       await commands.withStorage(options, async ({ tokens }) => {
         const [token] = await tokens.find([hashSecret(secret)]);
@@ -161,7 +161,7 @@ const columns = { id: 12, subject: 20, scopes: 25, created: 24, expires: 24, sta
 /**
  * Prints tokens as they are read, as a table or as an array in JSON, so that any number of them takes little memory.
  * @param state - Only tokens in this state are printed.
- * @returns Whether there were any.
+ * @returns Whether any token was printed.
  */
 async function printTokens(
   tokens: AsyncIterable<Token> | Token[],
@@ -190,7 +190,7 @@ function rowOf(cell: (column: Column) => string): string {
   return `${cells.join('  ').trimEnd()}\n`;
 }
 
-/** Resolves when the text has been written: what waits to be read takes memory. */
+/** Resolves when the text has been written, so that output that nobody has read yet cannot fill the memory. */
 function print(text: string): Promise<void> {
   return new Promise((resolve) => {
     process.stdout.write(text, () => {

@@ -1,5 +1,5 @@
-// Serves with several threads. The main thread has what there is one of: the lock and the writer of the store, the admin
-// listener, signals, and the message for developers.
+// Serves with several threads. The main thread owns everything that exists once: the store's lock and writer, the admin
+// listener, the signals, and the message for developers.
 import { randomBytes } from 'node:crypto';
 import Fastify, { type FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config.js';
@@ -23,7 +23,7 @@ import { ServingThreads } from './serving-threads.js';
 import { endAtOnce, endOnSignal } from '../ending.js';
 import type { ThreadData } from './thread-data.js';
 
-/** How long to wait for threads after their own time limits have passed, in ms. */
+/** The time to wait for threads after their own time limits have passed, in ms. */
 const endGrace = 5_000;
 /** The length of the keys of TLS session tickets, in bytes. */
 const ticketKeysLength = 48;
@@ -100,7 +100,7 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
     .then(() => findAddress(config))
     .then((address) => threads.listen(address))
     .catch(async (error: unknown) => {
-      // Those that serve close what they have opened.
+      // The serving threads close what they have opened.
       await endThreads();
       await storage.close();
       throw error;
@@ -109,7 +109,7 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
   if (dev) await greetDeveloper(service, reachable, storage, config);
 }
 
-/** What each thread is given. */
+/** Returns the worker data of each thread. */
 function dataOfThreads(
   config: Config,
   count: number,

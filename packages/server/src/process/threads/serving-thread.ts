@@ -34,11 +34,11 @@ export async function serveInThread(service: Service, data: ThreadData): Promise
 
 async function end(built: BuiltService, patience: number): Promise<void> {
   await closeBoth(built, patience);
-  // Of the thread alone: what a service has left open does not keep it.
+  // This ends the thread alone. It does not wait for what a service has left open.
   process.exit(0);
 }
 
-/** How to answer each question. */
+/** The function that answers each question. */
 type Answering = {
   readonly [Kind in keyof Answers]: (at: Question['at']) => Promise<Answers[Kind]> | Answers[Kind];
 };

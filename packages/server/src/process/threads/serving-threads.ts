@@ -26,15 +26,15 @@ const leastStartTime = 30_000;
 /** The space for new objects that Node.js 22 takes; Node.js 24 would take far more for the same speed. */
 const resourceLimits = { maxYoungGenerationSizeMb: 48 };
 
-/** How to run the threads. */
+/** Options of the threads. */
 interface ThreadsOptions {
-  /** Its program is what each thread runs. */
+  /** The service, whose program each thread runs. */
   readonly service: Service;
-  /** What each thread is given. */
+  /** The worker data of each thread. */
   readonly data: readonly ThreadData[];
-  /** How long a thread may be unresponsive, in ms; with 0, for ever. */
+  /** Maximum time for which a thread may be unresponsive, in ms; 0 for no limit. */
   readonly timeout: number;
-  /** Called when a thread has ended by itself or does not respond, after all have served. */
+  /** Called when a thread ends by itself or does not respond, once all threads serve. */
   readonly failed: (thread: number, reason: string) => void;
 }
 
@@ -51,7 +51,7 @@ export class ServingThreads {
   /** Starts the threads. */
   constructor(options: ThreadsOptions) {
     this.#options = options;
-    // Nobody may wait for it.
+    // The rejection is handled even if nobody waits for it.
     this.#refused.catch(() => undefined);
     const { service, timeout } = options;
     this.#threads = options.data.map((data) => {
@@ -84,7 +84,7 @@ export class ServingThreads {
     return this.#phase === 'serving';
   }
 
-  /** Those whose metrics can be read. */
+  /** The threads whose metrics can be read. */
   get sources(): readonly Source[] {
     return this.#threads.filter(({ isReady, hasEnded }) => isReady && !hasEnded);
   }
@@ -120,16 +120,16 @@ export class ServingThreads {
       if (fault !== undefined) throw new StorageError('unavailable', fault);
   }
 
-  /** Makes all ask their clients to reconnect. */
+  /** Makes all threads ask their clients to reconnect. */
   drain(): void {
     this.#phase = 'ending';
     for (const thread of this.#threads) void thread.ask('drain');
   }
 
   /**
-   * Ends the threads with their open requests, also those that start.
-   * @param patience - How long to wait, in ms.
-   * @returns The numbers of those that have not ended then. Never rejects.
+   * Ends the threads when their open requests have ended, including threads that are still starting.
+   * @param patience - Maximum time to wait, in ms.
+   * @returns The numbers of the threads that are still running. Never rejects.
    */
   async end(patience: number): Promise<readonly number[]> {
     this.#phase = 'ending';
@@ -148,18 +148,18 @@ export class ServingThreads {
   }
 }
 
-/** One thread. */
+/** A thread that serves, as the main thread sees it. */
 class ServingThread implements Source {
   readonly number: number;
-  /** Resolves when it can listen; then it never rejects. Stays pending if it ends before. */
+  /** Resolves when the thread can listen. Stays pending if it ends before. */
   readonly ready: Promise<void>;
   /** Resolves when it has ended, with the reason if that was not in order. Never rejects. */
   readonly ended: Promise<string | undefined>;
   isReady = false;
   hasEnded = false;
-  /** How many checks in a row it has not answered. */
+  /** The number of consecutive checks that it has not answered. */
   missedChecks = 0;
-  /** Why it cannot serve, if it has said so. */
+  /** The reason why it cannot serve, if it has reported one. */
   failure: ThreadStartError | undefined;
   readonly #worker: Worker;
   #readied!: () => void;

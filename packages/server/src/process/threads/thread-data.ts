@@ -1,4 +1,5 @@
-// What the main thread gives the threads that serve, and what they tell each other. Loaded before signals are received.
+// The worker data of threads that serve, and the messages between them and the main thread. Loaded before signals are
+// received.
 import { isMainThread, workerData, type MessagePort } from 'node:worker_threads';
 import type { Config } from '../config.js';
 import type { StorageShare } from '../../storage/open.js';
@@ -7,9 +8,9 @@ import type { Tls } from '../../http/connection/server.js';
 
 /** The worker data of a thread that serves. */
 export interface ThreadData {
-  /** Which of the threads it is, from 1. */
+  /** Its number, from 1. */
   readonly thread: number;
-  /** With this thread's part of the limits that all share. */
+  /** The configuration, with this thread's part of the limits that all threads share. */
   readonly config: Config;
   /** The descriptor to which all log, as openOutput opened it. */
   readonly output: number;
@@ -19,7 +20,7 @@ export interface ThreadData {
   readonly connections: SharedArrayBuffer;
 }
 
-/** What the main thread asks a thread, and what that answers; `kind` says what. */
+/** The answers of a thread, by the kind of question. */
 export interface Answers {
   /** Listens on an address, which other threads may have, too, and answers with how it can be reached. */
   readonly listen: Reachable;
@@ -36,22 +37,22 @@ export interface Answers {
 /** A question. */
 export interface Question {
   readonly kind: keyof Answers;
-  /** Where to listen. */
+  /** The address to listen on. */
   readonly at?: { readonly host: string; readonly port: number } | undefined;
-  /** Where the answer is sent. */
+  /** The port for the answer. */
   readonly reply: MessagePort;
 }
 
-/** The answer to a question, or why it has none. */
+/** The answer to a question, or the reason why there is none. */
 export type Answer<T> = { readonly value: T } | { readonly fault: string };
 
-/** The first message of a thread: why it cannot serve; undefined when it can listen. */
+/** The first message of a thread: the reason why it cannot serve; undefined when it can listen. */
 export type FirstMessage = string | undefined;
 
 /** The message of the main thread that ends a thread, also while it starts. All others are questions. */
 export const endMessage = 'end';
 
-/** What this thread was given, if it is one of those that serve. */
+/** The worker data of this thread; undefined if it does not serve. */
 export const threadData: ThreadData | undefined =
   isMainThread || !isThreadData(workerData) ? undefined : workerData;
 
