@@ -60,10 +60,6 @@ export interface AppOptions {
   /** Whether there are access tokens; by default, if the service has a store or there is an identity provider. */
   takesTokens?: boolean;
   metrics?: Metrics | undefined;
-  /** Adds Helmet's security headers to every response. */
-  securityHeaders?: boolean;
-  /** Compresses responses for clients that accept gzip. */
-  compression?: boolean;
   /** The origins whose pages may use the service, in the form of a browser's Origin header; `*` allows all. */
   corsOrigins?: readonly string[];
   /** The mean event-loop delay above which requests are refused with 503, in ms; 0 disables. */
@@ -86,8 +82,6 @@ export interface AppOptions {
 const defaults = {
   worker: 1,
   verifyTimeout: 5_000,
-  securityHeaders: false,
-  compression: false,
   corsOrigins: [],
   maxEventLoopDelay: 0,
   trustedProxies: [],
@@ -227,10 +221,7 @@ async function addSteps(
   const rates = createRateLimits(limits, monotonic);
   const checkHead = checkHeaders(limits.headerLimit);
   app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHead) : checkHead);
-  // From here on, errors have these headers and this coding too. CORS responds to preflights here.
-  if (settings.securityHeaders)
-    await (await import('../http/response/security-headers.js')).addSecurityHeaders(app);
-  if (settings.compression) (await import('../http/response/compression.js')).compressResponses(app);
+  // From here on, errors have the headers of CORS too. It responds to preflights here.
   if (settings.corsOrigins.length > 0) {
     const { allowOrigins } = await import('../http/routing/cors.js');
     await allowOrigins(app, contract, settings.corsOrigins, rates.address);

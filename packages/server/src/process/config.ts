@@ -75,14 +75,6 @@ export const variables = {
     default: [],
     desc: 'Origins, comma-separated, whose web pages may call the service; `*` allows all',
   }),
-  COMPRESSION: flag({
-    default: false,
-    desc: '`true` compresses responses over 1 KiB for clients that accept it, up to 64 at a time',
-  }),
-  SECURITY_HEADERS: flag({
-    default: false,
-    desc: "`true` adds Helmet's security headers to every response",
-  }),
   TLS_CERT_FILE: place({
     default: undefined,
     desc: 'PEM file with the certificate chain. Together with `TLS_KEY_FILE` it enables HTTPS',
@@ -122,8 +114,6 @@ type Defaults = Pick<Service, 'databaseUrl'>;
 export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): Config {
   const env = withDefaults(environment, defaults);
   const others = groups.flatMap((group) => missingOf(group, env));
-  for (const [name, now] of Object.entries(removed))
-    if (env[name] !== undefined) others.push(`${name} is no longer a variable: remove it; ${now}`);
   if (env['NODE_ENV'] === 'production')
     others.push(
       ...misspelledVariables(environment).flatMap(({ name, meant, isCertain }) =>
@@ -144,21 +134,6 @@ export function readDatabaseUrl(environment: NodeJS.ProcessEnv, defaults: Defaul
   const { DATABASE_URL } = variablesOf(defaults);
   return cleanEnv(env, { DATABASE_URL }, { reporter: reporterOf(env) }).DATABASE_URL;
 }
-
-/** Variables of the past, and what has replaced them. */
-const removed: Readonly<Record<string, string>> = {
-  BODY_BUDGET_BYTES: 'MEMORY_BUDGET_BYTES is the memory for bodies, and twice as much is for lists',
-  DATABASE_PREPARED: 'the service notices that a pooler does not support prepared statements',
-  HEADER_LIMIT_BYTES: 'the limit of the header section is 16 KiB',
-  LIST_BUDGET_BYTES: 'lists have twice the memory of bodies, which MEMORY_BUDGET_BYTES sets',
-  OPEN_TIMEOUT_SECONDS: 'a service may take as long as it needs to open',
-  RATE_LIMIT_WINDOW_SECONDS: 'the rate limits are those of a minute',
-  STALL_TIMEOUT_SECONDS: 'REQUEST_TIMEOUT_SECONDS is also the time in which a client must read a page',
-  WRITE_QUEUE_ROWS: 'at most 20,000 writes are queued',
-  WRITE_QUEUE_BYTES: 'at most 64 MiB of writes are queued',
-  WRITE_BATCH_ROWS: 'a commit has at most 1,000 writes',
-  WRITE_BATCH_BYTES: 'a commit has at most 4 MiB of writes',
-};
 
 /** Names that other programs have for variables of the service. */
 const otherNames: Readonly<Record<string, keyof typeof variables>> = {

@@ -143,8 +143,6 @@ export async function buildService(
       metrics,
       logger,
       limits: { ...config.limits, maxConnections: maxConnectionsOf(config, 1) },
-      securityHeaders: config.SECURITY_HEADERS,
-      compression: config.COMPRESSION,
       corsOrigins: config.CORS_ORIGINS,
       maxEventLoopDelay: config.limits.maxEventLoopDelay,
       trustedProxies: config.TRUST_PROXY,

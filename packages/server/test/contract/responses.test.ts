@@ -495,21 +495,6 @@ t.test('exportTrees returns text, bytes or a stream, which is sent as it is', as
   }
 });
 
-t.test('bytes that a handler keeps and changes are compressed as they are now', async (t) => {
-  const bytes = Buffer.alloc(2_048);
-  const handlers = { ...orchard.handlers, exportTrees: () => Promise.resolve(bytes) };
-  const { app } = await startService(t, engine, { ...orchard, handlers, compression: true });
-  for (const letter of ['a', 'b']) {
-    bytes.fill(letter);
-    const { headers, rawPayload } = await app.inject({
-      url: '/v1/orchard/trees',
-      headers: { 'accept-encoding': 'gzip' },
-    });
-    t.equal(headers['content-encoding'], 'gzip');
-    t.equal(gunzipSync(rawPayload).toString(), letter.repeat(bytes.length));
-  }
-});
-
 t.test('HEAD does not read a stream, and closes it', async (t) => {
   const stream = new Readable({
     read() {

@@ -1,7 +1,6 @@
-// Serves a file without authentication: with a validator for caches, compressed for clients that accept it.
+// Serves a file without authentication, with a validator for caches.
 import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { acceptsGzip, compress, varyByCoding } from '../response/compression.js';
 import { isKnown } from '../response/if-none-match.js';
 
 /** A file as it is served. */
@@ -21,23 +20,14 @@ export function serveFile(app: FastifyInstance, file: PublicFile): void {
   const { url, mediaType, cacheControl, headers = {} } = file;
   if (app.hasRoute({ method: 'GET', url })) return;
   let content: Buffer | undefined;
-  let digest: string | undefined;
-  // Compressing a large file takes long, so its result is kept.
-  let compressed: Promise<Buffer> | undefined;
-  const handler = async (request: FastifyRequest, reply: FastifyReply) => {
+  let tag: string | undefined;
+  const handler = (request: FastifyRequest, reply: FastifyReply) => {
     content ??= file.content();
-    digest ??= hash('sha256', content, 'base64url');
-    const coded = acceptsGzip(request);
-    const body = coded ? await (compressed ??= compress(content)) : content;
-    // A strong tag names bytes, so each coding has its own (RFC 9110 section 8.8.3.3).
-    const tag = coded ? `"${digest}-gzip"` : `"${digest}"`;
+    tag ??= `"${hash('sha256', content, 'base64url')}"`;
     // A 304 has all of these, too: caches put them in the place of those that they keep (RFC 9111 section 4.3.4).
     reply.headers({ ...headers, 'cache-control': cacheControl, etag: tag });
-    varyByCoding(reply);
     if (isKnown(request, tag)) return reply.code(304).send();
-    reply.type(mediaType);
-    if (coded) reply.header('content-encoding', 'gzip');
-    return reply.send(body);
+    return reply.type(mediaType).send(content);
   };
   app.route({ method: ['GET', 'HEAD'], url, handler });
 }

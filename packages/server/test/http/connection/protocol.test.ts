@@ -276,33 +276,3 @@ t.test('the admin listener follows the same rules', async (t) => {
     t.match(response, { status, json: { error } }, JSON.stringify(bytes.slice(0, 60)));
   }
 });
-
-t.test('a public file is compressed once for all readers', async (t) => {
-  const { app } = await startService(t, engines[0]!, { compression: true });
-  let compressions = 0;
-  const hook = createHook({
-    init: (_id, type) => {
-      if (type === 'ZLIB') compressions++;
-    },
-  });
-  const page = await app.inject('/docs/');
-  const files = [...page.payload.matchAll(/(?:src|href)="([^"]+(?:js|css))"/g)].map(
-    ([, file]) => `/docs/${file}`,
-  );
-  t.equal(files.length, 2);
-  for (const url of [...files, '/openapi.yaml', '/openapi.json']) {
-    const read = () => app.inject({ url, headers: { 'accept-encoding': 'gzip' } });
-    compressions = 0;
-    hook.enable();
-    const responses = await Promise.all(Array.from({ length: 20 }, read));
-    responses.push(await read());
-    hook.disable();
-    t.equal(compressions, 1, url);
-    const plain = await app.inject(url);
-    for (const { headers, rawPayload } of responses) {
-      t.equal(headers['content-encoding'], 'gzip');
-      t.equal(headers['content-length'], String(rawPayload.length));
-      t.ok(gunzipSync(rawPayload).equals(plain.rawPayload));
-    }
-  }
-});
