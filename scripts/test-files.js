@@ -4,10 +4,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { endProcesses, listMarked, marked } from './test-processes.js';
+import { endedSeconds, endProcesses, listMarked, marked } from './test-processes.js';
 
 /** How often the report may name the running files, in ms. */
 const reminder = 20_000;
+
+/** The processor time of all that has ended and is reported, in seconds. */
+let counted = 0;
 
 /**
  * A run.
@@ -30,6 +33,7 @@ const reminder = 20_000;
  */
 export async function runFiles(files, run) {
   const waiting = [...files];
+  counted = endedSeconds();
   const timer = setInterval(() => run.report.remind(), reminder);
   const work = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await runFile(next, run);
@@ -67,9 +71,12 @@ async function runFile({ name, script }, run) {
   });
   const closed = once(child, 'close');
   const [status, signal] = await once(child, 'exit');
+  // Of this child and its children, since no other has ended meanwhile.
+  const seconds = endedSeconds() - counted;
+  counted += seconds;
   clearTimeout(stalled);
   await endProcesses(mark);
   await closed;
   if (errors !== '') run.report.print(`standard error of ${name}:\n${errors}\n`);
-  run.report.end(name, signal ?? status, faults);
+  run.report.end(name, signal ?? status, faults, seconds);
 }

@@ -86,8 +86,9 @@ export class Report {
    * @param {string} file
    * @param {number | string} status - The status with which its process has ended, or the signal that ended it.
    * @param {readonly string[]} [faults] - Why it was ended.
+   * @param {number} [processor] - The processor time that it took with all its processes, in seconds.
    */
-  end(file, status, faults = []) {
+  end(file, status, faults = [], processor = NaN) {
     const state = this.#running.get(file);
     if (state === undefined) return;
     const ok = status === 0 && state.parser.results?.ok === true;
@@ -98,7 +99,9 @@ export class Report {
     this.#running.delete(file);
     this.#ended++;
     const seconds = ((Date.now() - state.begin) / 1000).toFixed(1);
-    this.print(`${this.#failed.has(file) ? 'FAIL' : 'ok  '} ${this.#progress()} ${file} (${seconds} s)\n`);
+    const times = [`${seconds} s`, ...(Number.isNaN(processor) ? [] : [`CPU ${processor.toFixed(1)} s`])];
+    const result = this.#failed.has(file) ? 'FAIL' : 'ok  ';
+    this.print(`${result} ${this.#progress()} ${file} (${times.join(', ')})\n`);
   }
 
   /** Says which files run, if nothing has been said since the last call. */

@@ -11,6 +11,7 @@ import { build } from 'esbuild';
 import { services } from './lib/services.js';
 import { runFiles } from './test-files.js';
 import { createTemporaryFolder } from './test-folder.js';
+import { offerPostgres } from './test-postgres.js';
 import { marked } from './test-processes.js';
 import { Report } from './test-report.js';
 
@@ -84,20 +85,18 @@ async function main() {
   );
   const folder = createTemporaryFolder();
   const watchdog = startWatchdog(folder);
+  // For all other processes, among them the PostgreSQL of the run.
+  Object.assign(process.env, marked(mark), { TMPDIR: folder });
   const report = new Report(files.length);
   try {
-    return await buildAndRun(files, report, folder);
+    return await buildAndRun(files, report);
   } finally {
     await watchdog.end();
   }
 }
 
-/**
- * @param {string[]} files
- * @param {Report} report
- * @param {string} folder - For the tests' files.
- */
-async function buildAndRun(files, report, folder) {
+/** @param {string[]} files @param {Report} report */
+async function buildAndRun(files, report) {
   const begin = Date.now();
   if (!(await buildAll())) return false;
   report.print(
@@ -112,7 +111,7 @@ async function buildAndRun(files, report, folder) {
       jobs: options.jobs,
       nodeOptions,
       env: {
-        TMPDIR: folder,
+        TEST_POSTGRES_OFFER: await offerPostgres(),
         ...(options.grep.length > 0 && { TAP_GREP: options.grep.join('\n') }),
         ...(options.quick && { TEST_ENGINES: 'sqlite' }),
         ...(options.coverage && { NODE_V8_COVERAGE: resolve(results, 'coverage') }),
@@ -224,7 +223,6 @@ function runNpm(script) {
 async function run(program, args) {
   const child = spawn(program, args, {
     stdio: ['ignore', 'inherit', 'inherit'],
-    env: marked(mark),
     shell: process.platform === 'win32',
   });
   const [status] = await once(child, 'exit');

@@ -49,15 +49,26 @@ export interface PlanNode {
   Plans?: PlanNode[];
 }
 
-/** Uses the server that TEST_DATABASE_URL names, or else starts one that ends with the test. */
+/** Asks the test runner for the server of all files; undefined if this file runs without it. */
+async function serverOfRun(): Promise<string | undefined> {
+  const offer = process.env['TEST_POSTGRES_OFFER'];
+  if (offer === undefined) return undefined;
+  const response = await fetch(offer);
+  const text = await response.text();
+  if (!response.ok) throw new Error(text);
+  return text;
+}
+
+/** Uses the server that TEST_DATABASE_URL names, or that of the run, or else starts one that ends with the test. */
 export async function sharedServer(t: Test): Promise<PostgresServer> {
-  const given = process.env['TEST_DATABASE_URL'];
+  const given = process.env['TEST_DATABASE_URL'] ?? (await serverOfRun());
   if (given === undefined) return startServer(t);
   const coordinator = await coordinatorOf(given);
   if (coordinator !== undefined) return schemas(given, coordinator);
   const server = databases(
     (database) => Object.assign(new URL(given), { pathname: `/${database}` }).href,
     given,
+    true,
   );
   t.teardown(server.dropTemplate);
   return server;
@@ -76,7 +87,7 @@ export async function startServer(t: Test, settings: Record<string, string> = {}
       plans.push(`${plans.pop()!}${line}`);
     }
   });
-  return Object.assign(server, databases(server.url.bind(server), server.url()), {
+  return Object.assign(server, databases(server.url.bind(server), server.url(), false), {
     async plansOf(work: () => Promise<unknown>) {
       const seen = plans.length;
       await work();
@@ -131,9 +142,11 @@ function schemas(given: string, coordinator: string): PostgresServer {
   };
 }
 
+/** @param stays - Whether the server outlives the test, so that it has to be tidied up. */
 function databases(
   url: (database: string) => string,
   admin: string,
+  stays: boolean,
 ): PostgresServer & { dropTemplate: () => Promise<void> } {
   const prefix = `plants_test_${process.pid}_${Date.now()}`;
   let template: Promise<string> | undefined;
@@ -158,9 +171,7 @@ function databases(
           })())
         : 'template0';
       await sql(`CREATE DATABASE ${name} TEMPLATE ${from}`);
-      // Only a server that stays has to be tidied up.
-      if (process.env['TEST_DATABASE_URL'] !== undefined)
-        t.teardown(() => sql(`DROP DATABASE ${name} WITH (FORCE)`));
+      if (stays) t.teardown(() => sql(`DROP DATABASE ${name} WITH (FORCE)`));
       return url(name);
     },
   };
