@@ -25,6 +25,8 @@ export function openNoStore({ name }: Pick<StoreDefinition, 'name'>): Storage {
       },
       revoke: refuse,
       prune: refuse,
+      stored: refuse,
+      copy: refuse,
     },
     broken: new Promise(() => undefined),
     check: () => Promise.resolve(),

@@ -1,6 +1,6 @@
 // Selects the engine for a URL, and opens or migrates the storage.
 import { resolve } from 'node:path';
-import type { Storage, StoreDefinition } from './core/interface.js';
+import type { Storage, StoreContents, StoreDefinition } from './core/interface.js';
 import type { WriteLimits } from './core/group-commit.js';
 import { loadSchema, type Migrated } from './core/migrations.js';
 import type { PostgresOptions } from './postgres/connection/statement-runner.js';
@@ -82,6 +82,23 @@ export async function openExistingStorage(store: StoreDefinition, url: string): 
   if (isPostgres(url)) return openStorage(store, url);
   const file = existingFileOf(url);
   return (await sqlite()).openSqlite({ store, file, isCommand: true });
+}
+
+/**
+ * Opens what can be read of an existing storage without changing anything: also beside its server, of a copy, or of a
+ * damaged one.
+ * @param url - As for `openStorage`.
+ * @throws StorageError as `openExistingStorage`.
+ */
+export async function openContents(store: StoreDefinition, url: string): Promise<StoreContents> {
+  if (!isPostgres(url)) return (await sqlite()).openSqliteContents(store, existingFileOf(url));
+  const storage = await openStorage(store, url);
+  return {
+    stored: (definition, ...range) => storage.collection(definition).stored(...range),
+    storedOfAll: (definition, range) => storage.collection(definition).storedOfAll(range),
+    tokens: (after) => storage.tokens.stored(after),
+    close: () => storage.close(),
+  };
 }
 
 /**

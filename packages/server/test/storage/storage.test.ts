@@ -20,8 +20,10 @@ import { exactJson } from '../../dist/contract/document/json-text.js';
 import {
   type Change,
   type CollectionDefinition,
+  type Id,
   type OpenCollection,
   StorageError,
+  type StoredDocument,
   type Storage as AnyStorage,
   type Token,
 } from '../../dist/storage/core/interface.js';
@@ -446,6 +448,96 @@ for (const engine of enginesToTest) {
       await insert(beds, 600n, `{"title":"${'ä'.repeat(200_000)}"}`);
       t.equal((await beds.page('s', { after: 599n, limit: 9 })).count, 1, 'a long one is a page of its own');
     });
+
+    t.test(
+      'the documents of all subjects are read a part at a time, each once, in either direction',
+      async (t) => {
+        const storage = await engine.openOther(t, garden);
+        const order = (a: StoredDocument, b: StoredDocument) =>
+          Buffer.compare(Buffer.from(a.subject), Buffer.from(b.subject)) ||
+          (typeof a.id === 'string' ? Buffer.compare(Buffer.from(a.id), Buffer.from(b.id as string)) : 0) ||
+          (a.id < b.id ? -1 : 1);
+        const subjects = ['a', 'a b', 'B', '\ttabbed', 'é', '\uffff', '😀'];
+        for (const definition of [garden.collections[0]!, labelDefinition]) {
+          const documents = storage.collection(definition) as OpenCollection<Id>;
+          const ids = definition.id === 'int64' ? [minId, -1n, 0n, maxId] : ['A', 'a', 'a\u0001', '😀'];
+          // Some are so long that few fit.
+          const all = subjects
+            .flatMap((subject, i) =>
+              ids.map((id, j) => ({
+                subject,
+                id,
+                text: JSON.stringify('x'.repeat((i + j) % 5 ? 1 : 120_000)),
+              })),
+            )
+            .sort(order);
+          await Promise.all(
+            all.map(({ subject, id, text }) => documents.write(subject, id, { when: 'absent', text })),
+          );
+          for (const descending of [false, true]) {
+            const parts: (readonly StoredDocument[])[] = [];
+            for (let after: StoredDocument | undefined; ; after = parts.at(-1)!.at(-1)) {
+              const part = await documents.storedOfAll({ after, descending });
+              if (part.length === 0) break;
+              parts.push(part);
+            }
+            t.strictSame(parts.flat(), descending ? all.toReversed() : all);
+            t.ok(parts.length >= 3, `${parts.length} parts`);
+          }
+        }
+        const labels = storage.collection(labelDefinition);
+        const many = Array.from({ length: 1_100 }, (_, i) => `${i}`.padStart(4, '0'));
+        await Promise.all(many.map((id) => labels.write('many', id, { when: 'absent', text: '1' })));
+        const first = await labels.stored('many', { limit: 700 });
+        t.strictSame(
+          first.map(({ id }) => id),
+          many.slice(0, 500),
+        );
+        t.equal((await labels.stored('many', { after: '0498', limit: 1 }))[0]?.id, '0499');
+        t.strictSame(await labels.stored('many', { after: many.at(-1) }), []);
+      },
+    );
+
+    t.test(
+      'tokens are copied with all that is stored of them, and never change what another store has',
+      async (t) => {
+        const from = await openEmptyStorage(t, engine);
+        const to = await openEmptyStorage(t, engine);
+        const now = Date.now();
+        const hashOf = (id: string) => createHash('sha256').update(id).digest();
+        const token: Token = {
+          id: 'kept',
+          subject: 'é',
+          scopes: ['a', 'b'],
+          createdAt: 1,
+          expiresAt: undefined,
+          revokedAt: undefined,
+        };
+        await from.tokens.create(token, hashOf('kept'));
+        await from.tokens.create({ ...token, id: 'none', scopes: [], expiresAt: 8.64e15 }, hashOf('none'));
+        await from.tokens.issue({ ...token, id: 'gone', expiresAt: now + 60_000 }, hashOf('gone'));
+        await from.tokens.revoke('gone', now);
+        const stored = await from.tokens.stored('');
+        t.match(stored, [
+          { id: 'gone', hash: hashOf('gone').toString('hex'), revokedAt: now, keptUntil: now + 86_400_000 },
+          { id: 'kept', hash: hashOf('kept').toString('hex'), keptUntil: undefined },
+          { id: 'none', scopes: [], expiresAt: 8.64e15 },
+        ]);
+        t.strictSame(await from.tokens.stored('gone'), stored.slice(1));
+        t.strictSame(await from.tokens.stored('none'), []);
+        t.strictSame(await to.tokens.copy(stored), ['inserted', 'inserted', 'inserted']);
+        t.strictSame(await to.tokens.stored(''), stored);
+        t.strictSame(await to.tokens.find([hashOf('kept'), hashOf('gone')]), [
+          token,
+          { ...token, id: 'gone', expiresAt: now + 60_000, revokedAt: now },
+        ]);
+        await to.tokens.revoke('kept', 5);
+        const takesHash = { ...stored[2]!, id: 'other' };
+        t.strictSame(await to.tokens.copy([...stored, takesHash]), ['same', 'other', 'same', 'other']);
+        t.equal((await to.tokens.stored('gone'))[0]?.revokedAt, 5, 'it stays revoked');
+        t.strictSame(await to.tokens.copy([]), []);
+      },
+    );
 
     t.test('ids can be texts, in the order of their bytes, and keys cannot be confused', async (t) => {
       const storage = await engine.openOther(t, garden);

@@ -1,4 +1,5 @@
 // Random changes of documents, and reads, which any collection on any engine must carry out as a map would.
+import { inspect, isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import type {
   Change,
@@ -81,6 +82,7 @@ export async function checkChanges<I extends Id>(
     { weight: 8, arbitrary: fc.record({ kind: fc.constant('change' as const), id, change }) },
     // Earlier changes have been acknowledged; the others are in flight together.
     fc.record({ kind: fc.constant('get' as const), id }),
+    fc.record({ kind: fc.constant('getMany' as const), many: fc.array(id, { maxLength: 2 * ids.length }) }),
     fc.record({
       kind: fc.constant('page' as const),
       range,
@@ -93,12 +95,16 @@ export async function checkChanges<I extends Id>(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const subject = newSubject();
       const model = new Map<I, string>();
-      const list = (range: IdRange<I> = {}) =>
-        ids.filter((id) => isInRange(range, id, order)).flatMap((id) => model.get(id) ?? []);
+      const stored = (range: IdRange<I> = {}) =>
+        ids
+          .filter((id) => isInRange(range, id, order) && model.has(id))
+          .map((id) => ({ subject, id, text: model.get(id)! }));
+      const list = (range?: IdRange<I>) => stored(range).map(({ text }) => text);
       let inFlight: Promise<void>[] = [];
       const expect = async (call: Promise<unknown>, expected: unknown) => {
         const result = await call;
-        if (result !== expected) throw new Error(`${String(result)} instead of ${String(expected)}`);
+        if (!isDeepStrictEqual(result, expected))
+          throw new Error(`${inspect(result)} instead of ${inspect(expected)}`);
       };
       const page = async (range: ListRange<I>) => (await documents.page(subject, range)).json;
       for (const step of steps) {
@@ -113,12 +119,19 @@ export async function checkChanges<I extends Id>(
         await Promise.all(inFlight);
         inFlight = [];
         if (step.kind === 'get') await expect(documents.get(subject, step.id), model.get(step.id));
+        else if (step.kind === 'getMany')
+          await expect(
+            documents.getMany(subject, step.many),
+            step.many.map((id) => model.get(id)),
+          );
         else if (step.kind === 'count')
           await expect(documents.count(subject, step.range), list(step.range).length);
         else {
           const { range, descending, limit } = step;
-          const listed = descending ? list(range).reverse() : list(range);
-          await expect(page({ ...range, descending, limit }), listed.slice(0, limit).join());
+          const listed = descending ? stored(range).reverse() : stored(range);
+          const wanted = listed.slice(0, limit);
+          await expect(page({ ...range, descending, limit }), wanted.map(({ text }) => text).join());
+          await expect(documents.stored(subject, { ...range, descending, limit }), wanted);
         }
       }
       await Promise.all(inFlight);

@@ -156,6 +156,7 @@ async function openAsThread(t: Test, url: string, limits?: Partial<WriteLimits>)
     create: (...all) => command.tokens.create(...all),
     revoke: (...all) => command.tokens.revoke(...all),
     prune: (...all) => command.tokens.prune(...all),
+    copy: (...all) => command.tokens.copy(...all),
   });
   return withMethods<Storage>(storage, { tokens, close });
 }

@@ -5,10 +5,13 @@ import {
   type Id,
   type IdKind,
   type IdOf,
+  type KeyRange,
+  type ListRange,
   type OpenCollection,
   type Page,
   type Storage,
   StorageError,
+  type StoredDocument,
   type Transaction,
 } from './interface.js';
 import type { GroupCommit, WriteLimits } from './group-commit.js';
@@ -33,6 +36,23 @@ export interface CollectionReader {
   readonly page: (subject: string, page: BoundedPage) => Promise<Page<Id>>;
   /** Counts the first documents between bounds, at most `countedTogether`, between which other reads have their turns. */
   readonly countPart: (subject: string, bounds: Bounds) => Promise<Pick<Page<Id>, 'count' | 'next'>>;
+  /** Returns the texts of documents in the order of their ids, all of which are valid. */
+  readonly texts: (subject: string, ids: readonly Id[]) => Promise<(string | undefined)[]>;
+  /** See `OpenCollection`. */
+  readonly stored: (subject: string, page: StoredRange) => Promise<readonly StoredDocument[]>;
+  readonly storedOfAll: (range: KeyRange) => Promise<readonly StoredDocument[]>;
+}
+
+/** Documents with their keys that an engine reads, at most `limit`, and `pageRows` in any case. */
+export type StoredRange = Omit<BoundedPage, 'isFirst'>;
+
+/** What an engine reads of a range; undefined if nothing can be in it. @throws as `boundsOf` */
+export function storedRangeOf(
+  definition: CollectionDefinition,
+  { descending = false, limit = Infinity, ...range }: ListRange<Id>,
+): StoredRange | undefined {
+  const bounds = limit < 1 ? undefined : boundsOf(definition, range);
+  return bounds && { ...bounds, descending, limit };
 }
 
 /** The documents of an open store. */
@@ -140,6 +160,17 @@ function createCollection(
       const bounds = boundsOf(definition, range);
       return bounds === undefined ? 0 : tracked(countAll(subject, bounds));
     },
+    async getMany(subject, ids) {
+      if (typeof subject !== 'string') return Promise.all(ids.map((id) => collection.get(subject, id)));
+      const valid = ids.filter((id) => canHave(definition, id));
+      const texts = await tracked(reader.texts(subject, valid));
+      return ids.map((id) => (canHave(definition, id) ? texts.shift() : undefined));
+    },
+    async stored(subject, range) {
+      const bounds = storedRangeOf(definition, range);
+      return bounds === undefined ? [] : tracked(reader.stored(subject, bounds));
+    },
+    storedOfAll: (range) => tracked(reader.storedOfAll(range)),
     async change(subject, id, update) {
       if (typeof subject !== 'string') return changeInTurn(subject, id, update);
       const deadline = performance.now() + transactionLimits.time;

@@ -105,6 +105,25 @@ export interface Page<I extends Id = bigint> {
   readonly next: I | undefined;
 }
 
+/** What identifies a document among those of all subjects. */
+export interface DocumentKey<I extends Id = Id> {
+  readonly subject: string;
+  readonly id: I;
+}
+
+/** A document with its key, to copy it, or for work on those of all subjects. */
+export interface StoredDocument<I extends Id = Id> extends DocumentKey<I> {
+  readonly text: string;
+}
+
+/** Documents of all subjects in the order of the engine's keys, after one of them; by default from the first one on. */
+export interface KeyRange<I extends Id = Id> {
+  /** A key, which need not be that of a document. */
+  readonly after?: DocumentKey<I> | undefined;
+  /** Whether the order is reversed, so that what comes before the key follows. */
+  readonly descending?: boolean | undefined;
+}
+
 /** One of the collections of a store, for `Documents`. */
 export interface Collection<I extends Id = bigint> {
   readonly definition: CollectionDefinition<I extends string ? 'text' : 'int64'>;
@@ -126,6 +145,15 @@ export interface OpenCollection<I extends Id = bigint> extends Collection<I> {
   /** It is already JSON because parsing the stored texts and serializing them again would dominate the cost of a list. */
   page(subject: string, range: ListRange<I>): Promise<Page<I>>;
   count(subject: string, range: IdRange<I>): Promise<number>;
+  /** Returns the texts of several documents, in the order of their ids; undefined where there is none. */
+  getMany(subject: string | Transaction, ids: readonly I[]): Promise<(string | undefined)[]>;
+  /**
+   * Returns the first documents of a range with their keys: at most 500 and 256 KiB, but at least one if there is any. None
+   * follow if there are none.
+   */
+  stored(subject: string, range: ListRange<I>): Promise<readonly StoredDocument<I>[]>;
+  /** Likewise of all subjects. */
+  storedOfAll(range: KeyRange<I>): Promise<readonly StoredDocument<I>[]>;
 }
 
 /** A transaction over the documents of one subject, for `Documents`. */
@@ -143,6 +171,14 @@ export interface Token {
   readonly createdAt: number;
   readonly expiresAt: number | undefined;
   readonly revokedAt: number | undefined;
+}
+
+/** All that is stored of a token, to copy it to another store, where its secret is as valid as before. */
+export interface StoredToken extends Token {
+  /** The SHA-256 of its secret, in hexadecimal digits. */
+  readonly hash: string;
+  /** When it may be deleted; undefined for a token of an operator, which stays until it is pruned. */
+  readonly keptUntil: number | undefined;
 }
 
 /**
@@ -175,6 +211,30 @@ export interface TokenRepository {
   revoke(id: string, at: number): Promise<Token | undefined>;
   /** Deletes the tokens that are revoked or have expired by `at`, and returns their number. */
   prune(at: number): Promise<number>;
+  /** Returns all that is stored of the first tokens, at most 1,000, whose ids come after one in the engine's order. */
+  stored(after: string): Promise<StoredToken[]>;
+  /**
+   * Stores tokens of another store, at most 1,000, unless their ids or hashes are taken. With 'other', what is stored under
+   * the id or the hash is different, and stays.
+   */
+  copy(tokens: readonly StoredToken[]): Promise<Outcomes['absent'][]>;
+}
+
+/**
+ * What can be read of a store without changing anything: while a server uses it, of a copy, or of a damaged one. Every
+ * method but `close` rejects with StorageError; with `damaged`, the next documents or tokens cannot be read.
+ */
+export interface StoreContents {
+  /** As the methods of these names of a collection; the documents that come before damage are returned first. */
+  stored(
+    definition: CollectionDefinition,
+    subject: string,
+    range: ListRange<Id>,
+  ): Promise<readonly StoredDocument[]>;
+  storedOfAll(definition: CollectionDefinition, range: KeyRange): Promise<readonly StoredDocument[]>;
+  /** As `stored` of the tokens of a store. */
+  tokens(after: string): Promise<readonly StoredToken[]>;
+  close(): Promise<void>;
 }
 
 /**

@@ -1,5 +1,5 @@
 // A token as a row of the table `tokens`, which has the same columns in both engines.
-import type { Token } from './interface.js';
+import type { StoredToken, Token } from './interface.js';
 
 /** How long a token that a handler issued is kept after its end, in ms: to see in the log whose it was. */
 export const keptFor = 24 * 60 * 60 * 1000;
@@ -59,4 +59,26 @@ export function toToken(row: readonly unknown[]): Token {
     expiresAt: expiresAt === null ? undefined : Number(expiresAt),
     revokedAt: revokedAt === null ? undefined : Number(revokedAt),
   };
+}
+
+/** The columns that a token has beside `tokenColumns`; a statement reads the hash in hexadecimal digits. */
+type StoredTokenRow = readonly [...TokenRow, hash: string, pruneAt: number | null];
+
+/** How many tokens are copied at once. */
+export const copiedTogether = 1_000;
+
+/** Converts a token of another store to the row to insert. */
+export function toStoredTokenRow(token: StoredToken): StoredTokenRow {
+  return [...toTokenRow(token), token.hash, token.keptUntil ?? null];
+}
+
+/** Converts a row to a token with all that is stored of it. */
+export function toStoredToken(row: readonly unknown[]): StoredToken {
+  const [hash, pruneAt] = row.slice(6) as [string, number | string | null];
+  return { ...toToken(row), hash, keptUntil: pruneAt === null ? undefined : Number(pruneAt) };
+}
+
+/** Whether two tokens are stored alike. */
+export function isSameToken(a: StoredToken, b: StoredToken): boolean {
+  return JSON.stringify(toStoredTokenRow(a)) === JSON.stringify(toStoredTokenRow(b));
 }

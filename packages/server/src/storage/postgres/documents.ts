@@ -15,6 +15,7 @@ import {
   type DocumentWriter,
   type WriteDocuments,
 } from './statements.js';
+import { storedReader } from './stored.js';
 import { postgresTransactions } from './transactions.js';
 
 /** What also reads the documents of a collection. What it reads rejects with StorageError only. */
@@ -44,6 +45,7 @@ export function serverTables(runner: StatementRunner, collections: readonly Coll
       change: (query, writes) => query(own.change, [...columnsOf(writes), writes.map(expectedBy)]),
       compare: (writes, deadline) => runner.read(compare, columnsOf(writes), deadline),
       ...createPageReaders(runner, collection, own),
+      ...storedReader(runner, collection),
     };
   };
   const documents = new Map(Array.from(texts, ([one, own]) => [one, documentsOf(one, own)]));

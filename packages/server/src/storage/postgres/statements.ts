@@ -12,7 +12,7 @@ import type { Query, Row } from './connection/query.js';
  * resumes and reads it from its socket. Without this condition, a late delete could remove a document that was created
  * after the timeout.
  */
-const begunBy = (parameter: string) =>
+export const begunBy = (parameter: string) =>
   `1 / (statement_timestamp() < to_timestamp(${parameter}::float8 / 1000))::int = 1`;
 
 /**

@@ -10,6 +10,7 @@ import { isolateFailures } from './connection/failures.js';
 import type { StatementRunner } from './connection/statement-runner.js';
 import type { Row } from './connection/query.js';
 import { tokenTexts } from './statements.js';
+import { copyTokens, readStoredTokens } from './stored.js';
 
 /** A call of `find` that waits for the others of the same iteration of the event loop. */
 interface Lookup {
@@ -84,6 +85,8 @@ export function openPostgresTokens(runner: StatementRunner, groupCommit: GroupCo
       }
       return deleted;
     },
+    stored: (after) => readStoredTokens(runner, after),
+    copy: (tokens) => copyTokens(runner, tokens),
   };
 }
 

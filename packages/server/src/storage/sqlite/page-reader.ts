@@ -9,6 +9,7 @@ import { afterAccepting } from '../../base/node/accepting.js';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import { SubjectQueue } from '../../base/subject-queue.js';
 import { toSqliteError } from './failures.js';
+import { storedReader } from './stored.js';
 
 /** The part of `pageBytes` that long documents may use together. Short ones may use the rest. */
 const longDocumentsBytes = enoughBytes;
@@ -42,13 +43,13 @@ export function openPageReader(
 ): (definition: CollectionDefinition) => CollectionReader {
   const file = database.location() ?? '';
   const requests = new SubjectQueue<ReadRequest>();
-  const request = <Part extends { count: number; json?: string }>(subject: string, readPart: () => Part) =>
+  /** @param lengthOf - Returns the length of text that a part is, or takes as long as. */
+  const request = <Part>(subject: string, readPart: () => Part, lengthOf: (part: Part) => number) =>
     new Promise<Part>((resolve, reject) => {
       const read = () => {
         const part = readPart();
         resolve(part);
-        // To count takes as long as to read so much.
-        return part.json?.length ?? bytesTogether;
+        return lengthOf(part);
       };
       requests.add({ subject, read, reject });
       readSoon();
@@ -88,15 +89,52 @@ export function openPageReader(
     const ascending = preparePages(database, definition, false);
     const descending = preparePages(database, definition, true);
     const countPart = prepareCount(database, definition);
+    const { stored, storedOfAll } = storedReader(database, definition);
+    const select = prepare(
+      database,
+      `SELECT ${definition.column} FROM ${definition.name} WHERE subject = ? AND id = ?`,
+    );
+    const texts = (subject: string, ids: readonly Id[]) =>
+      ids.map((id) => (select.get(subject, id) as [string] | undefined)?.[0]);
     return {
       page: (subject, range) => {
         const readPage = range.descending ? descending : ascending;
         const rows = Math.min(range.limit, pageRows);
-        return request(subject, () => readPage(subject, range, rows));
+        return request(
+          subject,
+          () => readPage(subject, range, rows),
+          ({ json }) => json.length,
+        );
       },
-      countPart: (subject, { from, to }) => request(subject, () => countPart(subject, from, to)),
+      // To count takes as long as to read so much.
+      countPart: (subject, { from, to }) =>
+        request(
+          subject,
+          () => countPart(subject, from, to),
+          () => bytesTogether,
+        ),
+      texts: (subject, ids) => request(subject, () => texts(subject, ids), lengthOf),
+      stored: (subject, range) =>
+        request(
+          subject,
+          () => stored(subject, range),
+          (documents) => lengthOf(documents.map(({ text }) => text)),
+        ),
+      storedOfAll: (range) =>
+        request(
+          ofAllSubjects,
+          () => storedOfAll(range),
+          (documents) => lengthOf(documents.map(({ text }) => text)),
+        ),
     };
   };
+}
+
+/** Stands for all subjects, which take turns with each of them. No subject is empty. */
+const ofAllSubjects = '';
+
+function lengthOf(texts: readonly (string | undefined)[]): number {
+  return texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);
 }
 
 /** Reads a page of at most so many documents. */

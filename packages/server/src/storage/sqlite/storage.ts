@@ -25,6 +25,7 @@ import { checkFiles, identifyFiles, realPathOf, type StoreFile } from './file/fi
 import { spaceMeter } from './file/free-space.js';
 import { lockStore, type StoreLock } from './file/lock.js';
 import { openPageReader } from './page-reader.js';
+export { openSqliteContents } from './stored.js';
 import { openSqliteTokens } from './tokens.js';
 import { applicationId, checkPair, openWhole } from './store-check.js';
 import { connectToWriter, startWriter, type Writer } from './writer.js';

@@ -3,11 +3,13 @@ import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import type { GroupCommit } from '../core/group-commit.js';
 import { type Outcome, StorageError, type TokenRepository } from '../core/interface.js';
 import {
+  isSameToken,
   keptFor,
   listedTogether,
   listInPages,
   prunedTogether,
   tokenColumns,
+  toStoredToken,
   toToken,
   toTokenRow,
 } from '../core/token-row.js';
@@ -16,6 +18,7 @@ import type { Write } from '../core/writes.js';
 import { inTransaction } from './database.js';
 import { withStorageErrors } from './failures.js';
 import { checkFiles, type StoreFile } from './file/files.js';
+import { storedTokenColumns, storedTokenReader } from './stored.js';
 
 const insertText = `INSERT INTO tokens (${tokenColumns}, hash, prune_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
 /** Tokens of operators have no `prune_at`, and get none. */
@@ -51,6 +54,9 @@ export function openSqliteTokens(
       }),
     );
   const insert = database.prepare(insertText);
+  const insertStored = database.prepare(`${insertText} ON CONFLICT DO NOTHING`);
+  const selectStored = storedTokenReader(database);
+  const findById = prepare(`SELECT ${storedTokenColumns} FROM tokens WHERE id = ?`);
   const findOne = prepare(`SELECT ${tokenColumns} FROM tokens WHERE hash = ?`);
   const valid = (condition: string) =>
     `SELECT * FROM (SELECT ${tokenColumns} FROM tokens
@@ -113,6 +119,20 @@ export function openSqliteTokens(
         last = ended.length === prunedByCommand ? ended.at(-1)?.[0] : undefined;
       }
       return deleted;
+    },
+    async stored(after) {
+      return withStorageErrors(file, () => selectStored(after));
+    },
+    async copy(tokens) {
+      return write(() =>
+        tokens.map((token) => {
+          const hash = Buffer.from(token.hash, 'hex');
+          const { changes } = insertStored.run(...toTokenRow(token), hash, token.keptUntil ?? null);
+          if (changes > 0) return 'inserted';
+          const present = findById.get(token.id) as unknown[] | undefined;
+          return present !== undefined && isSameToken(toStoredToken(present), token) ? 'same' : 'other';
+        }),
+      );
     },
   };
 }

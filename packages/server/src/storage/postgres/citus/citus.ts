@@ -10,6 +10,7 @@ import type { StatementRunner } from '../connection/statement-runner.js';
 import type { Query, Row } from '../connection/query.js';
 import { durabilityFault, durabilitySettings } from '../server-check.js';
 import { columnsOf, documentTexts, type DocumentTexts, type WriteDocuments } from '../statements.js';
+import { storedReader } from '../stored.js';
 import { postgresTransactions } from '../transactions.js';
 
 /** How long a node may take to accept a connection, in ms. */
@@ -243,7 +244,11 @@ function citusDocuments(
       readersOfNodes.set(node, readers);
       return from(readers, shard);
     });
+  const { texts: readTexts, stored, storedOfAll } = storedReader(runner, collection);
   return {
+    texts: (subject, ids) => nodes.run(subject, () => readTexts(subject, ids)),
+    stored: (subject, range) => nodes.run(subject, () => stored(subject, range)),
+    storedOfAll,
     insert: (query, all) => insertRows(query, 'insert', all),
     compare: (writes, deadline) =>
       bySubject(writes, (own) => runner.read(texts.compare(), columnsOf(own), deadline)),
