@@ -1,13 +1,16 @@
 #!/usr/bin/env node
 // npm links only a command whose file is there when it installs a workspace; dist/ is built later. A start of the Plant
-// Store in a checkout builds dist/ without the types, which a service cannot be compiled without.
+// Store in a checkout builds dist/ without types. Only a new service, which is compiled against them, needs those.
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const isBuilt = existsSync(new URL('../dist/index.d.ts', import.meta.url));
-const fault = isBuilt
-  ? (await import('../dist/base/version.js')).olderNode()
-  : `its types are not built: run "npm run build" in ${fileURLToPath(new URL('../../../', import.meta.url))}`;
+const isBuilt = (/** @type {string} */ file) => existsSync(new URL(`../dist/${file}`, import.meta.url));
+const build = `run "npm run build" in ${fileURLToPath(new URL('../../../', import.meta.url))}`;
+const fault = !isBuilt('index.js')
+  ? `it is not built: ${build}`
+  : process.argv[2] === 'new' && !isBuilt('index.d.ts')
+    ? `the types that a new service needs are not built: ${build}`
+    : (await import('../dist/base/version.js')).olderNode();
 if (fault === undefined) await import('../dist/cli/command.js');
 else {
   console.error(`contract-server: ${fault}`);

@@ -1,5 +1,5 @@
 // The command contract-server: checks of contracts, and what it generates.
-import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
@@ -170,6 +170,29 @@ t.test('migrations are written for what is missing, and a changed collection is 
   });
 });
 
+t.test(
+  'check runs without the types that a start of the checkout does not build; new says that it needs them',
+  async (t) => {
+    const folder = await temporaryFolder(t);
+    const copy = join(folder, 'packages/server');
+    for (const part of ['bin', 'dist', 'package.json'])
+      await cp(join(server, part), join(copy, part), {
+        recursive: true,
+        filter: (path) => !path.endsWith('.d.ts'),
+      });
+    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+    const bin = join(copy, 'bin/contract-server.js');
+    const contract = join(root, 'openapi.yaml');
+    const checked = { code: 0, stdout: '', stderr: '0 errors, 0 warnings.\n' };
+    t.match(await run(bin, ['check', contract, '--strict'], {}), checked);
+    t.match(await run(bin, ['new', join(folder, 'plants'), '--contract', contract], {}), {
+      code: 1,
+      stdout: '',
+      stderr: `contract-server: the types that a new service needs are not built: run "npm run build" in ${folder}/\n`,
+    });
+  },
+);
+
 t.test('what cannot run says what to do', async (t) => {
   const folder = await temporaryFolder(t);
   const [copy, bin] = [
@@ -186,7 +209,7 @@ t.test('what cannot run says what to do', async (t) => {
   t.match(await run(bin, ['--help'], {}), {
     code: 1,
     stdout: '',
-    stderr: `contract-server: its types are not built: run "npm run build" in ${folder}/\n`,
+    stderr: `contract-server: it is not built: run "npm run build" in ${folder}/\n`,
   });
   const old = `Node.js 99.1 or later is needed, and this is Node.js ${process.versions.node}`;
   await cp(join(server, 'dist'), join(copy, 'dist'), { recursive: true });
