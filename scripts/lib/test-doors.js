@@ -66,7 +66,6 @@ const unmoved = [
   'packages/server/test/storage/storage.test.ts',
   'packages/server/test/storage/transactions.test.ts',
   'packages/server/test/testing.test.ts',
-  'test/contract/contract.test.ts',
   'test/deploy/deploy.test.ts',
 ];
 

@@ -1,25 +1,27 @@
-// The contract itself: it is compatible with the released one, and its errors are unambiguous.
+// The contract itself: clients of the baseline still work with it, and its errors are unambiguous.
 import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import t from 'tap';
 import { parse } from 'yaml';
-import { contract } from '../../packages/server/test/support/contract-check.js';
-import type { ApiError, ErrorEntry } from '../../packages/server/dist/base/errors.js';
-import { createErrorRenderer } from '../../packages/server/dist/http/error-renderer.js';
-import { Compiler } from '../../packages/server/dist/http/request/validation/validation.js';
+import { openTestService } from 'contract-server/testing';
+import type { ErrorEntry } from 'contract-server';
 import { breakingChanges } from '../support/breaking-changes.js';
 import { edited, partOf, type Edits } from '../../packages/server/test/support/edited.js';
-import { orchardDocument } from '../../packages/server/test/support/garden/garden.js';
+import { temporaryFolder } from '../../packages/server/test/support/engines.js';
+import { service } from '../../dist/service.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => parse(readFileSync(join(root, file), 'utf8')) as object;
 const current = read('openapi.yaml');
-/** The contract that is promised, as 1.0.0; a release copies openapi.yaml there. */
-const released = read('test/contract/released.yaml');
+/** The orchard, a richer contract. */
+const orchard = read('packages/server/test/support/garden/orchard.yaml');
+/** The contract that compatibility is judged against: that of the latest release or, before the first, its draft. */
+const baseline = read('test/contract/baseline.yaml');
 
-t.test('the contract is compatible with the released one', async (t) => {
-  t.strictSame(breakingChanges(released, current), []);
+t.test('the contract is compatible with the baseline', async (t) => {
+  t.strictSame(breakingChanges(baseline, current), []);
 });
 
 const create = '/paths/~1plants/post';
@@ -116,7 +118,7 @@ t.test('every kind of breaking change is detected', async (t) => {
 });
 
 t.test('schemas that contain themselves, and those of compositions, are compared, too', async (t) => {
-  t.strictSame(breakingChanges(orchardDocument, orchardDocument), []);
+  t.strictSame(breakingChanges(orchard, orchard), []);
   const schemas = '/components/schemas';
   const breaks: [reported: RegExp, edits: Edits][] = [
     [/leaves: another type/, { [`${schemas}/Branch/properties/leaves`]: text }],
@@ -128,7 +130,7 @@ t.test('schemas that contain themselves, and those of compositions, are compared
     ],
   ];
   for (const [reported, edits] of breaks)
-    t.match(breakingChanges(orchardDocument, edited(orchardDocument, edits)).join('\n'), reported);
+    t.match(breakingChanges(orchard, edited(orchard, edits)).join('\n'), reported);
 });
 
 t.test('compatible changes are accepted', async (t) => {
@@ -149,27 +151,27 @@ t.test('compatible changes are accepted', async (t) => {
 });
 
 t.test('an error whose code is taken, or is that of no error status, prevents startup', async (t) => {
-  const check = (errors: Record<string, ErrorEntry>, operations = contract.operations) => {
-    createErrorRenderer(new Compiler(contract.document), operations, { errors });
+  /** Starts the service with these errors of its own, and ends it. */
+  const start = async (errors: Record<string, ErrorEntry>, contract = service.contract) => {
+    const plantStore = await openTestService({ ...service, contract, errors });
+    await plantStore.close();
   };
-  check({ one: { code: 40999, message: 'One.' }, unknownOutcome: { code: 50302, message: 'Another text.' } });
+  await start({ one: { code: 40999, message: 'One.' }, unknownOutcome: { code: 50302, message: 'Other.' } });
   const two = { one: { code: 40999, message: 'One.' }, two: { code: 40999, message: 'Two.' } };
-  t.throws(() => {
-    check(two);
-  }, /errors one and two have the same code, 40999/);
-  t.throws(() => {
-    check({ one: { code: 50100, message: 'One.' } });
-  }, /errors one and notImplemented have the same code, 50100/);
-  t.throws(() => {
-    const with422 = contract.operations.map((one) => ({
-      ...one,
-      statusOf: ({ statusCode }: ApiError) => (statusCode === 400 ? 422 : statusCode),
-    }));
-    check({ one: { code: 42202, message: 'One.' } }, with422);
-  }, /errors invalidBody and one have the same code, 42202/);
-  for (const code of [404, 4040, 39_999, 60_000, 40_400.5]) {
-    t.throws(() => {
-      check({ one: { code, message: 'One.' } });
-    }, /code of the error one is not an HTTP status/);
-  }
+  await t.rejects(start(two), /errors one and two have the same code, 40999/);
+  const unwritten = { one: { code: 50100, message: 'One.' } };
+  await t.rejects(start(unwritten), /errors one and notImplemented have the same code, 50100/);
+
+  const responses = `${create}/responses`;
+  const with422 = edited(current, {
+    [`${responses}/422`]: partOf(current, `${responses}/400`),
+    [`${responses}/400`]: undefined,
+  });
+  const file = pathToFileURL(join(await temporaryFolder(t), 'openapi.json'));
+  await writeFile(file, JSON.stringify(with422));
+  const taken = { one: { code: 42202, message: 'One.' } };
+  await t.rejects(start(taken, file), /errors invalidBody and one have the same code, 42202/);
+
+  for (const code of [404, 4040, 39_999, 60_000, 40_400.5])
+    await t.rejects(start({ one: { code, message: 'One.' } }), /code of the error one is not an HTTP status/);
 });

@@ -1,22 +1,39 @@
-// Every operation through the real app: its success and each declared error, followed by a read of the store. Nothing
-// but the resource, the service and the client knows that there are plants.
+// The Plant Store through its public doors: every operation with its success and each declared error, followed by a look at
+// what is stored. Nothing but the resource, the service and the client knows that there are plants.
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { StorageError, type Collection, type Service } from 'contract-server';
+import { openTestService, type RequestOptions, type TestService } from 'contract-server/testing';
 import t, { type Test } from 'tap';
-import { engines, enginesToTest, type Engine } from '../../packages/server/test/support/engines.js';
-import {
-  injectFaults,
-  startService,
-  type RequestOptions,
-  type ServiceOptions,
-} from '../../packages/server/test/support/service.js';
-import { contract } from '../../packages/server/test/support/contract-check.js';
+import { parse } from 'yaml';
+import { emptyDatabase, enginesToTest } from '../../packages/server/test/support/engines.js';
+import { startServer } from '../../packages/server/test/support/processes.js';
 import { partOf } from '../../packages/server/test/support/edited.js';
-import { StorageError } from '../../packages/server/dist/storage/core/interface.js';
+import { plantOperations } from '../../dist/plants/operations.js';
+import { plants as collectionOfPlants, PlantRepository } from '../../dist/plants/repository.js';
+import { service } from '../../dist/service.js';
 
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;
+
+const bytes = await readFile(service.contract);
+const document = parse(bytes.toString()) as {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+};
+
+/** An operation of the contract. */
+interface Operation {
+  readonly operationId: string;
+  readonly responses: Readonly<Record<string, { readonly $ref?: string }>>;
+}
+
+/** A response with examples of errors. */
+interface ErrorResponse {
+  readonly content: {
+    readonly 'application/json': { readonly examples: Record<string, { value: unknown }> };
+  };
+}
 
 /** The error response that a test expects: its status, its code, and a part of its message. */
 const error = (code: number, message: RegExp) => ({
@@ -24,35 +41,79 @@ const error = (code: number, message: RegExp) => ({
   json: { error: code, message },
 });
 
-/** Starts the service, with its three operations for a token: by default that of the service's subject. */
-async function startPlants(t: Test, engine: Engine, options?: ServiceOptions) {
-  const service = await startService(t, engine, options);
-  const { call, token } = service;
+/** What a request may have besides its method, path and body; `token` is another one, or null for none. */
+type Options = Omit<RequestOptions, 'token'> & { readonly token?: string | null };
+
+/** The three operations for a subject of its own. */
+async function openPlants(plantStore: TestService) {
+  const subject = `subject ${++subjects}`;
+  const token = await plantStore.issueToken({ subject });
+  const call = (method: string, url: string, options?: Options) =>
+    plantStore.request(method, url, { token, ...options });
   return {
-    ...service,
-    create: (body: unknown, more?: RequestOptions) => call('POST', '/plants', { token, body, ...more }),
-    list: (query = '', more?: RequestOptions) => call('GET', `/plants${query}`, { token, ...more }),
-    remove: (id: unknown, more?: RequestOptions) =>
-      call('DELETE', `/plants/${String(id)}`, { token, ...more }),
+    subject,
+    token,
+    call,
+    create: (body: unknown, more?: Options) => call('POST', '/plants', { body, ...more }),
+    list: (query = '', more?: Options) => call('GET', `/plants${query}`, more),
+    remove: (id: unknown, more?: Options) => call('DELETE', `/plants/${String(id)}`, more),
     /** All plants, as the list shows them. */
-    plants: async (more?: RequestOptions) => (await call('GET', '/plants', { token, ...more })).json,
+    plants: async (more?: Options) => (await call('GET', '/plants', more)).json,
+    issue: (options: Parameters<TestService['issueToken']>[0]) =>
+      plantStore.issueToken({ subject, ...options }),
   };
 }
+let subjects = 0;
 
-/** A response with examples of errors. */
-interface ErrorResponse {
-  content: { 'application/json': { examples: Record<string, { value: unknown }> } };
+/** Opens the service for a test. */
+async function openService(t: Test, tested: Service = service, databaseUrl?: string) {
+  const plantStore = await openTestService(tested, databaseUrl === undefined ? {} : { databaseUrl });
+  t.teardown(() => plantStore.close());
+  return plantStore;
 }
 
-/** The service on SQLite, for what is decided before the store is asked. */
-const engine = engines[0]!;
+/** Opens the service on SQLite, for what is decided before the store is asked. */
+const startPlants = async (t: Test, tested?: Service) => openPlants(await openService(t, tested));
+
+/** A repository whose every method fails. */
+class FailingPlants extends PlantRepository {
+  readonly #failure: () => unknown;
+
+  constructor(collection: Collection, failure: () => unknown) {
+    super(collection);
+    this.#failure = failure;
+  }
+
+  override create(): never {
+    throw this.#failure();
+  }
+
+  override delete(): never {
+    throw this.#failure();
+  }
+
+  override list(): never {
+    throw this.#failure();
+  }
+}
+
+/** The service whose storage fails. */
+const failing = (failure: () => unknown): Service => ({
+  ...service,
+  open: ({ collection }) => ({
+    handlers: plantOperations(new FailingPlants(collection(collectionOfPlants), failure)),
+  }),
+});
 
 // The storage of a thread passes the same suite as the other engines (packages/server/test/storage/storage.test.ts), and
 // what two threads respond as one, packages/server/test/process/threads.test.ts shows.
 for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite in other threads')) {
   t.test(engine.name, engine.options, async (t) => {
+    const databaseUrl = engine.name === 'postgres' ? await emptyDatabase(t) : undefined;
+    const plantStore = await openService(t, service, databaseUrl);
+
     t.test('createPlant stores the plant and returns it without its id', async (t) => {
-      const { create, plants } = await startPlants(t, engine);
+      const { create, plants } = await openPlants(plantStore);
       const tagged = await create({ id: 1, name: 'Monstera', tag: 'indoor' });
       t.equal(tagged.status, 200);
       t.equal(tagged.text, '{"name":"Monstera","tag":"indoor"}');
@@ -62,7 +123,7 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite in othe
     });
 
     t.test('createPlant distinguishes all 64-bit ids, however they are written', async (t) => {
-      const { create, remove, plants } = await startPlants(t, engine);
+      const { create, remove, plants } = await openPlants(plantStore);
       const spellings = [
         ['9007199254740992', 'a'],
         ['9007199254740993.0', 'b'],
@@ -94,7 +155,7 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite in othe
     t.test(
       'createPlant rejects an existing id, with a separate code if the plant is identical',
       async (t) => {
-        const { create, plants } = await startPlants(t, engine);
+        const { create, plants } = await openPlants(plantStore);
         await create({ id: 7, name: 'Ficus' });
         t.match(await create('{"name":"Ficus","id":7.0}'), error(40011, /already have exactly this plant/));
         await create({ id: 8, name: 'Aloe', tag: 'dry' });
@@ -110,7 +171,7 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite in othe
     );
 
     t.test('listPlants returns the smallest ids first, up to the limit', async (t) => {
-      const { create, list, plants } = await startPlants(t, engine);
+      const { create, list, plants } = await openPlants(plantStore);
       t.equal((await list()).text, '[]');
       for (const id of [10, 9, -1, 100, 2]) await create({ id, name: `${id}` });
       const sorted = ['-1', '2', '9', '10', '100'].map((name) => ({ name }));
@@ -124,12 +185,10 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite in othe
     });
 
     t.test('listPlants returns every plant of a list of many pages once', async (t) => {
-      const { list, plants, subject, storage } = await startPlants(t, engine);
+      const { create, list, plants } = await openPlants(plantStore);
       const count = 2_345;
       await Promise.all(
-        Array.from({ length: count }, (_, i) =>
-          storage.plants.create(subject, BigInt(i) * 3n - 900n, { name: `plant ${i}` }),
-        ),
+        Array.from({ length: count }, (_, i) => create({ id: i * 3 - 900, name: `plant ${i}` })),
       );
       const expected = Array.from({ length: count }, (_, i) => ({ name: `plant ${i}` }));
       t.strictSame(await plants(), expected);
@@ -139,7 +198,7 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite in othe
     });
 
     t.test('deletePlant deletes a plant once, and returns 404 otherwise', async (t) => {
-      const { create, remove, plants } = await startPlants(t, engine);
+      const { create, remove, plants } = await openPlants(plantStore);
       await create({ id: 5, name: 'a' });
       await create({ id: -5, name: 'b' });
       const deleted = await remove(5, { headers: { 'content-type': 'application/json' } });
@@ -153,9 +212,9 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite in othe
     });
 
     t.test('callers never see each other', async (t) => {
-      const { create, remove, plants, subject, issue } = await startPlants(t, engine);
-      const bob = { token: await issue(`another than ${subject}`) };
-      const alice2 = { token: await issue(subject) };
+      const { create, remove, plants, subject, issue } = await openPlants(plantStore);
+      const bob = { token: await issue({ subject: `another than ${subject}` }) };
+      const alice2 = { token: await issue({}) };
       await create({ id: 1, name: 'of alice' });
       t.equal((await create({ id: 1, name: 'of bob' }, bob)).status, 200);
       t.strictSame(await plants(bob), [{ name: 'of bob' }]);
@@ -171,7 +230,7 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite in othe
 }
 
 t.test('createPlant rejects invalid bodies and stores nothing', async (t) => {
-  const { create, plants } = await startPlants(t, engine, { limits: { bodyLimit: 2_500_000 } });
+  const { create, plants } = await startPlants(t);
   const bodies: [string | Buffer, number, RegExp][] = [
     ['', 40004, /missing/],
     ['{', 40001, /JSON/],
@@ -235,7 +294,7 @@ t.test('createPlant rejects invalid bodies and stores nothing', async (t) => {
 });
 
 t.test('createPlant rejects other media types, encodings and lengths', async (t) => {
-  const { create, remove, plants } = await startPlants(t, engine, { limits: { bodyLimit: 1_000 } });
+  const { create, remove, plants } = await startPlants(t);
   const body = '{"id":1,"name":"a"}';
   const form = 'application/x-www-form-urlencoded';
   for (const type of ['text/plain', form, 'application/vnd.api+json', 'text/json', 'nonsense']) {
@@ -245,7 +304,7 @@ t.test('createPlant rejects other media types, encodings and lengths', async (t)
   const zipped = await create(body, { headers: { 'content-encoding': 'gzip' } });
   t.match(zipped, error(40003, /Content-Encoding/));
   t.match(await create(undefined), error(40004, /missing/));
-  const large = { id: 1, name: 'x'.repeat(1_000) };
+  const large = { id: 1, name: 'x'.repeat(1_048_576) };
   t.match(await create(large), error(40005, /too large/));
   t.strictSame(await plants(), []);
 
@@ -262,7 +321,7 @@ t.test('createPlant rejects other media types, encodings and lengths', async (t)
 });
 
 t.test('listPlants rejects invalid limits and unknown query parameters', async (t) => {
-  const { list, remove, call, token } = await startPlants(t, engine);
+  const { list, remove, call } = await startPlants(t);
   const limits = '0 -1 1.5 abc 007 2147483648 +5 -0 1e1 0x10 %205 5%20 %zz 99999999999999999999'.split(' ');
   const range = 'limit must be an integer from 1 to 2147483647, in canonical decimal digits';
   for (const limit of ['', ...limits])
@@ -284,14 +343,14 @@ t.test('listPlants rejects invalid limits and unknown query parameters', async (
     error(40006, /"cursor" is unknown; "__proto__" is unknown/),
   );
   t.match(
-    await call('POST', '/plants?limit=1', { token, body: { id: 1, name: 'a' } }),
+    await call('POST', '/plants?limit=1', { body: { id: 1, name: 'a' } }),
     error(40006, /"limit" is unknown/),
   );
   t.match(await remove('1?force=1'), error(40006, /"force" is unknown/));
 });
 
 t.test('deletePlant rejects ids that are not canonical', async (t) => {
-  const { remove } = await startPlants(t, engine);
+  const { remove } = await startPlants(t);
   const ids = '+5 007 -0 1e3 0x10 %205 5%20 1.0 abc - --1 9223372036854775808 -9223372036854775809 ٣';
   for (const id of [...ids.split(' '), '1'.repeat(5_000)]) {
     const response = await remove(encodeURI(id).replace('%25', '%'));
@@ -302,9 +361,10 @@ t.test('deletePlant rejects ids that are not canonical', async (t) => {
 
 t.test('a storage failure returns 503 or 500, without its cause', async (t) => {
   let failure: unknown;
-  const fail = () => Promise.reject(failure);
-  const failing = injectFaults(() => ({ plants: { create: fail, delete: fail, list: fail } }));
-  const { create, list, remove } = await startPlants(t, engine, { wrap: failing });
+  const { create, list, remove } = await startPlants(
+    t,
+    failing(() => failure),
+  );
   const cases: [unknown, number, message?: RegExp][] = [
     [new StorageError('unavailable', 'secret path'), 50300],
     [new StorageError('overloaded', 'secret path'), 50301],
@@ -327,18 +387,18 @@ t.test('a storage failure returns 503 or 500, without its cause', async (t) => {
 });
 
 t.test('the contract is published byte for byte as the server reads it', async (t) => {
-  const { app } = await startPlants(t, engine);
-  const published = await app.inject('/openapi.yaml');
+  const { call } = await startPlants(t);
+  const published = await call('GET', '/openapi.yaml', { token: null });
   t.equal(published.headers['content-type'], 'application/yaml');
-  t.strictSame(published.rawPayload, contract.bytes);
-  t.strictSame((await app.inject('/openapi.json')).json(), contract.document);
+  t.strictSame(published.bytes, bytes);
+  t.strictSame(JSON.parse((await call('GET', '/openapi.json', { token: null })).text), document);
 });
 
 t.test('unknown paths and methods are rejected before anything else is checked', async (t) => {
-  const { call, token } = await startPlants(t, engine);
+  const { call, token } = await startPlants(t);
   const unknown = '/plant /docs/nothing /plants/1/2 /Plants //plants /openapi /plants%2f1 /plants/';
   for (const url of unknown.split(' '))
-    t.match(await call('GET', url, { token }), error(40401, /^There is nothing at this path\.$|slash/), url);
+    t.match(await call('GET', url), error(40401, /^There is nothing at this path\.$|slash/), url);
   const forms = [
     [
       token,
@@ -366,7 +426,7 @@ t.test('unknown paths and methods are rejected before anything else is checked',
     ['//plants?limit=1', 'the path must not have two slashes in a row'],
   ] as const;
   for (const [url, detail] of slashes)
-    t.strictSame((await call('GET', url, { token })).json, {
+    t.strictSame((await call('GET', url)).json, {
       error: 40401,
       message: `There is nothing at this path: ${detail}.`,
     });
@@ -377,11 +437,10 @@ t.test('unknown paths and methods are rejected before anything else is checked',
     t.equal(headers['allow'], undefined);
   }
   // The check of every response compares Allow with the contract.
-  const { operations } = contract;
   const refused = error(40500, /does not support this method: it supports [A-Z, ]+\.$/);
-  for (const path of new Set(operations.map(({ path }) => path))) {
+  for (const [path, operations] of Object.entries(document.paths)) {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY', 'TRACE']) {
-      if (operations.some((known) => known.path === path && known.method === method)) continue;
+      if (Object.hasOwn(operations, method.toLowerCase())) continue;
       const url = `${path.replace('{id}', '1')}?x=1`;
       t.match(await call(method, url, { body: '{' }), refused, `${method} ${url}`);
     }
@@ -391,69 +450,70 @@ t.test('unknown paths and methods are rejected before anything else is checked',
 });
 
 t.test("each operation's examples of errors are what it responds", async (t) => {
-  const { create, list, remove, subject, issue } = await startPlants(t, engine);
+  const plantStore = await startPlants(t);
+  const { create, list, remove, issue } = plantStore;
   await create({ id: 1, name: 'Monstera' });
-  const reader = await issue(subject, { scopes: ['plants:read'] });
-  const writer = await issue(subject, { scopes: ['plants:write'] });
-  const limited = await startPlants(t, engine, { limits: { ratePerAddress: 1 } });
-  await limited.list();
-  const failing = (thrown: Error) => {
-    const fail = () => Promise.reject(thrown);
-    const wrap = injectFaults(() => ({ plants: { create: fail, delete: fail, list: fail } }));
-    return startPlants(t, engine, { wrap });
-  };
-  const broken = await failing(new Error('broken'));
-  const unavailable = await failing(new StorageError('unavailable', 'away'));
-  const overloaded = await failing(new StorageError('overloaded', 'full'));
-  const unknown = await failing(new StorageError('unknown-outcome', 'lost'));
+  const reader = await issue({ scopes: ['plants:read'] });
+  const writer = await issue({ scopes: ['plants:write'] });
+  const limited = await startLimited(t);
+  const broken = await startPlants(
+    t,
+    failing(() => new Error('broken')),
+  );
+  const [unavailable, overloaded, unknown] = await Promise.all(
+    (['unavailable', 'overloaded', 'unknown-outcome'] as const).map((failure) =>
+      startPlants(
+        t,
+        failing(() => new StorageError(failure, 'of the test')),
+      ),
+    ),
+  );
 
-  type Call = (
-    service: Pick<typeof limited, 'create' | 'list' | 'remove'>,
-    more?: RequestOptions,
-  ) => Promise<Reply>;
-  type Reply = Awaited<ReturnType<typeof create>>;
+  type Plants = Pick<typeof plantStore, 'create' | 'list' | 'remove'>;
+  type Reply = Promise<{ readonly json: unknown }>;
+  type Call = (plants: Plants, more?: Options) => Reply;
   /** The examples that each operation has. */
   const shared = (call: Call, otherScope: string) => ({
-    missing: call({ create, list, remove }, { token: undefined }),
-    invalid: call({ create, list, remove }, { token: 'unknown' }),
-    scope: call({ create, list, remove }, { token: otherScope }),
-    limited: call(limited),
+    missing: call(plantStore, { token: null }),
+    invalid: call(plantStore, { token: 'unknown' }),
+    scope: call(plantStore, { token: otherScope }),
     failed: call(broken),
-    unavailable: call(unavailable),
-    overloaded: call(overloaded),
+    unavailable: call(unavailable!),
+    overloaded: call(overloaded!),
   });
-  const createOne: Call = (service, more) => service.create({ id: 2, name: 'Quercus' }, more);
-  const removeOne: Call = (service, more) => service.remove(2, more);
-  const replies: Record<string, Record<string, Promise<Reply>>> = {
+  const createOne: Call = (plants, more) => plants.create({ id: 2, name: 'Quercus' }, more);
+  const removeOne: Call = (plants, more) => plants.remove(2, more);
+  const replies: Record<string, Record<string, Reply>> = {
     createPlant: {
       ...shared(createOne, reader),
+      limited: limited('POST', '/plants'),
       schema: create({ name: 'Monstera' }),
       json: create('{"id": 2'),
       taken: create({ id: 1, name: 'Quercus' }),
       exists: create({ id: 1, name: 'Monstera' }),
-      unknown: createOne(unknown),
+      unknown: createOne(unknown!),
     },
     listPlants: {
-      ...shared((service, more) => service.list('', more), writer),
+      ...shared((plants, more) => plants.list('', more), writer),
+      limited: limited('GET', '/plants'),
       range: list('?limit=0'),
       unknown: list('?max=5'),
     },
     deletePlant: {
       ...shared(removeOne, reader),
+      limited: limited('DELETE', '/plants/2'),
       id: remove('abc'),
       absent: remove(2),
-      unknown: removeOne(unknown),
+      unknown: removeOne(unknown!),
     },
   };
-  for (const { operationId, path, method } of contract.operations) {
-    const declared = partOf(
-      contract.document,
-      `/paths/${path.replaceAll('/', '~1')}/${method.toLowerCase()}/responses`,
-    );
+  for (const { operationId, responses } of Object.values(document.paths).flatMap((item) =>
+    Object.values(item),
+  )) {
     const expected: Record<string, unknown> = {};
-    for (const response of Object.values(declared as Record<string, { $ref?: string }>)) {
-      if (response.$ref === undefined) continue;
-      const { content } = partOf(contract.document, response.$ref.slice(1)) as ErrorResponse;
+    for (const { $ref } of Object.values(responses)) {
+      if ($ref === undefined) continue;
+      const { content } = partOf(document, $ref.slice(1)) as ErrorResponse;
       for (const [name, { value }] of Object.entries(content['application/json'].examples))
         expected[name] = value;
     }
@@ -462,6 +522,17 @@ t.test("each operation's examples of errors are what it responds", async (t) => 
     t.same(actual, expected, operationId);
   }
 });
+
+/** Starts a server process that has already responded to as many requests as its limit of this address allows. */
+async function startLimited(t: Test) {
+  const { origin } = await startServer(t, { env: { RATE_LIMIT_PER_ADDRESS: '1' } });
+  const call = async (method: string, path: string) => {
+    const response = await fetch(`${origin}${path}`, { method });
+    return { json: (await response.json()) as unknown };
+  };
+  await call('GET', '/plants');
+  return call;
+}
 
 t.test('the server does not know plants', async (t) => {
   const source = fileURLToPath(new URL('../../packages/server/src/', import.meta.url));

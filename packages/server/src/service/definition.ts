@@ -139,7 +139,7 @@ interface Lifecycle {
 
 /** A request to try first. */
 export interface ExampleRequest {
-  /** Its effect, as in `Create a plant`. */
+  /** Its effect, such as `Add a book`. */
   readonly purpose: string;
   /** Its method; the request has a body. */
   readonly method: 'POST' | 'PUT';
