@@ -55,7 +55,7 @@ plant_requests() {
 }
 
 # Shows the metrics whose names begin with a text.
-plant_metrics() { curl --silent --show-error http://127.0.0.1:9090/metrics | grep "^$1"; }
+plant_metrics() { curl --silent --show-error --max-time 5 http://127.0.0.1:9090/metrics | grep "^$1"; }
 
 # After a restore, before the start: revokes the valid tokens that are not in a file, which has the output of "plant_store
 # token list --state valid --json" from before the restore. With --all instead of a file, revokes all.
@@ -74,7 +74,7 @@ plant_revoke_others() (
 plant_ready() {
   local response
   for _ in {1..30}; do
-    response=$(curl --silent --show-error http://127.0.0.1:9090/readyz 2>&1)
+    response=$(curl --silent --show-error --max-time 5 http://127.0.0.1:9090/readyz 2>&1)
     [[ $response == '{"status":"ready"}' ]] && break
     sleep 1
   done

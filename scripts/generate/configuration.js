@@ -10,7 +10,7 @@ const sections = {
   LOG_LEVEL: 'Environment',
   OIDC_ISSUER: 'Identity provider',
   TRUST_PROXY: 'Proxies, browsers and TLS',
-  WORKER_TIMEOUT_SECONDS: 'Start and shutdown',
+  DRAIN_SECONDS: 'Start and shutdown',
   BODY_LIMIT_BYTES: 'Limits and timeouts',
   RATE_LIMIT_PER_SUBJECT: 'Rate limits',
   DATABASE_RESERVE_BYTES: 'Storage limits',

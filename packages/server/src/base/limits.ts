@@ -24,12 +24,6 @@ interface Limit {
 
 /** The table of limits, in the order of docs/configuration.md. */
 export const limitTable = {
-  workerTimeout: {
-    variable: 'WORKER_TIMEOUT_SECONDS',
-    unit: 'secondsOrOff',
-    default: 30_000,
-    desc: 'How long one of several threads may be unresponsive, or take to start (then at least 30), before the process ends; 0 disables',
-  },
   drainTime: {
     variable: 'DRAIN_SECONDS',
     unit: 'secondsOrOff',
@@ -52,7 +46,7 @@ export const limitTable = {
     variable: 'MEMORY_BUDGET_BYTES',
     unit: 'bytes',
     default: 16 * 1024 * 1024,
-    desc: 'Memory for all request bodies, each counted as two, three or six times its size. Data of lists and streams that is read but not sent has twice this memory. Threads have equal parts. Subjects share it fairly; all requests without a token count as one subject',
+    desc: 'Memory for all request bodies, each counted as two, three or six times its size. Data of lists and streams that is read but not sent has twice this memory. Each thread has its own. Subjects share it fairly; all requests without a token count as one subject',
   },
   requestTimeout: {
     variable: 'REQUEST_TIMEOUT_SECONDS',
@@ -157,15 +151,6 @@ export function configuredLimits(variables: Partial<LimitVariables>): Limits {
     return [name, value === undefined ? byDefault : value * factor];
   });
   return { ...fixedLimits, ...(Object.fromEntries(set) as object) } as Limits;
-}
-
-/** The limits that threads share, in equal parts; they count connections together, and the writer keeps the others. */
-const divided = ['memoryBudget', 'queueRows', 'queueBytes', 'batchRows', 'batchBytes'] as const;
-
-/** The limits of each of several threads. The parts do not exceed the whole, unless there are more threads than units. */
-export function limitsOfThread(limits: Limits, threads: number): Limits {
-  const parts = divided.map((name) => [name, Math.max(1, Math.floor(limits[name] / threads))]);
-  return { ...limits, ...(Object.fromEntries(parts) as Partial<Limits>) };
 }
 
 /** Limits of transactions, which are fixed. */

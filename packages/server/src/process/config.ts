@@ -44,7 +44,7 @@ export const variables = {
   }),
   WORKERS: threads({
     default: 1,
-    desc: 'Number of threads that serve; more than 1 need Linux and Node.js 22.12 or later. `auto` starts one per core, but no more than fit into the memory of the container, and 1 where several are not possible. Limits on memory and on writes are divided among them',
+    desc: 'Number of threads that serve; more than 1 need Linux and Node.js 22.12 or later. `auto` starts one per core, but no more than fit into the memory of the container, and 1 where several are not possible. Each thread has the limits on memory and on queued writes for itself',
   }),
   DATABASE_URL: databaseUrl({
     desc: 'Where the data is stored: `file:PATH` or a path (SQLite), or `postgres://…`',

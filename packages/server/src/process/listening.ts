@@ -1,5 +1,4 @@
 // Listens on the configured addresses: of the service, and of the admin listener.
-import { execFile } from 'node:child_process';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
@@ -9,6 +8,7 @@ import type { Service } from '../service/definition.js';
 import type { AdminOptions } from '../observability/admin-listener.js';
 import { describeStore, type OpenStorage } from '../storage/open.js';
 import { version } from '../base/version.js';
+import { notifyReady } from './systemd.js';
 
 /** Something that can listen on an address: an app of Fastify, or a probe that finds out whether the address is free. */
 interface Listener<T> {
@@ -96,9 +96,5 @@ export function reportReady(
 ): void {
   const facts = { version, store: describeStore(DATABASE_URL), created, threads, origin };
   log.info({ ...facts, contract: `${origin}/openapi.yaml` }, `${name} is ready`);
-  if (process.env['NOTIFY_SOCKET'] === undefined) return;
-  // Node.js has no Unix datagram sockets (sd_notify(3)), so a child process does it.
-  execFile('systemd-notify', ['--ready'], (error) => {
-    if (error !== null) log.warn({ err: error }, 'systemd does not learn that the service is ready');
-  });
+  notifyReady(log);
 }

@@ -5,6 +5,7 @@ import type { Service } from '../service/definition.js';
 import { shutDown } from '../http/connection/shutdown.js';
 import type { ServerOptions } from './commands/command-line.js';
 import { endOnSignal, interrupted } from './ending.js';
+import { feedWatchdog } from './systemd.js';
 import { threadData } from './threads/thread-data.js';
 import { describeFault, statusOf } from './start-errors.js';
 import { listen, openAdminListener, reportReady } from './listening.js';
@@ -78,6 +79,8 @@ async function serveAlone(service: Service, config: Config, dev: boolean): Promi
     await listen(app, ['HOST', config.HOST], ['PORT', config.PORT]);
     interrupted.throwIfAborted();
     reportReady(service, app.log, config, storage, app.listeningOrigin);
+    // The timer alone shows that the event loop runs.
+    feedWatchdog(app.log, () => Promise.resolve());
     endOnSignal({ service, log: app.log, storage, admin, stop: () => shutDown(app, config.limits) });
     const { listeningOrigin: origin, tokenPlace } = app;
     await greet?.(service, { origin, tokenPlace }, storage, config);

@@ -22,6 +22,7 @@ import {
   run,
   send,
   startServer,
+  notifiedSystemd,
 } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
@@ -98,22 +99,17 @@ t.test('SIGHUP ends no service, which has no terminal', linux(), async (t) => {
   );
 });
 
-t.test('systemd learns when the service is ready, from a child', linux(), async (t) => {
-  const folder = await temporaryFolder(t);
-  const told = join(folder, 'told');
-  const script = `#!/bin/sh\necho "$NOTIFY_SOCKET $*" > ${told}.new && mv ${told}.new ${told}\n`;
-  await writeFile(join(folder, 'systemd-notify'), script, { mode: 0o755 });
-  const { env } = await newDatabase(t);
-  const socket = join(folder, 'notify');
-  const notified = { ...env, NOTIFY_SOCKET: socket, PATH: `${folder}:${process.env['PATH']}` };
-  const server = await startServer(t, { env: notified });
-  await repeatUntil(() => existsSync(told));
-  t.equal(await readFile(told, 'utf8'), `${socket} --ready\n`);
+t.test('systemd learns when the service is ready and that it responds, from a child', linux(), async (t) => {
+  const { env, states, socket } = await notifiedSystemd(t);
+  const server = await startServer(t, { env: { ...env, WATCHDOG_USEC: '200000' } });
+  await repeatUntil(async () => (await states()).length >= 3);
+  const [ready, ...responding] = await states();
+  t.equal(ready, `${socket} READY=1`);
+  t.strictSame(new Set(responding), new Set([`${socket} WATCHDOG=1`]));
   t.equal(await server.end('SIGTERM'), 0);
-  const without = await startServer(t, { env: { ...notified, PATH: '/nowhere' } });
-  await repeatUntil(() =>
-    without.log.some(({ msg }) => msg === 'systemd does not learn that the service is ready'),
-  );
+
+  const without = await startServer(t, { env: { ...env, PATH: '/nowhere' } });
+  await repeatUntil(() => without.log.some(({ msg }) => /^systemd-notify failed/.test(String(msg))));
   t.equal((await fetch(`${without.origin}/openapi.json`)).status, 200, 'it serves nevertheless');
 });
 

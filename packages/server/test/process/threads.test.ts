@@ -13,7 +13,7 @@ import { Client as Database } from 'pg';
 import t, { type Test } from 'tap';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
-import { adminOf, fillStore, run, samples, startServer } from '../support/processes.js';
+import { adminOf, fillStore, notifiedSystemd, run, samples, startServer } from '../support/processes.js';
 import { certificateLack, makeCertificate } from '../support/transport.js';
 import {
   childrenOf,
@@ -323,31 +323,22 @@ for (const [does, reason] of [
     );
   });
 
-t.test(
-  'a thread that does not respond ends the process, which does not wait for it',
-  needsThreads(),
-  async (t) => {
-    const { server, tell, first, stored, fatal } = await startFailing(t, {
-      WORKER_TIMEOUT_SECONDS: '1',
-      SHUTDOWN_SECONDS: '1',
-      OPS_PORT: '0',
-    });
-    const ended = once(server.child, 'exit');
-    await tell('holds-2');
-    let id = 0;
-    await until(async () => {
-      const { status, headers } = await first.send('POST', '/plants', `{"id":${++id},"name":"a"}`);
-      t.equal(status, 200);
-      return headers.connection === 'close';
-    });
-    t.strictSame(await ended, [null, 'SIGKILL']);
-    t.match(fatal(), [
-      { thread: 2, reason: 'it did not respond' },
-      { threads: [2], msg: /^threads did not end within SHUTDOWN_SECONDS/ },
-    ]);
-    t.equal(stored().size, id);
-  },
-);
+t.test('systemd learns nothing more while a thread does not respond', needsThreads(), async (t) => {
+  const { env, states } = await notifiedSystemd(t);
+  const watchdog = { NOTIFY_SOCKET: env['NOTIFY_SOCKET']!, PATH: env['PATH']!, WATCHDOG_USEC: '200000' };
+  const { server, tell, isHeld } = await startFailing(t, {
+    ...watchdog,
+    OPS_PORT: '0',
+    SHUTDOWN_SECONDS: '1',
+  });
+  await repeatUntil(async () => (await states()).filter((state) => state.endsWith('WATCHDOG=1')).length >= 2);
+  await tell('holds-2');
+  await repeatUntil(isHeld);
+  const { length } = await states();
+  t.equal((await fetch(`${adminOf(server)}/readyz`)).status, 503, 'it takes several intervals to say so');
+  t.ok((await states()).length <= length + 1, 'one state may have been on its way');
+  t.equal(await server.end(), 'SIGKILL');
+});
 
 t.test('a second signal does not wait for a thread that is in a statement', needsThreads(), async (t) => {
   const { server, tell, isHeld, first, fatal } = await startFailing(t);

@@ -1,5 +1,6 @@
 // The real processes, from dist: the server, as an operator runs it, for the time of a test, and requests to it.
 import { EventEmitter, once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
 import type { Agent } from 'node:http';
 import { join } from 'node:path';
 import type { Test } from 'tap';
@@ -40,7 +41,6 @@ const patience = {
   MAX_EVENT_LOOP_DELAY_MS: '0',
   REQUEST_TIMEOUT_SECONDS: '600',
   SHUTDOWN_SECONDS: '600',
-  WORKER_TIMEOUT_SECONDS: '0',
 };
 
 /** Starts the server on a free port, and resolves when it listens. It is gone with the test. */
@@ -132,4 +132,17 @@ export async function send(
   const response = await sendTo(url, { ...message, path: '' }, { agent, timeout: 0 });
   if (response.status === 0) throw new Error(response.text);
   return response;
+}
+
+/** A new store, and a program in the place of systemd-notify that keeps what it is asked to tell systemd. */
+export async function notifiedSystemd(t: Test) {
+  const folder = await temporaryFolder(t);
+  const [file, socket] = [join(folder, 'states'), join(folder, 'notify')];
+  await writeFile(file, '');
+  const script = `#!/bin/sh\necho "$NOTIFY_SOCKET $*" >> ${file}\n`;
+  await writeFile(join(folder, 'systemd-notify'), script, { mode: 0o755 });
+  const { env: store } = await newDatabase(t);
+  const env = { ...store, NOTIFY_SOCKET: socket, PATH: `${folder}:${process.env['PATH']}` };
+  const states = async () => (await readFile(file, 'utf8')).split('\n').slice(0, -1);
+  return { env, states, socket };
 }

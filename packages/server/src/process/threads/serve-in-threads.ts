@@ -8,7 +8,6 @@ import { openOutput } from '../../observability/log-destination.js';
 import { drained } from '../../http/connection/shutdown.js';
 import { countConnections, createConnectionCount } from '../../http/connection/shared-connections.js';
 import type { OpenStorage } from '../../storage/open.js';
-import { limitsOfThread } from '../../base/limits.js';
 import { greetDeveloper } from '../development-message.js';
 import { findAddress, openAdminListener, reportReady } from '../listening.js';
 import {
@@ -21,6 +20,7 @@ import {
 } from '../configured-service.js';
 import { ServingThreads } from './serving-threads.js';
 import { endAtOnce, endOnSignal } from '../ending.js';
+import { feedWatchdog } from '../systemd.js';
 import type { ThreadData } from './thread-data.js';
 
 /** The time to wait for threads after their own time limits have passed, in ms. */
@@ -36,7 +36,7 @@ const ticketKeysLength = 48;
  * @throws ThreadStartError when a thread cannot start.
  */
 export async function serveInThreads(service: Service, config: Config, dev: boolean): Promise<void> {
-  const { drainTime, shutdownTime, workerTimeout: timeout } = config.limits;
+  const { drainTime, shutdownTime } = config.limits;
   const output = openOutput(1);
   const count = config.WORKERS;
   const logger = await logOptions(config, () => log, { thread: 'main', output });
@@ -48,9 +48,8 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
   const threads = new ServingThreads({
     service,
     data: dataOfThreads(config, count, storage, { output, connections }),
-    timeout,
     failed: (thread, reason) => {
-      log.fatal({ thread, reason }, 'a thread has ended or does not respond: the service ends');
+      log.fatal({ thread, reason }, 'a thread has ended: the service ends');
       fail('thread');
     },
   });
@@ -106,6 +105,7 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
       throw error;
     });
   reportReady(service, log, config, storage, reachable.origin);
+  feedWatchdog(log, () => threads.respond());
   if (dev) await greetDeveloper(service, reachable, storage, config);
 }
 
@@ -122,7 +122,7 @@ function dataOfThreads(
   return Array.from({ length: count }, (_, i) => ({
     ...common,
     thread: i + 1,
-    config: { ...config, limits: { ...limitsOfThread(config.limits, count), maxConnections } },
+    config: { ...config, limits: { ...config.limits, maxConnections } },
     tls,
     share: storage.share?.(),
   }));

@@ -16,13 +16,6 @@ import {
   type ThreadData,
 } from './thread-data.js';
 
-/**
- * The number of health checks of a thread in its time limit. Checks without a response count, rather than time, so that a
- * pause of the whole machine does not end the process.
- */
-const checks = 5;
-/** The least time that a thread has to start, in ms. */
-const leastStartTime = 30_000;
 /** The space for new objects that Node.js 22 takes; Node.js 24 would take far more for the same speed. */
 const resourceLimits = { maxYoungGenerationSizeMb: 48 };
 
@@ -32,9 +25,7 @@ interface ThreadsOptions {
   readonly service: Service;
   /** The worker data of each thread. */
   readonly data: readonly ThreadData[];
-  /** Maximum time for which a thread may be unresponsive, in ms; 0 for no limit. */
-  readonly timeout: number;
-  /** Called when a thread ends by itself or does not respond, once all threads serve. */
+  /** Called when a thread ends by itself, once all threads serve. */
   readonly failed: (thread: number, reason: string) => void;
 }
 
@@ -42,7 +33,6 @@ interface ThreadsOptions {
 export class ServingThreads {
   readonly #options: ThreadsOptions;
   readonly #threads: readonly ServingThread[];
-  readonly #checking: NodeJS.Timeout | undefined;
   #phase: 'starting' | 'serving' | 'ending' = 'starting';
   #hasServed = false;
   #refuse!: (error: ThreadStartError) => void;
@@ -53,7 +43,7 @@ export class ServingThreads {
     this.#options = options;
     // The rejection is handled even if nobody waits for it.
     this.#refused.catch(() => undefined);
-    const { service, timeout } = options;
+    const { service } = options;
     this.#threads = options.data.map((data) => {
       const transferList = data.share === undefined ? [] : [data.share.port];
       const worker = new Worker(service.program, {
@@ -68,15 +58,6 @@ export class ServingThreads {
       });
       return thread;
     });
-    if (timeout === 0) return;
-    const startChecks = Math.ceil((checks * Math.max(timeout, leastStartTime)) / timeout);
-    this.#checking = setInterval(() => {
-      for (const thread of this.#threads) {
-        if (thread.missedChecks >= (thread.isReady ? checks : startChecks))
-          this.#fail(thread, thread.isReady ? 'it did not respond' : 'it did not start in time');
-        else thread.check();
-      }
-    }, timeout / checks);
   }
 
   /** Whether all listen, and none has been asked to end. */
@@ -120,6 +101,11 @@ export class ServingThreads {
       if (fault !== undefined) throw new StorageError('unavailable', fault);
   }
 
+  /** Resolves when the event loops of all threads have run. Does not settle while one does not. */
+  respond(): Promise<unknown> {
+    return Promise.all(this.#threads.map((thread) => thread.ask('check')));
+  }
+
   /** Makes all threads ask their clients to reconnect. */
   drain(): void {
     this.#phase = 'ending';
@@ -133,7 +119,6 @@ export class ServingThreads {
    */
   async end(patience: number): Promise<readonly number[]> {
     this.#phase = 'ending';
-    clearInterval(this.#checking);
     for (const thread of this.#threads) thread.end();
     await within(Promise.all(this.#threads.map(({ ended }) => ended)), patience, undefined);
     return this.#threads.flatMap(({ number, hasEnded }) => (hasEnded ? [] : [number]));
@@ -141,7 +126,6 @@ export class ServingThreads {
 
   #fail({ number, failure }: ServingThread, reason: string): void {
     this.#phase = 'ending';
-    clearInterval(this.#checking);
     const { service, failed } = this.#options;
     if (this.#hasServed) failed(number, reason);
     else this.#refuse(failure ?? new ThreadStartError(`${service.name}: thread ${number}: ${reason}`));
@@ -157,8 +141,6 @@ class ServingThread implements Source {
   readonly ended: Promise<string | undefined>;
   isReady = false;
   hasEnded = false;
-  /** The number of consecutive checks that it has not answered. */
-  missedChecks = 0;
   /** The reason why it cannot serve, if it has reported one. */
   failure: ThreadStartError | undefined;
   readonly #worker: Worker;
@@ -182,7 +164,6 @@ class ServingThread implements Source {
     worker.on('message', (fault: FirstMessage) => {
       if (fault === undefined) {
         this.isReady = true;
-        this.missedChecks = 0;
         this.#readied();
       } else this.failure = new ThreadStartError(fault);
     });
@@ -205,12 +186,6 @@ class ServingThread implements Source {
 
   measure(): Promise<Measured> {
     return this.ask('measure');
-  }
-
-  /** Asks whether its event loop runs. Call it regularly. */
-  check(): void {
-    this.missedChecks++;
-    if (this.isReady) void this.ask('check').then(() => (this.missedChecks = 0));
   }
 
   end(): void {

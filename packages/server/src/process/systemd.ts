@@ -1,0 +1,39 @@
+// Tells systemd how the service is, if systemd waits for that. Node.js has no Unix datagram sockets (sd_notify(3)), so a
+// child process of systemd's own program does it.
+import { execFile } from 'node:child_process';
+import type { FastifyBaseLogger } from 'fastify';
+
+type Log = Pick<FastifyBaseLogger, 'warn'>;
+
+/** Tells systemd that the service is ready (`Type=notify`). */
+export function notifyReady(log: Log): void {
+  notify('READY=1', log);
+}
+
+/**
+ * Tells systemd regularly that the service responds (`WatchdogSec=`, sd_watchdog_enabled(3)): twice in the time after which
+ * systemd would end it. Does nothing if systemd does not ask for it.
+ * @param respond - Resolves when all threads have responded; stays pending while one does not, so that systemd learns
+ *   nothing more.
+ */
+export function feedWatchdog(log: Log, respond: () => Promise<unknown>): void {
+  const microseconds = Number(process.env['WATCHDOG_USEC']);
+  if (!(microseconds > 0)) return;
+  let waiting = false;
+  setInterval(() => {
+    if (waiting) return;
+    waiting = true;
+    void respond().then(() => {
+      waiting = false;
+      notify('WATCHDOG=1', log);
+    });
+  }, microseconds / 2_000).unref();
+}
+
+function notify(state: string, log: Log): void {
+  if (process.env['NOTIFY_SOCKET'] === undefined) return;
+  execFile('systemd-notify', [state], (error) => {
+    if (error !== null)
+      log.warn({ err: error, state }, 'systemd-notify failed: systemd does not learn the state');
+  });
+}
