@@ -335,7 +335,7 @@ t.test('listPlants rejects invalid limits and unknown query parameters', async (
     error(40006, /, in canonical decimal digits\.$/),
     'nor is 0 accepted without quotes',
   );
-  t.match(await list('?limit=1&limit=2'), error(40006, /given once/));
+  t.match(await list('?limit=1&limit=2'), error(40006, /limit is repeated: send it once/));
   t.match(await list('?limit'), error(40006, /limit/));
   t.match(await list('?Limit=1'), error(40006, /: "Limit" is unknown\.$/));
   t.match(

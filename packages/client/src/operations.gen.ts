@@ -52,6 +52,7 @@ export const errorCodes = {
   invalidPath: 40007,
   malformedTarget: 40008,
   invalidHost: 40009,
+  invalidHeader: 40012,
   missingToken: 40100,
   invalidToken: 40101,
   insufficientScope: 40300,

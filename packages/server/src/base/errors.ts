@@ -29,6 +29,7 @@ export const catalogue = {
   invalidPath: { code: 40007, message: 'A path parameter is not valid.' },
   malformedTarget: { code: 40008, message: 'The request target is not a valid URL path.' },
   invalidHost: { code: 40009, message: 'The Host header is missing or repeated.' },
+  invalidHeader: { code: 40012, message: 'A header or a cookie is not valid.' },
   missingToken: { code: 40100, message: 'The access token is missing.' },
   invalidToken: { code: 40101, message: 'The access token is malformed, unknown, expired or revoked.' },
   insufficientScope: { code: 40300, message: 'The access token lacks the scope that the operation needs.' },
@@ -68,14 +69,22 @@ export type ErrorKind = keyof typeof catalogue;
 /** What is wrong with a request, at one place. */
 export interface RequestFault {
   /** The part of the request. */
-  readonly in: 'body' | 'query' | 'path' | 'header' | 'cookie';
+  readonly in: (typeof requestParts)[number];
   /** The place in it, as a JSON Pointer (RFC 6901), such as `/items/0/id`; of a parameter `/limit`. */
   readonly path: string;
-  /** The keyword of the schema that it violates, such as `required`, `type` or `minLength`. */
+  /**
+   * The keyword of the schema that it violates, such as `required`, `type` or `minLength`; `repeated` for a parameter or
+   * field that may occur only once.
+   */
   readonly rule: string;
+  /** The value of this keyword in the contract, such as 2 for `minLength: 2`, if it says more than the keyword alone. */
+  readonly expected?: unknown;
   /** What is wrong there, without the place: `is missing`. */
   readonly message: string;
 }
+
+/** How many faults of a request are listed at most. */
+export const listedFaults = 100;
 
 /** Optional properties of an ApiError. */
 export interface ApiErrorOptions {
@@ -164,6 +173,27 @@ export class ApiError extends Error {
 export function missingBody(): ApiError {
   const fault = { in: 'body', path: '', rule: 'required', message: 'is missing' } as const;
   return new ApiError('missingBody', { faults: () => [fault] });
+}
+
+/** The parts of a request, in the order in which their faults are reported. */
+export const requestParts = ['path', 'query', 'header', 'cookie', 'body'] as const;
+
+/** What is wrong with the parts of a request, in their order. The code is that of the first error. */
+export function joinErrors(
+  parts: readonly (readonly [part: RequestFault['in'], error: ApiError])[],
+): ApiError {
+  const [[, first], ...others] = parts as [(typeof parts)[number], ...typeof parts];
+  if (others.length === 0) return first;
+  const texts = others.map(([part, { kind, detail, message }]) =>
+    part === 'body' && kind !== 'invalidBody'
+      ? message.replace(/^T(.*?)\.?$/s, 't$1')
+      : `in the ${part}: ${detail ?? message}`,
+  );
+  return new ApiError(first.kind, {
+    detail: [first.detail ?? first.message, ...texts].join('; '),
+    cause: parts.map(([, error]) => error.cause).find((cause) => cause !== undefined),
+    faults: () => parts.flatMap(([, { faults }]) => faults).slice(0, listedFaults),
+  });
 }
 
 /**

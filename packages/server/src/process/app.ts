@@ -175,6 +175,7 @@ function createApp(settings: Settings): FastifyInstance {
   if (tls !== undefined) metrics?.showCertificate(tls.cert);
   app.decorateRequest('caller', null);
   app.decorateRequest('bodyReservation', undefined);
+  app.decorateRequest('isRead', false);
   app.addHook('onClose', (_app, done) => {
     rejections.close();
     done();

@@ -78,13 +78,13 @@ t.test('registerVisit refuses every fault of a form, and names it', async (t) =>
     ['name=a&guests=1.0', integer('guests')],
     ['name=a&guests=9223372036854775808', integer('guests')],
     ['name=a&paid=1', 'paid must be true or false'],
-    ['name=a&name=b', 'name must be a string, given once'],
-    ['name=a&guests=1&guests=2', `${integer('guests').replace(/, in.*/, '')}, given once`],
+    ['name=a&name=b', 'name is repeated: send it once'],
+    ['name=a&guests=1&guests=2', 'guests is repeated: send it once'],
     ['name=a&day=2026-02-30', 'day must match format "date"'],
     ['name=a&period[from]=x', integer('period.from')],
     ['name=a&period[from][x]=1', '"period[from][x]" is unknown'],
     ['name=a&period=1', 'period must be an object'],
-    ['name=a&note={', 'the JSON of note is not well-formed'],
+    ['name=a&note={', 'note is not well-formed JSON: the fault is at line 1, column 2, where it ends'],
     ['name=a&note=1', 'note must be an object'],
     ['name=a&color=red', '"color" is unknown'],
     ['name=a&__proto__=1', '"__proto__" is unknown'],
@@ -153,12 +153,11 @@ t.test(
     const queries: [string, object][] = [
       ['words=a%2Cb,c', { words: ['a,b', 'c'] }],
       ['words=a,%20b+', { words: ['a', ' b '] }],
-      ['words=a,b&words=c', { words: ['a', 'b', 'c'] }],
       ['words=', { words: [''] }],
       ['words=a%26words%3Db', { words: ['a&words=b'] }],
       ['wor%64s=%ZZ,b', { words: ['%ZZ', 'b'] }],
       ['numbers=1,2', { numbers: [1, 2] }],
-      ['spaces=a%20b+c&spaces=d', { spaces: ['a', 'b', 'c', 'd'] }],
+      ['spaces=a%20b+c', { spaces: ['a', 'b', 'c'] }],
       ['pipes=a%7Cb|c', { pipes: ['a', 'b', 'c'] }],
       ['size=min,a%2Cb', { size: { min: 'a,b' } }],
     ];
@@ -178,9 +177,9 @@ t.test(
     });
     t.match(await get('x/of/y-1', 'numbers=1%2C2'), /numbers\.0 must be an integer/);
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-    t.match(await call('POST', '/v1/orchard/visits', { headers, body: 'name=a&words=a%2Cb,+c&words=d' }), {
-      json: { words: ['a,b', ' c', 'd'] },
-    });
+    const visit = (body: string) => call('POST', '/v1/orchard/visits', { headers, body });
+    t.match(await visit('name=a&words=a%2Cb,+c'), { json: { words: ['a,b', ' c'] } });
+    t.match(await visit('name=a&words=a&words=d'), error(40002, 'words is repeated: send it once'));
   },
 );
 
@@ -226,7 +225,10 @@ t.test('a parameter may be JSON, or a text of another type', async (t) => {
     '{"filter":{"id":9007199254740993},"note":"{"}',
   );
   t.equal((await find('any=[1,%22a%22]')).text, '{"any":[1,"a"]}');
-  t.match(await find('filter={'), error(40006, 'the JSON of filter is not well-formed'));
+  t.match(
+    await find('filter={'),
+    error(40006, 'filter is not well-formed JSON: the fault is at line 1, column 2, where it ends'),
+  );
   t.match(await find('filter={}'), error(40006, 'filter.id is missing'));
   t.match(await find('note=abcd'), error(40006, 'note must have at most 3 characters'));
 });
@@ -338,7 +340,7 @@ t.test('findTrees reads objects in the query, in each style', async (t) => {
   const faults: [string, string][] = [
     ['filter[roots]=1', 'filter.kind is missing'],
     ['filter[kind]=a', 'filter.kind must have at least 2 characters'],
-    ['filter[kind]=ab&filter[kind]=cd', 'filter.kind must be a string, given once'],
+    ['filter[kind]=ab&filter[kind]=cd', 'filter.kind is repeated: send it once'],
     ['filter[kind]=ab&filter[roots]=1.5', integer('filter.roots')],
     ['filter[kind]=ab&filter[color]=red', 'filter."color" is unknown'],
     ['filter[kind][x]=ab', '"filter[kind][x]" is unknown'],
@@ -352,7 +354,7 @@ t.test('findTrees reads objects in the query, in each style', async (t) => {
     ['size=min', 'size must be an object'],
     ['size=min,1,', 'size must be an object'],
     ['size=min,x', 'size.min must be a number, in decimal digits'],
-    ['size=min,1&size=min,2', 'size must be an object, given once'],
+    ['size=min,1&size=min,2', 'size is repeated: send it once'],
   ];
   for (const [query, message] of faults) {
     const { status, text } = await find(query);
@@ -485,7 +487,7 @@ t.test('uploadPhotos refuses every fault of a form, and names it', async (t) => 
   const faults: [TestPart, string][] = [
     [field('count', '1.5'), integer('count')],
     [field('tags', '\u00ff'), 'ok'],
-    [field('title', 'cd'), 'title must be a string, given once'],
+    [field('title', 'cd'), 'title is repeated: send it once'],
     [field('color', 'red'), '"color" is unknown'],
     [field('__proto__', '{"x":1}'), '"__proto__" is unknown'],
     [file('tags', 'a', 'text/plain', 'x'), '"tags" must be a text, not a file'],
@@ -497,11 +499,11 @@ t.test('uploadPhotos refuses every fault of a form, and names it', async (t) => 
     [field('cover', 'x'), '"cover" must be image/png or image/jpeg, not "application/octet-stream"'],
     [file('cover', 'a', 'image/png', ''), 'cover must have at least 1 bytes'],
     [file('cover', 'a', 'image/png', 'x'.repeat(1001)), 'cover must have at most 1000 bytes'],
-    [field('corner', '{'), 'the JSON of corner is not well-formed'],
+    [field('corner', '{'), 'corner is not well-formed JSON: the fault is at line 1, column 2, where it ends'],
     [field('corner', '{"x":"1"}'), 'corner.x must be a number'],
     [field('corner', '{"x":1,"__proto__":1}'), 'corner."__proto__" is unknown'],
     [field('corner', '{}', 'text/html'), '"corner" must be application/json, not "text/html"'],
-    [field('corner', '['.repeat(20_000)), 'of the JSON of corner: it may be nested at most'],
+    [field('corner', '['.repeat(20_000)), 'corner is too large: it may be nested at most'],
     [field('rows', '[1.5]'), 'rows.0 must be an integer'],
     [{ head: 'Content-Type: text/plain' }, noName],
     [{ head: 'Content-Disposition: attachment; name="tags"' }, noName],
@@ -683,5 +685,5 @@ t.test('the JSON of all fields of a form has the limits of one body', async (t) 
       body: `name=a${`&rows=[${'[],'.repeat(999)}[]]`.repeat(fields)}`,
     });
   t.match(await send(9), { status: 200 });
-  t.match(await send(20), error(40002, 'of the JSON of rows: it may contain at most 10000 values and keys'));
+  t.match(await send(20), error(40002, 'is too large: it may contain at most 10000 values and keys'));
 });

@@ -6,7 +6,7 @@ import type { ParameterPlace } from '../../contract/parameters.js';
 import { nothing, type Schema } from '../../contract/schema/schema.js';
 import { anything } from '../../contract/schema/shape.js';
 import { addressOf } from '../headers/client-address.js';
-import { ApiError, missingBody, type ErrorKind, type RequestFault } from '../../base/errors.js';
+import { ApiError, joinErrors, missingBody, type ErrorKind, type RequestFault } from '../../base/errors.js';
 import { cookiesOf } from '../headers/cookies.js';
 import { acceptedTypes, type BodyContent } from '../../contract/body.js';
 import { parseJson } from './body.js';
@@ -29,8 +29,13 @@ export interface Input {
   readonly body: unknown;
 }
 
-/** Reads a request. @throws ApiError that describes all faults of the first part that has any. */
-export type RequestReader = (request: FastifyRequest) => Input;
+/** Reads the requests of an operation. */
+export interface RequestReader {
+  /** @throws ApiError that describes the faults of all parts. */
+  readonly read: (request: FastifyRequest) => Input;
+  /** Adds the faults of the other parts to an error of a body that could not be read. */
+  readonly complete: (error: ApiError, request: FastifyRequest) => ApiError;
+}
 
 /** What a reader needs beside the operation. */
 export interface ReaderOptions {
@@ -45,33 +50,79 @@ export interface ReaderOptions {
   ignoresBody: boolean;
 }
 
+/** A part of a request, and where a handler gets it. */
+interface PartReader {
+  readonly part: RequestFault['in'];
+  readonly name: Exclude<keyof Input, 'caller' | 'address'>;
+  readonly read: (request: FastifyRequest) => unknown;
+}
+
 /** Creates the reader of an operation's requests. */
 export function createRequestReader(operation: Operation, options: ReaderOptions): RequestReader {
-  const part = (place: ParameterPlace) => partReader(operation, place, options);
-  const [path, query, header, cookie] = [part('path'), part('query'), part('header'), part('cookie')];
-  const body = bodyReader(operation, options);
-  const params = paramsOf(operation);
-  return (request) => {
-    // In the order in which their faults are reported.
-    const input: { -readonly [Name in keyof Input]: Input[Name] } = {
-      caller: request.caller,
-      address: addressOf(request),
-      params: path === undefined ? {} : path(params(request.params as Values), request.url),
-      body: body(request),
-      query: query?.(request.query as Values, request.url),
-    };
-    if (header !== undefined) input.headers = header(pick(request.headers, operation), request.url);
-    if (cookie !== undefined) input.cookies = cookie({ ...cookiesOf(request.raw) }, request.url);
-    return input;
+  const parameters = parameterReaders(operation, options);
+  const parts = [
+    ...parameters,
+    { part: 'body', name: 'body', read: bodyReader(operation, options) } satisfies PartReader,
+  ];
+  const hasPath = parameters.some(({ part }) => part === 'path');
+  return {
+    read(request) {
+      const input = {
+        caller: request.caller,
+        address: addressOf(request),
+        params: hasPath ? undefined : {},
+        query: undefined,
+        body: undefined,
+      };
+      const errors = readParts(parts, request, input);
+      if (errors !== undefined) throw joinErrors(errors);
+      return input;
+    },
+    complete(error, request) {
+      return joinErrors([...(readParts(parameters, request, {}) ?? []), ['body', error]]);
+    },
   };
+}
+
+/** Reads parts of a request. @returns The errors of those that are wrong; undefined if none is. */
+function readParts(
+  parts: readonly PartReader[],
+  request: FastifyRequest,
+  input: { -readonly [Name in keyof Input]?: Input[Name] },
+): [RequestFault['in'], ApiError][] | undefined {
+  let errors: [RequestFault['in'], ApiError][] | undefined;
+  for (const { part, name, read } of parts) {
+    try {
+      input[name] = read(request);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      (errors ??= []).push([part, error]);
+    }
+  }
+  return errors;
 }
 
 const kinds: Readonly<Record<ParameterPlace, ErrorKind>> = {
   path: 'invalidPath',
   query: 'invalidQuery',
-  header: 'malformedRequest',
-  cookie: 'malformedRequest',
+  header: 'invalidHeader',
+  cookie: 'invalidHeader',
 };
+
+/** Returns what reads the parameters, in the order of the parts. */
+function parameterReaders(operation: Operation, options: ReaderOptions): PartReader[] {
+  const params = paramsOf(operation);
+  const places = [
+    { part: 'path', name: 'params', take: (request: FastifyRequest) => params(request.params as Values) },
+    { part: 'query', name: 'query', take: (request: FastifyRequest) => request.query as Values },
+    { part: 'header', name: 'headers', take: (request: FastifyRequest) => pick(request.headers, operation) },
+    { part: 'cookie', name: 'cookies', take: (request: FastifyRequest) => ({ ...cookiesOf(request.raw) }) },
+  ] as const;
+  return places.flatMap(({ part, name, take }): PartReader[] => {
+    const read = partReader(operation, part, options);
+    return read === undefined ? [] : [{ part, name, read: (request) => read(take(request), request.url) }];
+  });
+}
 
 /** Returns the function that reads parameters in place; undefined if there are none, except in a query. */
 function partReader(
@@ -102,7 +153,7 @@ function partReader(
   const split = createSplitter(own, place, path);
   const read = createTextReader(
     own.map((parameter) => ({ ...parameter, shape: parameter.schema.shape })),
-    (text, name) => parseJson(text, maxDepth, `the JSON of ${name}`, nothingRead(), kinds[place]),
+    (text) => readJson(text, maxDepth),
   );
   return (values, url) => {
     split?.(values, url);
@@ -111,10 +162,21 @@ function partReader(
   };
 }
 
+/** Parses JSON inside a part. @returns A symbol that says what is wrong with it, if it cannot be parsed. */
+function readJson(text: string, maxDepth: number, read = nothingRead()): unknown {
+  try {
+    return parseJson(text, maxDepth, undefined, read);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const { kind, detail } = error;
+    return Symbol(`${kind === 'malformedJson' ? 'is not well-formed JSON' : 'is too large'}: ${detail!}`);
+  }
+}
+
 /** Returns the function that validates and converts a part of a request. */
 function partChecker(
   compiler: Compiler,
-  place: RequestFault['in'],
+  part: RequestFault['in'],
   kind: ErrorKind,
   source: ValueSource,
   schema: Schema,
@@ -126,7 +188,7 @@ function partChecker(
     if (found !== undefined)
       throw new ApiError(kind, {
         detail: found.text,
-        faults: () => found.list.map((fault) => ({ in: place, ...fault })),
+        faults: () => found.list.map((fault) => ({ in: part, ...fault })),
       });
     if (convert === undefined) return data;
     const faults: string[] = [];
@@ -179,9 +241,7 @@ function contentChecker(
   }
   // A form is read without interruption.
   let found = nothingRead();
-  const read = createFormReader(content, (text, name) =>
-    parseJson(text, maxDepth, `the JSON of ${name}`, found),
-  );
+  const read = createFormReader(content, (text) => readJson(text, maxDepth, found));
   return (data) => {
     found = nothingRead();
     return check(read(data));

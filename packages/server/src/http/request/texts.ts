@@ -7,14 +7,17 @@ import { decimalNumber } from './validation/numeric-keyword.js';
 /** Texts by their names, an array where a name is repeated; and the values that they are read as. */
 export type Values = Record<string, unknown>;
 
+/** Stands for a value that occurs more often than it may: no schema allows it. */
+export const repeated = Symbol('is repeated: send it once');
+
 /** A parameter or a field. */
 export interface Named extends TextForm {
   readonly name: string;
   readonly shape: Shape;
 }
 
-/** Parses the JSON of a field. @throws ApiError if it is not well-formed. */
-export type ParseJson = (text: string, name: string) => unknown;
+/** Parses the JSON of a parameter or field. @returns A symbol that says what is wrong with it, if it is not well-formed. */
+export type ParseJson = (text: string) => unknown;
 
 /** Adds a value to those of a name. */
 export function addTo<Value>(found: Map<string, Value[]>, name: string, value: Value): void {
@@ -48,13 +51,13 @@ export function createTextReader(all: readonly Named[], parseJson?: ParseJson): 
 
 /** Returns the function that reads one value; items that commas separate are already those of an array, but in headers. */
 export function readerOf(one: Named, parseJson?: ParseJson): ((given: unknown) => unknown) | undefined {
-  const { name, kind, shape, separator } = one;
+  const { kind, shape, separator } = one;
   const isArray = shape.types?.includes('array') === true;
   if (kind === 'file') return isArray ? (given) => [given].flat() : undefined;
   if ((kind === 'json' || kind === 'either') && parseJson !== undefined) {
-    const read = (text: string) => parseJson(text, name);
-    const readOne = kind === 'json' ? read : eitherReader(isArray ? shape.items! : shape, read);
-    const parse = (given: unknown) => (typeof given === 'string' ? readOne(given) : given);
+    const readOne = kind === 'json' ? parseJson : eitherReader(isArray ? shape.items! : shape, parseJson);
+    const parse = (given: unknown) =>
+      typeof given === 'string' ? readOne(given) : !isArray && Array.isArray(given) ? repeated : given;
     // Each item is a field of its own; some clients send one field with all of them.
     return isArray ? (given) => [given].flat().flatMap(parse) : parse;
   }
@@ -68,12 +71,8 @@ function eitherReader(shape: Shape, parse: (text: string) => unknown): (text: st
   const readText = scalarReader(shape) ?? ((text: string) => text);
   return (text) => {
     if (!/^\s*[{[]/.test(text)) return readText(text);
-    try {
-      const value = parse(text);
-      return shape.types?.includes(typeOf(value)) ? value : text;
-    } catch {
-      return text;
-    }
+    const value = parse(text);
+    return shape.types?.includes(typeOf(value)) ? value : text;
   };
 }
 
@@ -116,7 +115,7 @@ function pairsReader(shape: Shape, separator: string): (given: unknown) => unkno
   return (given) => {
     // Several times, it is an array for each time.
     const texts = given as string[] | string[][];
-    if (!texts.every((text) => typeof text === 'string')) return given;
+    if (!texts.every((text) => typeof text === 'string')) return repeated;
     if (texts.length % 2 === 1) return texts.join(separator);
     const found = new Map<string, string[]>();
     for (let i = 0; i < texts.length; i += 2) addTo(found, texts[i]!, texts[i + 1]!);
@@ -131,13 +130,22 @@ function readProperty(shape: Shape, name: string, given: unknown): unknown {
   return read === undefined ? given : read(given);
 }
 
-/** Returns the function that reads a text as its type, if it has that form; undefined for a text. */
+/** Returns the function that reads a text as its type, if it has that form; undefined for a value of any type. */
 function textReader(shape: Shape, separator: string | undefined): ((given: unknown) => unknown) | undefined {
   const isArray = shape.types?.includes('array') ?? false;
   const read = scalarReader(isArray ? (shape.items ?? anything) : shape);
-  if (!isArray) return read && ((given) => (typeof given === 'string' ? read(given) : given));
+  if (!isArray) {
+    if (shape.types === undefined) return undefined;
+    return (given) => {
+      if (Array.isArray(given)) return repeated;
+      return typeof given === 'string' && read ? read(given) : given;
+    };
+  }
   return (given) => {
-    const texts = [given].flat(2) as string[];
+    const isRepeated =
+      Array.isArray(given) && (separator !== ',' || given.some((part) => Array.isArray(part)));
+    if (separator !== undefined && isRepeated) return repeated;
+    const texts = [given].flat() as string[];
     const isSplit = separator === undefined || (separator === ',' && Array.isArray(given));
     const items = isSplit ? texts : texts.flatMap((text) => text.split(separator));
     // RFC 9110 section 5.6.1 allows spaces around the commas of a header.

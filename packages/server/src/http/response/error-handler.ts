@@ -19,6 +19,11 @@ const fastifyErrors: Readonly<Record<string, ErrorKind>> = {
   ECONNRESET: 'malformedRequest',
 };
 
+/** What the parser of the body refuses, before the other parts are read. */
+const bodyErrors: readonly ErrorKind[] = [
+  ...(['malformedJson', 'invalidBody', 'unsupportedMediaType', 'missingBody', 'bodyTooLarge'] as const),
+];
+
 type ServiceErrors = Readonly<Partial<Record<string, ErrorEntry>>>;
 
 const storageErrors: Readonly<Record<StorageFailure, ErrorKind>> = {
@@ -52,8 +57,11 @@ function toApiError(thrown: unknown, errors: ServiceErrors, accepts: string | un
  */
 export function createErrorHandler(errors: ServiceErrors = {}, write = writeError, observe?: ObserveError) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
-    const own = toApiError(thrown, errors, request.routeOptions.config.accepts);
-    const error = withStatus(own, request.routeOptions.config.statusOf?.(own) ?? own.statusCode);
+    const { accepts, complete, statusOf } = request.routeOptions.config;
+    const given = toApiError(thrown, errors, accepts);
+    const isOfBody = !request.isRead && bodyErrors.some((kind) => kind === given.kind);
+    const own = (isOfBody && complete?.(given, request)) || given;
+    const error = withStatus(own, statusOf?.(own) ?? own.statusCode);
     request.failure = error;
     observe?.(error, request.raw);
     const { mediaType, text } = write(error);

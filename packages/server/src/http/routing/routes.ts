@@ -12,7 +12,7 @@ import { literalRoute } from '../../contract/parameters.js';
 import { keysOf } from '../../contract/responses.js';
 import { ApiError, notImplementedEntry, UndeclaredResponseError, withHeader } from '../../base/errors.js';
 import { admitBody, createBodyParser, releaseBody, type BodyBounds } from '../request/body.js';
-import { createRequestReader } from '../request/reader.js';
+import { createRequestReader, type RequestReader } from '../request/reader.js';
 import {
   createResponseValidator,
   findWrongDefaults,
@@ -43,6 +43,10 @@ export interface RoutesOptions {
 }
 
 declare module 'fastify' {
+  interface FastifyRequest {
+    /** Whether all parts have been read, so that an error is that of what follows. */
+    isRead: boolean;
+  }
   interface FastifyContextConfig {
     /** The operation of the contract that a route serves. */
     operationId?: string;
@@ -54,6 +58,8 @@ declare module 'fastify' {
     formatOf?: (contentType: string) => BodyFormat | undefined;
     /** The media types that they may have. */
     accepts?: string;
+    /** Adds the faults of the other parts of a request to an error of a body that could not be read. */
+    complete?: RequestReader['complete'];
     /** The status that an error has in the operation. */
     statusOf?: Operation['statusOf'];
   }
@@ -145,6 +151,7 @@ function createRoute(
 ) {
   const { operationId, method, body, statusOf } = operation;
   const admitCaller = authenticate(app, operation, options.authentication);
+  const reader = readerOf(operation, options);
   const route = {
     // HEAD runs GET's handler; Node does not send the body.
     method: method === 'GET' ? ['GET', 'HEAD'] : method,
@@ -153,6 +160,7 @@ function createRoute(
       takesCredentials: admitCaller !== undefined,
       requiresBody: body?.required ?? false,
       statusOf,
+      complete: reader.complete,
       formatOf: formatsOf(body),
       ...(body && { accepts: acceptedTypes(body) }),
     },
@@ -162,7 +170,7 @@ function createRoute(
       onSend: releaseBody,
     }),
     ...(body !== undefined && method === 'DELETE' && { preHandler: readWith(parseBody) }),
-    handler: operationHandler(operation, options),
+    handler: operationHandler(operation, reader, options),
   };
   // The router's form of a path has plain names and escaped colons.
   return (path: string): RouteOptions => ({
@@ -181,23 +189,31 @@ function readWith(parseBody: ReturnType<typeof createBodyParser>): preHandlerHoo
   };
 }
 
-function operationHandler(operation: Operation, options: RoutesOptions): RouteHandlerMethod {
-  const { contract, handlers, lists, compiler } = options;
-  const handle = handlers[operation.operationId] as Handle;
+function readerOf(operation: Operation, { contract, compiler, ignoresBodies }: RoutesOptions): RequestReader {
   const schemes = operation.security.flat().map(({ scheme }) => contract.securitySchemes[scheme]);
-  const read = createRequestReader(operation, {
+  return createRequestReader(operation, {
     compiler,
     credentials: schemes.flatMap((scheme) =>
       scheme?.kind === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
     ),
     checksType: contract.bodyTypes.length > 1 || operation.method === 'DELETE',
     maxDepth: contract.bodyDepth + spareDepth,
-    ignoresBody: options.ignoresBodies,
+    ignoresBody: ignoresBodies,
   });
+}
+
+function operationHandler(
+  operation: Operation,
+  { read }: RequestReader,
+  options: RoutesOptions,
+): RouteHandlerMethod {
+  const { handlers, lists, compiler } = options;
+  const handle = handlers[operation.operationId] as Handle;
   const validatorOf = (schema: Schema) => createResponseValidator(compiler, schema);
   const send = createSender(operation, { ...lists, validatorOf });
   const challenges = challengesOf(operation, options.authentication);
   return async (request, reply) => {
+    request.isRead = true;
     const input = read(request);
     let returned: unknown;
     try {

@@ -1,13 +1,13 @@
 // Describes what is wrong with a request or a response, for the person who can correct it.
 import type { ErrorObject } from 'ajv';
 import { pointerOf } from '../../../contract/document/finding.js';
-import type { RequestFault } from '../../../base/errors.js';
+import { listedFaults, type RequestFault } from '../../../base/errors.js';
+import { isInexact } from '../../../contract/document/exact-json.js';
+import { repeated } from '../texts.js';
 import { kindOf, numericFaults, type ValueSource } from './numeric-keyword.js';
 
 /** How many faults a message describes; it only counts the others, since a long body can have very many. */
 const describedFaults = 10;
-/** How many faults are listed. */
-const listedFaults = 100;
 /** Maximum length of a client's unknown name in a message, in characters. */
 const repeatedNameLength = 64;
 
@@ -47,7 +47,7 @@ export function describeFaults(errors: readonly ErrorObject[], source: ValueSour
   return {
     text: [...new Set(texts)].join('; '),
     get list() {
-      return describedTo(listedFaults).map(({ path, rule, message }) => ({ path, rule, message }));
+      return describedTo(listedFaults).map(({ place: _, ...fault }) => fault);
     },
   };
 }
@@ -67,6 +67,10 @@ interface FaultParams {
   readonly passingSchemas?: readonly number[] | null;
   readonly allowedValues?: readonly unknown[];
   readonly type?: string | readonly string[];
+  readonly pattern?: string;
+  readonly format?: string;
+  readonly multipleOf?: number;
+  readonly expected?: unknown;
   /** How many there may be, if there are too few or too many. */
   readonly limit?: number;
 }
@@ -82,9 +86,22 @@ function describeFault(error: ErrorObject, source: ValueSource): Fault & { reado
   return {
     place: propertyName === undefined ? place : `the name ${place}`,
     path: instancePath + pointerOf(name === undefined ? [] : [name]),
-    rule: rules[keyword] ?? keyword,
-    message: messageOf(error, source),
+    ...(isUnreadable(error.data)
+      ? { rule: error.data === repeated ? 'repeated' : 'type', message: error.data.description! }
+      : { rule: rules[keyword] ?? keyword, ...expectedBy(error), message: messageOf(error, source) }),
   };
+}
+
+/** Whether a value stands for a text that could not be read; other symbols are numbers. */
+function isUnreadable(data: unknown): data is symbol {
+  return isInexact(data) && data.description!.startsWith('is ');
+}
+
+/** The value of the keyword, unless it describes places of its own. */
+function expectedBy({ params }: ErrorObject): Pick<Fault, 'expected'> {
+  const { allowedValues, limit, type, pattern, format, multipleOf, expected }: FaultParams = params;
+  const value = expected ?? allowedValues ?? limit ?? type ?? pattern ?? format ?? multipleOf;
+  return value === undefined ? {} : { expected: value };
 }
 
 function messageOf(
@@ -103,7 +120,7 @@ function messageOf(
     const isText = source === 'text';
     // No text stands for null.
     const types = [type].flat().filter((name) => !isText || name !== 'null');
-    const given = isText ? (Array.isArray(data) ? ', given once' : '') : `, not ${kindOf(data)}`;
+    const given = isText ? '' : `, not ${kindOf(data)}`;
     const hint = types.includes('boolean') ? notBoolean(data, source) : '';
     return `must be ${types.map((name) => typeNames[name] ?? name).join(' or ')}${given}${hint}`;
   }

@@ -59,7 +59,13 @@ function createCheck({ schema, source }: NumericRule): (data: unknown) => Fault[
     const faults = isNumber ? check(data) : wrongType;
     if (faults !== wrongType) return faults;
     const keyword = isNumber ? keywordOf(data) : 'type';
-    return [{ keyword, message: `${rule}${notNumber(data, source, hint, accepts)}` }];
+    return [
+      {
+        keyword,
+        params: { expected: schema[keyword] },
+        message: `${rule}${notNumber(data, source, hint, accepts)}`,
+      },
+    ];
   };
 }
 
@@ -75,7 +81,6 @@ function notNumber(
   hint: string,
   accepts: (digits: string) => boolean,
 ): string {
-  if (source === 'text' && Array.isArray(data)) return ', given once';
   const kind = kindOf(data);
   const instead = source === 'text' ? hint : kind === 'a number' ? '' : `, not ${kind}`;
   const digits = source === 'text' ? /^"([^"]*)"$/.exec(String(data))?.[1] : data;
@@ -120,7 +125,7 @@ function integerCheck(schema: NumericSchema) {
     const faults = limits?.(data as number | bigint) ?? [];
     return faults.length > 0 ? faults : undefined;
   };
-  const keywordOf = (data: Numeric) => {
+  const keywordOf = (data: Numeric): keyof NumericSchema => {
     if (typeof data === 'symbol' || (typeof data === 'number' && !Number.isInteger(data))) return 'type';
     return data < min ? 'minimum' : 'maximum';
   };
@@ -145,12 +150,13 @@ function numberCheck(schema: NumericSchema) {
     const faults: Fault[] = [];
     for (const [keyword, sign, holds] of bounds) {
       const bound = schema[keyword] as number;
-      if (!holds(value, bound)) faults.push({ keyword, message: `must be ${sign} ${bound}` });
+      if (!holds(value, bound))
+        faults.push({ keyword, params: { expected: bound }, message: `must be ${sign} ${bound}` });
     }
     faults.push(...(limits?.(value) ?? []));
     return faults.length > 0 ? faults : undefined;
   };
-  return { check, rule: 'must be a number', keywordOf: () => 'type' };
+  return { check, rule: 'must be a number', keywordOf: (): keyof NumericSchema => 'type' };
 }
 
 /** The powers of ten that can matter: with at most 21 digits, no number has more factors of two or five. */
@@ -188,7 +194,11 @@ function limitCheck(
   return (value) => {
     const faults: Fault[] = [];
     if (isMultiple?.(value) === false)
-      faults.push({ keyword: 'multipleOf', message: `must be multiple of ${multipleOf!}` });
+      faults.push({
+        keyword: 'multipleOf',
+        params: { multipleOf },
+        message: `must be multiple of ${multipleOf!}`,
+      });
     // A bigint equals the same number.
     if (values?.some((one) => typeof one === 'number' && one == value) === false)
       faults.push({ keyword: 'enum', params: { allowedValues: values } });

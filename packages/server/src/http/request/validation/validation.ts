@@ -165,8 +165,7 @@ function createAjv(text: string, allErrors: boolean, isOnce: boolean): Ajv | Ajv
 function bytesKeyword({ minLength = 0, maxLength = Infinity }: BytesRule): CompiledKeyword {
   const check = (data: unknown) => {
     const bytes = data instanceof UploadedFile ? data.bytes : data;
-    if (!(bytes instanceof Uint8Array))
-      return [{ keyword: 'type', message: `must be a file${Array.isArray(data) ? ', given once' : ''}` }];
+    if (!(bytes instanceof Uint8Array)) return [{ keyword: 'type', message: 'must be a file' }];
     if (bytes.length < minLength)
       return [{ keyword: 'minLength', message: `must have at least ${minLength} bytes` }];
     if (bytes.length > maxLength)
