@@ -3,14 +3,11 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { isMainThread } from 'node:worker_threads';
 import { checkContract, printFindings } from './check.js';
-import { commandLimits, runLimited } from './limited.js';
 import { completeMigrations } from './migrations.js';
 import { checkForNew, writeService, type ServableContract } from './new.js';
 import { renderTypes } from './types.js';
 import { ConfigError } from '../process/config.js';
-import { withoutControls } from '../contract/document/control-characters.js';
 import type { Service } from '../service/definition.js';
 import { createCommand } from '../process/commands/command-line.js';
 import { version } from '../base/version.js';
@@ -23,7 +20,6 @@ interface NewOptions {
 }
 
 const name = 'contract-server';
-const thisScript = new URL(import.meta.url);
 const program = createCommand({ name })
   .description('Makes a service from an OpenAPI contract.')
   .version(version)
@@ -47,10 +43,7 @@ program
     `the tarball or folder of ${name} (default: where this command was installed from)`,
   )
   .option('--no-store', 'the service keeps everything in a database of its own')
-  .action(async (folder: string, { contract: file, server, store: hasStore }: NewOptions) => {
-    // A contract for which no form of errors is found is checked twice.
-    const limits = { ...commandLimits, seconds: 2 * commandLimits.seconds };
-    if (isMainThread) return runLimited(thisScript, file, limits);
+  .action((folder: string, { contract: file, server, store: hasStore }: NewOptions) => {
     const checked = checkForNew(file);
     if ('faults' in checked) {
       printFindings(file, checked);
@@ -78,20 +71,14 @@ program
   )
   .option('--verbose', 'list every warning; by default, those with the same message are one line')
   .option('--json', 'print the result as JSON to standard output, with every warning')
-  .action(
-    async (file: string, options: Partial<Record<'strict' | 'ownErrors' | 'verbose' | 'json', true>>) => {
-      if (isMainThread) return runLimited(thisScript, file);
-      const { strict, ownErrors, verbose, json } = options;
-      const checked = checkContract(file, ownErrors ?? false);
-      const { faults, warnings } = checked;
-      // JSON does not escape all control characters, which a terminal may obey.
-      if (json) {
-        const lines = JSON.stringify({ faults, warnings }, undefined, 2).split('\n');
-        console.log(lines.map(withoutControls).join('\n'));
-      } else printFindings(file, checked, verbose);
-      if (faults.length > 0 || (strict && warnings.length > 0)) process.exitCode = 1;
-    },
-  );
+  .action((file: string, options: Partial<Record<'strict' | 'ownErrors' | 'verbose' | 'json', true>>) => {
+    const { strict, ownErrors, verbose, json } = options;
+    const checked = checkContract(file, ownErrors ?? false);
+    const { faults, warnings } = checked;
+    if (json) console.log(JSON.stringify({ faults, warnings }, undefined, 2));
+    else printFindings(file, checked, verbose);
+    if (faults.length > 0 || (strict && warnings.length > 0)) process.exitCode = 1;
+  });
 
 program
   .command('types')
@@ -99,8 +86,7 @@ program
   .argument('<contract>', 'OpenAPI 3.0 or 3.1, in YAML or JSON')
   .argument('[file]', 'the module to write', 'src/types.gen.ts')
   .option('--check', 'write nothing; exit with 1 if the file is not up to date')
-  .action(async (source: string, file: string, { check }: { check?: true }) => {
-    if (isMainThread) return runLimited(thisScript, source);
+  .action((source: string, file: string, { check }: { check?: true }) => {
     const checked = checkContract(source, false);
     if (checked.contract === undefined) {
       printFindings(source, checked);

@@ -1,13 +1,12 @@
 // Finds the form in which the server's errors match those that a contract declares, and writes it as code.
 import type { Contract } from '../contract/contract.js';
-import { withoutControls } from '../contract/document/control-characters.js';
 import type { Operation } from '../contract/operations.js';
 import { keysOf, type Content } from '../contract/responses.js';
 import type { Shape } from '../contract/schema/shape.js';
 import type { ErrorFacts, RenderedError } from '../base/errors.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
 import { Compiler } from '../http/request/validation/validation.js';
-import { keyOf } from './schema-types.js';
+import { keyOf, quoted } from './schema-types.js';
 import { messageOf } from '../storage/core/interface.js';
 
 /** A form of errors: an expression, or the forms of the members of an object. */
@@ -159,19 +158,9 @@ function formText(form: Form, indent: number): string {
   if (typeof form === 'string') return form;
   if (isList(form)) return `[${formText(form[0], indent)}]`;
   const members = Object.entries(form).map(
-    ([name, part]) => `${inner}${codeKey(name)}: ${formText(part, indent + 2)},\n`,
+    ([name, part]) => `${inner}${keyOf(name)}: ${formText(part, indent + 2)},\n`,
   );
   return `{\n${members.join('')}${' '.repeat(indent)}}`;
-}
-
-/** The key of a property in code. */
-export function codeKey(name: string): string {
-  return withoutControls(keyOf(name));
-}
-
-/** A text in code. */
-export function quoted(text: string): string {
-  return withoutControls(JSON.stringify(text));
 }
 
 function valueOf(form: Form, error: ErrorFacts): unknown {

@@ -3,9 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Contract } from '../contract/contract.js';
-import { withoutControls } from '../contract/document/control-characters.js';
 import type { Operation } from '../contract/operations.js';
-import { codeKey, ownForms, quoted, renderText, type ErrorForms } from './error-form.js';
+import { ownForms, renderText, type ErrorForms } from './error-form.js';
+import { keyOf, quoted } from './schema-types.js';
 import { schemesOf, scopesOf } from './types.js';
 
 /** The dependencies in a package.json. */
@@ -91,7 +91,7 @@ function contentOf(service: NewService) {
     TITLE: oneLine(String(contract.document.info.title)).replaceAll(/[\\`*_{}[\]<>#&|~!]/g, '\\$&'),
     HANDLERS: contract.operations.map(stub).join(''),
     SCOPES: scopesOf(contract)
-      .map((scope) => `  ${codeKey(scope)}: true,\n`)
+      .map((scope) => `  ${keyOf(scope)}: true,\n`)
       .join(''),
     VERIFIERS: verifiers,
     FORMS: formsText,
@@ -121,12 +121,12 @@ function stub(operation: Operation): string {
   const { operationId, method, path, declared } = operation;
   const { summary } = declared.operation as { summary?: unknown };
   const said = typeof summary === 'string' ? `: ${summary}` : '';
-  return `    // ${oneLine(`${method} ${path}${said}`)}\n    ${codeKey(operationId)}: notImplemented,\n`;
+  return `    // ${oneLine(`${method} ${path}${said}`)}\n    ${keyOf(operationId)}: notImplemented,\n`;
 }
 
 /** A text for a comment, which its line ends. */
 function oneLine(text: string): string {
-  return withoutControls(text.trim().replaceAll(/\s+/g, ' '));
+  return text.trim().replaceAll(/\s+/g, ' ');
 }
 
 /** The scheme whose credentials the server verifies itself: the first one that has bearer tokens. */
@@ -148,8 +148,8 @@ function verifiersOf(service: NewService): string {
   if (isImplied && used.length === 1) return '';
   return used
     .map((name) => {
-      if (name !== builtIn) return `    ${codeKey(name)}: () => undefined,\n`;
-      return `    // It takes the access tokens of the service.\n    ${codeKey(name)}: "built-in",\n`;
+      if (name !== builtIn) return `    ${keyOf(name)}: () => undefined,\n`;
+      return `    // It takes the access tokens of the service.\n    ${keyOf(name)}: "built-in",\n`;
     })
     .join('');
 }

@@ -283,9 +283,7 @@ function absentIn({ properties }: Shape, part: Shape): string[] {
 }
 
 function without(text: string, names: readonly string[]): string {
-  return names.length === 0
-    ? text
-    : `Omit<${bare(text)}, ${names.map((name) => JSON.stringify(name)).join(' | ')}>`;
+  return names.length === 0 ? text : `Omit<${bare(text)}, ${names.map(quoted).join(' | ')}>`;
 }
 
 /** Whether a value that a schema names can be there: YAML also has numbers that JSON lacks. */
@@ -298,7 +296,8 @@ function canHave(value: unknown, types: readonly TypeName[] | undefined): boolea
 function literal(value: unknown, number: Schema['number']): string {
   if (typeof value === 'number') return number === 'int64' ? `${value}n` : String(value);
   if (Array.isArray(value)) return `[${value.map((item) => literal(item, undefined)).join(', ')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (typeof value === 'string') return quoted(value);
+  if (typeof value !== 'object' || value === null) return String(value);
   const members = Object.entries(value).map(([name, one]) => `${keyOf(name)}: ${literal(one, undefined)}`);
   return `{ ${members.join('; ')} }`;
 }
@@ -346,5 +345,10 @@ export function comment(described: Described | null = {}): string {
 
 /** The key of a property, in quotes if it needs them. */
 export function keyOf(name: string): string {
-  return JSON.stringify(name).replace(/^"([A-Za-z]\w*)"$/, '$1');
+  return quoted(name).replace(/^"([A-Za-z]\w*)"$/, '$1');
+}
+
+/** A text in code: on one line, also for the compiler, to which U+2028 and U+2029 end one. */
+export function quoted(text: string): string {
+  return JSON.stringify(text).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
 }

@@ -1,10 +1,9 @@
 // Generates the TypeScript types of a contract, from which the compiler checks the handlers of a service.
 import type { BodyContent } from '../contract/body.js';
 import type { Contract } from '../contract/contract.js';
-import { withoutControls } from '../contract/document/control-characters.js';
 import type { Operation } from '../contract/operations.js';
 import type { Parameter, ParameterPlace } from '../contract/parameters.js';
-import { comment, indented, keyOf, SchemaTypes } from './schema-types.js';
+import { comment, indented, keyOf, quoted, SchemaTypes } from './schema-types.js';
 
 const places: readonly ParameterPlace[] = ['path', 'query', 'header', 'cookie'];
 
@@ -23,8 +22,7 @@ export function renderTypes(contract: Contract): string {
   const files = code.includes('UploadedFile')
     ? "import type { UploadedFile } from 'contract-server';\n\n"
     : '';
-  // A text of the contract must not end a line, or look like other code.
-  return (files + code).split('\n').map(withoutControls).join('\n');
+  return files + code;
 }
 
 /** The type of an operation, as a member of `operations`. */
@@ -98,7 +96,7 @@ function securityTypes(contract: Contract): string {
     const isOptional = names.size > 0 && security.some((requirement) => requirement.length === 0);
     return `  ${keyOf(operationId)}: ${union([...names, ...(isOptional ? ['null'] : [])])};`;
   });
-  const names = scopesOf(contract).map((name) => JSON.stringify(name));
+  const names = scopesOf(contract).map(quoted);
   return `/** The names of each operation's security schemes, with null if they are optional; never if it is public. */
 ${lines.length === 0 ? 'export type operationSecurity = Record<string, never>;' : `export interface operationSecurity {\n${lines.join('\n')}\n}`}
 /** What each security scheme is; optional if no operation uses it. */

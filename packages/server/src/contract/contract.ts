@@ -8,7 +8,7 @@ import { jsonTypes, type MediaType } from './media-type.js';
 import { Schemas } from './schema/schema-normalizer.js';
 import type { Sample, Schema, Use } from './schema/schema.js';
 import { depthOf } from './schema/shape.js';
-import { checkStructure } from './document/structure.js';
+import { checkReferences } from './document/references.js';
 import { ContractText } from './document/contract-text.js';
 import type { Finding } from './document/finding.js';
 
@@ -17,6 +17,9 @@ export interface OpenApiDocument {
   readonly info: { readonly title: unknown; readonly version: unknown };
   readonly [field: string]: unknown;
 }
+
+/** The maximum size of a contract, in bytes. */
+const maxSize = 50_000_000;
 
 /** The contract: the bytes of its file, the parsed document, and its normal form, from which the server is made. */
 export interface Contract {
@@ -60,14 +63,16 @@ export function loadContract(
   hasOwnErrors = false,
   findWrong?: (document: object, defaults: readonly Sample[]) => readonly Finding[],
 ): Contract {
-  const text = new ContractText(isUtf8(bytes) ? bytes.toString('utf8') : '');
-  if (!isUtf8(bytes)) text.fault([], 'the text is not UTF-8', 'Save the file as UTF-8');
+  const isTooLarge = bytes.length > maxSize;
+  const text = new ContractText(isTooLarge || !isUtf8(bytes) ? '' : bytes.toString('utf8'));
+  if (isTooLarge) text.fault([], 'the file has more than 50 MB', 'Divide the API into several');
+  else if (!isUtf8(bytes)) text.fault([], 'the text is not UTF-8', 'Save the file as UTF-8');
   const document = new ContractNode(text, text.value, []);
   text.throwFaults();
   const is30 = readVersion(document);
   // Nothing else can be read without the version.
   text.throwFaults();
-  checkStructure(text.value, (...found) => {
+  checkReferences(text.value, (...found) => {
     text.fault(...found);
   });
   checkDocument(document, is30);

@@ -2,9 +2,6 @@
 import type { ContractNode } from './document/contract-node.js';
 import { isPathText } from './parameters.js';
 
-/** How many URLs the variables of a server may stand for. */
-const maxUrls = 1000;
-
 /**
  * Reads the path prefixes under which the operations are served, without a slash at the end; those with the default values
  * of variables come first, then those with the others of `enum`.
@@ -39,13 +36,10 @@ export function readBasePaths(owner: ContractNode): string[] {
           const report = isInHost ? 'warn' : 'fault';
           server.at('url')[report](`the variable ${name} is not defined`, 'Add it to variables');
         }
-        const written = all.flatMap((url) => values.map((value) => url.replaceAll(`{${name}}`, () => value)));
-        return [...new Set(written)].slice(0, maxUrls + 1);
+        return all.flatMap((url) => values.map((value) => url.replaceAll(`{${name}}`, () => value)));
       },
       [template],
     );
-    if (urls.length > maxUrls)
-      server.fault(`there are more than ${maxUrls} values of its url`, 'Leave values out of enum');
     return urls.map((url) => readPath(server, url));
   });
   return paths.length === 0 ? [''] : [...new Set(paths)];

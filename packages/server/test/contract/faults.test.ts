@@ -36,7 +36,6 @@ const error = { $ref: '#/components/schemas/Error' };
 const failure = { $ref: `#${failed}` };
 
 const closed = { type: 'object', additionalProperties: false };
-const many = { default: '1', enum: Array.from({ length: 40 }, (_, i) => `${i}`) };
 const q1 = { name: 'q', in: 'query', schema: text };
 const id = { name: 'id', in: 'path', required: true, schema: text };
 
@@ -104,7 +103,7 @@ const refused: Record<string, Case[]> = {
       { [`${putBed}/requestBody/required`]: required },
       'must be true or false',
       '',
-      `Write true or false here${required === 'true' ? ', without quotes' : ''}`,
+      'Write true or false, without quotes',
     ]),
   ],
   'a `$ref` that is not a string, or that leads to another file or to nothing': [
@@ -115,12 +114,11 @@ const refused: Record<string, Case[]> = {
         `${responses}/200`,
         `${bedSchema}/properties/title`,
         '/paths/~1beds',
-        '/components/schemas/Lost',
       ].map((place): Case => [
         { [place]: { $ref } },
         'the reference is not a text',
         '/$ref',
-        'Write it in quotes: outside of them, # begins a comment',
+        'Write it in quotes: in YAML, # begins a comment',
       ]),
     ),
     [
@@ -136,12 +134,8 @@ const refused: Record<string, Case[]> = {
     ],
     [{ '/components/schemas/Lost': { $ref: 'Bed' } }, 'Bed refers to nothing', '/$ref'],
     [field({ $ref: 'other.yaml#/Bed' }), 'other.yaml#/Bed is outside of this document', '/$ref'],
-    [field({ $ref: `#${extra}` }), `#${extra} refers to nothing`, '/$ref'],
+    [field({ $ref: `#${extra}` }), `#${extra} leads back to itself`, '/$ref'],
     [{ [listBeds]: { $ref: 'beds.yaml' } }, 'beds.yaml is outside of this document', '/$ref'],
-  ],
-  'control characters, or more than 2,000 characters, in a name, path or operationId': [
-    [replaceBed({ operationId: 'a\nb' }), 'a name has control characters', '/operationId'],
-    [replaceBed({ operationId: 'a'.repeat(2001) }), 'the name has more than 2000 characters', '/operationId'],
   ],
   'a path that does not begin with `/`, or has adjacent parameters, a query or special characters': [
     ...['~1beds~1{bed}{id}', '~1beds~1a b', '~1beds~1%2F', '~1beds~1%FF', '~1~1beds'].map((path): Case => [
@@ -151,17 +145,12 @@ const refused: Record<string, Case[]> = {
       "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'()*+=,;",
     ]),
   ],
-  'a server whose path has special characters, or whose variables combine to more than 1,000 URLs': [
+  'a server whose path has special characters': [
     ...['/v1|beta', '/{version}'].map((url): Case => [
       { '/servers': [{ url, variables: { version: { default: 'a|b' } } }] },
       `${url.replace('{version}', 'a|b')} has no usable path`,
       '/0/url',
     ]),
-    [
-      { '/servers': [{ url: '/{a}{b}', variables: { a: many, b: many } }] },
-      'there are more than 1000 values of its url',
-      '/0',
-    ],
     [
       { '/servers': [{ url: '/{a}', variables: { a: { default: 'a', enum: [{}] } } }] },
       'must be a text',
@@ -910,7 +899,7 @@ t.test('an unquoted reference is one fault, where it is', async (t) => {
     const text = tasks.replace(piece, piece.replaceAll("'", ''));
     t.strictSame(
       messagesOf(text).map((message) => message.replace(/:\d+/, '')),
-      [`${line} the reference is not a text. Write it in quotes: outside of them, # begins a comment.`],
+      [`${line} the reference is not a text. Write it in quotes: in YAML, # begins a comment.`],
     );
   }
 });
@@ -946,8 +935,8 @@ t.test('all faults are reported at once, each with its line and column, and with
   );
 
   for (const [text, line, column, message] of [
-    ['openapi: 3.0.3\ninfo: {a: 1\npaths: {}', 3, 1, /is not closed/],
-    ['openapi: 3.0.3\nopenapi: 3.0.3', 2, 1, /the name is there twice/],
+    ['openapi: 3.0.3\ninfo: {a: 1\npaths: {}', 3, 1, /must be sufficiently indented and end with a }$/],
+    ['openapi: 3.0.3\nopenapi: 3.0.3', 2, 1, /Map keys must be unique/],
     ['openapi: 3.0.3\ninfo: [.inf]', 2, 8, /JSON has no such number/],
     ['openapi: 3.0.3\ninfo: [.nan]', 2, 8, /JSON has no such number/],
     ['openapi: 3.0.3\ninfo: [-1e999]', 2, 8, /JSON has no such number/],
@@ -1058,7 +1047,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     undefined,
     '{\n  "openapi": "3.0.3",\n  "paths": {\n    "/tasks": {\n',
-    '5:1 a { or [ is not closed. Write the } or ] that is missing, or indent its lines more.',
+    '5:1 Flow map in block collection must be sufficiently indented and end with a }. Correct the indentation here or above, or close the { or [ above.',
   ],
   [
     'paths:\n',
@@ -1070,53 +1059,56 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     'openapi: 3.0',
     '1:1 the version 3 is not supported. Write openapi: 3.0.3 or openapi: 3.1.0, with three numbers.',
   ],
-  [
-    'paths:\n',
-    '<<<<<<< HEAD\npaths:\n',
-    '4:1 a merge left a mark of its conflict here. Resolve the conflict.',
-  ],
-  ['      summary:', '	summary:', '8:1 a line is indented with a tab. Indent it with spaces.'],
+  ['      summary:', '	summary:', '8:1 Tabs are not allowed as indentation. Indent it with spaces.'],
   [
     'Creates a task',
     'Creates a task: any task',
-    '8:16 a value contains another "name: value". Write the whole text in quotes, or correct the indentation of this line or the next.',
+    '8:16 Nested mappings are not allowed in compact mappings. Write the whole text in quotes, or correct the indentation of this line or the next.',
   ],
-  ['Creates a task', '@todo', '8:16 a text cannot begin with this character. Write the text in quotes.'],
+  [
+    'Creates a task',
+    '@todo',
+    '8:16 Plain value cannot start with reserved character @. Write the text in quotes.',
+  ],
   [
     'Creates a task',
     '*Creates* a task',
-    '8:26 there is more after the value. Write the whole text in double quotes.',
+    '8:26 Unexpected scalar at node end. Write the whole text in double quotes.',
   ],
   [
     'Creates a task',
     "'It's created'",
-    '8:20 there is more after the value. Write the whole text in double quotes.',
+    '8:20 Unexpected scalar at node end. Write the whole text in double quotes.',
   ],
-  ['  /tasks:\n', '  /tasks\n', '5:3 this is not "name: value". Write a colon and a space after the name.'],
+  [
+    '  /tasks:\n',
+    '  /tasks\n',
+    '5:3 Implicit keys need to be on a single line. Write a colon and a space after the name.',
+  ],
   [
     '      requestBody:',
     '        requestBody:',
-    '8:16 a value contains another "name: value". Write the whole text in quotes, or correct the indentation of this line or the next.',
+    '8:16 Nested mappings are not allowed in compact mappings. Write the whole text in quotes, or correct the indentation of this line or the next.',
   ],
   [
     'description: Created',
-    'description: Created, not done, queued',
-    '15:38 a comma ends the text before "not done". Write the whole text in quotes, or a list in [ ].',
+    'description: Created, not done',
+    '15:38 not done is not supported here. Write the text before it in quotes if the comma belongs to that, or leave it out.',
   ],
   [
     "        200:\n          description: The task\n          content:\n            application/json:\n              schema:\n                $ref: '#/components/schemas/Task'\n",
     "        200:\n          $ref: '#/components/schemas/Task'\n",
-    '29:11 #/components/schemas/Task is a schema, and this must be a response. Write description, and content with a media type and the reference in its schema.',
+    '29:11 #/components/schemas/Task is a schema, and this must be a response. Write a response here, and the reference in its schema.',
   ],
   [
     '        - name: id\n          in: path\n          required: true\n          schema:\n            type: string\n',
     "        - $ref: '#/components/schemas/Task'\n",
-    '22:11 #/components/schemas/Task is a schema, and this must be a parameter. Write name and in, and the reference in schema.',
+    '22:11 #/components/schemas/Task is a schema, and this must be a parameter. Write a parameter here, and the reference in its schema.',
   ],
   [
     "        content:\n          application/json:\n            schema:\n              $ref: '#/components/schemas/Task'\n",
     "        $ref: '#/components/schemas/Task'\n",
-    '10:9 #/components/schemas/Task is a schema, and this must be a request body. Write content with a media type, and the reference in its schema.',
+    '10:9 #/components/schemas/Task is a schema, and this must be a request body. Write a request body here, and the reference in its schema.',
   ],
   [
     "schema:\n                $ref: '#/components/schemas/Task'",
@@ -1276,7 +1268,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     "schema:\n                $ref: '#/components/schemas/Task'",
     "schema:\n                $ref: '#/components/schemas/Tasks'",
-    "33:17 #/components/schemas/Tasks refers to nothing. Add Tasks to components/schemas, for a list { type: array, items: { $ref: '#/components/schemas/Task' } }.",
+    '33:17 #/components/schemas/Tasks refers to nothing. Write #/components/schemas/Task, or add Tasks to components/schemas.',
   ],
   [
     'application/json:\n            schema:\n              $ref: ',
@@ -1459,7 +1451,10 @@ t.test('docs/contract.md lists what these tests and those of the two contracts c
     );
   t.strictSame(
     items(stops).sort(),
-    ['text that is not YAML or JSON, or has a key twice', ...Object.keys(refused)].sort(),
+    [
+      'text that is not YAML or JSON, has a key twice, or takes more than 50 MB',
+      ...Object.keys(refused),
+    ].sort(),
   );
   t.strictSame(items(warns).sort(), Object.keys(warned).sort());
   t.strictSame(

@@ -1,6 +1,7 @@
 // Parses a contract's text, and collects what is wrong with it: all faults at once, each with its place in the file.
 import {
   Composer,
+  CST,
   isAlias,
   isCollection,
   isMap,
@@ -8,69 +9,47 @@ import {
   isScalar,
   LineCounter,
   Parser,
+  visit,
   type Alias,
   type Document,
+  type ErrorCode,
   type Node,
-  type Pair,
-  type YAMLMap,
   type YAMLParseError,
 } from 'yaml';
 import { ContractError, inOrder, pointerOf, type Finding } from './finding.js';
-import { checkDepth, checkNodes } from './yaml-nodes.js';
 
 /** The steps from the root of a document to a value. */
 export type Path = readonly (string | number)[];
 
+/** The maximum nesting of objects and arrays. */
+const maxDepth = 1000;
+/** How often what an anchor stands for may be repeated, with the aliases inside of it. */
+const maxAliasCount = 10_000;
 /** How many steps there are to a component, as in /components/schemas/Bed. */
 const componentDepth = 3;
-/** How many faults, and how many warnings, are kept. */
-const maxFindings = 10_000;
-/** How many characters of a place, a message or a remedy are kept: names may be long, and paths have many. */
-const maxShown = 4000;
 
-type Mistake = Pick<YAMLParseError, 'message' | 'code' | 'pos'>;
-
-/** The mistakes in YAML that authors make most, by the code and the message of the parser: what is wrong, and a remedy. */
-const mistakes: readonly [RegExp, message: string, fix: string][] = [
-  [/^TAB_AS_INDENT/, 'a line is indented with a tab', 'Indent it with spaces'],
-  [
-    /^BAD_INDENT Flow/,
-    'a { or [ is not closed',
-    'Write the } or ] that is missing, or indent its lines more',
-  ],
-  [
-    /^BAD_INDENT/,
-    'the indentation differs from that of the lines above',
-    'Correct it here, or in the lines above',
-  ],
-  [
-    /^BLOCK_AS_IMPLICIT_KEY/,
-    'a value contains another "name: value"',
+/** What to do about mistakes in YAML, by the codes of the parser. */
+const remedies: Partial<Record<ErrorCode, string>> = {
+  BAD_INDENT: 'Correct the indentation here or above, or close the { or [ above',
+  BAD_SCALAR_START: 'Write the text in quotes',
+  BLOCK_AS_IMPLICIT_KEY:
     'Write the whole text in quotes, or correct the indentation of this line or the next',
-  ],
-  [
-    /^(MULTILINE_IMPLICIT_KEY|MISSING_CHAR Implicit map keys)/,
-    'this is not "name: value"',
-    'Write a colon and a space after the name',
-  ],
-  [
-    /^UNEXPECTED_TOKEN .*at node end/,
-    'there is more after the value',
-    'Write the whole text in double quotes',
-  ],
-  [/^BAD_SCALAR_START/, 'a text cannot begin with this character', 'Write the text in quotes'],
-];
+  DUPLICATE_KEY: 'Leave one out, or write in one what is in both',
+  MULTILINE_IMPLICIT_KEY: 'Write a colon and a space after the name',
+  TAB_AS_INDENT: 'Indent it with spaces',
+  UNEXPECTED_TOKEN: 'Write the whole text in double quotes',
+};
 
 /** The text of a contract, and what has been found in it so far. */
 export class ContractText {
   /** The parsed value, with JSON's types only; undefined if the syntax is wrong. */
   readonly value: unknown;
+  /** Whether it is written as JSON. */
+  readonly isJson: boolean;
   readonly #document: Document | undefined;
   readonly #lines = new LineCounter();
   /** What aliases stand for. */
-  readonly #targets: ReadonlyMap<Alias, Node> = new Map();
-  /** The members of maps, by their names. */
-  readonly #members = new WeakMap<YAMLMap, ReadonlyMap<string, Pair>>();
+  readonly #targets = new Map<Alias, Node>();
   /** The components that something refers to, by their paths. */
   readonly #referred = new Set<string>();
   /** By place and message, since several places may refer to one. */
@@ -79,49 +58,90 @@ export class ContractText {
 
   /** @param text - YAML 1.2, which includes JSON. */
   constructor(text: string) {
-    const report = (offset: number, message: string, fix: string) => {
-      add(this.#faults, this.#findingAt(offset, '', message, fix));
-    };
+    this.isJson = text.trimStart().startsWith('{');
     const tokens = [...new Parser(this.#lines.addNewLine).parse(text)];
-    checkDepth(tokens, report);
+    for (const token of tokens) this.#checkDepth(token);
     if (this.#faults.size > 0) return;
-    const composer = new Composer({ prettyErrors: false, merge: true, uniqueKeys: false });
+    const composer = new Composer({ prettyErrors: false, merge: true, uniqueKeys: isSameName });
     const [document, another] = composer.compose(tokens, true, text.length);
     this.#document = document!;
-    // After the first error of syntax, others only follow from it.
-    const [error] = this.#document.errors;
-    if (error !== undefined) report(error.pos[0], ...describeMistake(text, error));
-    else if (another === undefined) this.#targets = checkNodes(this.#document, report);
-    else report(another.range[0], 'another document begins here', 'Write one document in each file');
-    if (this.#faults.size === 0) this.value = this.#document.toJS({ maxAliasCount: -1 });
+    for (const error of firstErrors(this.#document))
+      this.#report(error.pos[0], ...describeMistake(text, error));
+    if (another !== undefined)
+      this.#report(another.range[0], 'another document begins here', 'Write one document in each file');
+    if (this.#faults.size === 0) this.#checkNodes(this.#document);
+    if (this.#faults.size === 0) this.value = this.#readValue(this.#document);
+  }
+
+  /** Reports what is nested too deeply for the parser, which would need too much of the stack. */
+  #checkDepth(token: CST.Token): void {
+    if (token.type !== 'document') return;
+    CST.visit(token, ({ key, value }, { length }) => {
+      const inner = key ?? value;
+      if (length < maxDepth || !inner) return undefined;
+      this.#report(
+        inner.offset,
+        `there are more than ${maxDepth} levels here`,
+        'Refer to parts of it with $ref',
+      );
+      return CST.visit.BREAK;
+    });
+  }
+
+  /** Reports what JSON lacks, and finds what aliases stand for. */
+  #checkNodes(document: Document): void {
+    const anchors = new Map<string, Node>();
+    visit(document, (key, node, ancestors) => {
+      const [offset] = (node as Node | null)?.range ?? [0];
+      if (key === 'key' && !isScalar(node))
+        this.#report(offset, 'a name must be a text', 'Write a text before the colon');
+      if (isScalar(node) && typeof node.value === 'number' && !Number.isFinite(node.value))
+        this.#report(offset, 'JSON has no such number', 'Write another number, or leave it out');
+      if (isAlias(node)) this.#resolve(node, anchors.get(node.source), ancestors);
+      else if ((isScalar(node) || isCollection(node)) && node.anchor !== undefined)
+        anchors.set(node.anchor, node);
+    });
+  }
+
+  #resolve(alias: Alias, target: Node | undefined, ancestors: readonly unknown[]): void {
+    const { source, range } = alias;
+    if (target === undefined) {
+      const fix = `Write &${source} before what it stands for, or a text that begins with * in quotes`;
+      this.#report(range![0], `*${source} stands for nothing`, fix);
+    } else if (ancestors.includes(target))
+      this.#report(range![0], `*${source} is inside of what it stands for`, 'Refer to a schema with $ref');
+    else this.#targets.set(alias, target);
+  }
+
+  #readValue(document: Document): unknown {
+    try {
+      return document.toJS({ maxAliasCount });
+    } catch (error) {
+      this.#report(0, (error as Error).message, 'Refer to components with $ref instead of aliases');
+      return undefined;
+    }
+  }
+
+  #report(offset: number, message: string, fix: string): void {
+    add(this.#faults, this.#findingAt(offset, '', message, fix));
   }
 
   /** Remembers that something refers to a place in a component. */
   refer(path: Path): void {
-    this.#referred.add(JSON.stringify(path.slice(0, componentDepth)));
+    this.#referred.add(pointerOf(path.slice(0, componentDepth)));
   }
 
   /** Whether something refers to a component, or to a place in it. */
   isReferred(path: Path): boolean {
-    return this.#referred.has(JSON.stringify(path));
+    return this.#referred.has(pointerOf(path));
   }
 
   fault(path: Path, message: string, fix: string): void {
-    this.#keep(this.#faults, path, message, fix);
+    add(this.#faults, this.find(path, message, fix));
   }
 
   warn(path: Path, message: string, fix: string): void {
-    this.#keep(this.#warnings, path, message, fix);
-  }
-
-  #keep(findings: Map<string, Finding>, path: Path, message: string, fix: string): void {
-    if (findings.size < maxFindings) add(findings, this.find(path, message, fix));
-    else add(findings, this.find([], `there are more than ${maxFindings}`, 'Correct the others first'));
-  }
-
-  /** Whether faults are no longer kept, so that nobody need look for their remedies. */
-  get isFull(): boolean {
-    return this.#faults.size >= maxFindings;
+    add(this.#warnings, this.find(path, message, fix));
   }
 
   /** Those at places without a fault: what is there now must change. */
@@ -141,64 +161,53 @@ export class ContractText {
 
   /** Describes a finding, without adding it. */
   find(path: Path, message: string, fix: string): Finding {
-    return this.#findingAt(this.#locate(path).offset, pointerOf(path), message, fix);
+    return this.#findingAt(this.#locate(path), pointerOf(path), message, fix);
   }
 
-  #findingAt(offset: number, ...texts: [pointer: string, message: string, fix: string]): Finding {
+  #findingAt(offset: number, pointer: string, message: string, fix: string): Finding {
     const { line, col: column } = this.#lines.linePos(offset);
-    const [pointer, message, fix] = texts.map(shortened) as typeof texts;
     return { pointer, line, column, message, fix };
   }
 
-  /** Whether a field is what follows a comma in a text without quotes, as in `{ description: Red, or green }`. */
-  isRest(path: Path): boolean {
-    const { pair, isFlow } = this.#locate(path);
-    return isFlow && pair?.value === null;
-  }
-
   /** The position of the key or item at the end of a path, or of the last one that exists. */
-  #locate(path: Path): { offset: number; pair: Pair | undefined; isFlow: boolean } {
+  #locate(path: Path): number {
     let node: unknown = this.#document?.contents;
     let offset = 0;
-    let pair: Pair | undefined;
-    let isFlow = false;
     for (const step of path) {
       if (isAlias(node)) node = this.#targets.get(node);
       if (!isCollection(node)) break;
-      const found: unknown = isMap(node) ? this.#membersOf(node).get(String(step)) : node.items[Number(step)];
-      isFlow = node.flow === true;
-      pair = isPair(found) ? found : undefined;
-      const at: unknown = pair?.key ?? found;
-      offset = (at as { range?: [number] } | undefined)?.range?.[0] ?? offset;
-      node = pair ? pair.value : found;
+      const item: unknown = isMap(node)
+        ? node.items.find(({ key }) => nameOf(key) === String(step))
+        : node.items[Number(step)];
+      const place = (isPair(item) ? item.key : item) as Node | undefined;
+      offset = place?.range?.[0] ?? offset;
+      node = isPair(item) ? item.value : item;
     }
-    return { offset, pair, isFlow };
-  }
-
-  #membersOf(map: YAMLMap): ReadonlyMap<string, Pair> {
-    const known = this.#members.get(map);
-    if (known !== undefined) return known;
-    const members = new Map(
-      map.items.map((pair) => [isScalar(pair.key) ? String(pair.key.value) : '', pair]),
-    );
-    this.#members.set(map, members);
-    return members;
+    return offset;
   }
 }
 
-function shortened(text: string): string {
-  return text.length <= maxShown ? text : `${text.slice(0, maxShown)}…`;
+function nameOf(key: unknown): string | undefined {
+  return isScalar(key) ? String(key.value) : undefined;
+}
+
+/** Whether two keys are the same name in JSON; merges may be there several times. */
+function isSameName(one: unknown, other: unknown): boolean {
+  return nameOf(one) === nameOf(other) && isScalar(one) && typeof one.value !== 'symbol';
+}
+
+/** The errors of syntax up to the first one from which others follow. */
+function firstErrors({ errors }: Document): readonly YAMLParseError[] {
+  const first = errors.findIndex(({ code }) => code !== 'DUPLICATE_KEY');
+  return first < 0 ? errors : errors.slice(0, first + 1);
 }
 
 /** Describes an error of syntax, and what to do about it. */
-function describeMistake(text: string, { message, code, pos }: Mistake): [message: string, fix: string] {
+function describeMistake(text: string, { message, code }: YAMLParseError): [message: string, fix: string] {
   if (/^\s*<[!\w]/.test(text))
     return ['this is HTML or XML', 'Write YAML or JSON; if it is a download, get the raw file'];
-  const line = text.slice(text.lastIndexOf('\n', pos[0] - 1) + 1, pos[1]);
-  if (/^([<=>])\1{6}/.test(line)) return ['a merge left a mark of its conflict here', 'Resolve the conflict'];
-  const known = mistakes.find(([pattern]) => pattern.test(`${code} ${message}`));
-  if (known !== undefined) return [known[1], known[2]];
-  return [message.replace(/\.$/, ''), 'Correct the syntax of YAML or JSON here, or above'];
+  const fix = remedies[code] ?? 'Correct the syntax of YAML or JSON here, or above';
+  return [message.replace(/\.$/, ''), fix];
 }
 
 function add(findings: Map<string, Finding>, finding: Finding): void {

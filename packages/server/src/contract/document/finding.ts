@@ -1,5 +1,4 @@
 // What is said about a contract. Nothing is loaded for it that reads one.
-import { withoutControls } from './control-characters.js';
 
 /** What is wrong with a contract, or worth a warning, and where. */
 export interface Finding {
@@ -32,11 +31,10 @@ export class ContractError extends Error {
 }
 
 /**
- * Formats a finding as one line: `12:3 /paths: must be an object. Write …`; without a pointer if it is of the text. What it
- * repeats of the contract has no control characters, which a terminal would obey.
+ * Formats a finding as one line: `12:3 /paths: must be an object. Write …`; without a pointer if it is of the text.
  */
 export function formatFinding({ line, column, pointer, message, fix }: Finding): string {
-  return withoutControls(`${line}:${column} ${pointer === '' ? '' : `${pointer}: `}${message}. ${fix}.`);
+  return `${line}:${column} ${pointer === '' ? '' : `${pointer}: `}${message}. ${fix}.`;
 }
 
 /** Findings by their places in the file. */

@@ -1,6 +1,7 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
 import { checkKeywords, checkValues, onlyDescribes, readKeywords } from './schema-keywords.js';
-import { nearest, stepsOf, type ContractNode } from '../document/contract-node.js';
+import { nearest, type ContractNode } from '../document/contract-node.js';
+import { stepsOf } from '../document/references.js';
 import { covers } from './coverage.js';
 import {
   anySchema,

@@ -1,7 +1,7 @@
 // Reads what people need of a contract and its normal form leaves out: descriptions, examples and names.
 import { Marked } from 'marked';
 import { parse, stringify } from 'yaml';
-import { stepsOf } from '../../contract/document/contract-node.js';
+import { stepsOf } from '../../contract/document/references.js';
 import { escapeHtml, Markup } from './markup.js';
 
 export type Fields = Readonly<Record<string, unknown>>;

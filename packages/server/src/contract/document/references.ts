@@ -1,0 +1,78 @@
+// Checks all references of a document, also those that no operation uses.
+import type { Path } from './contract-text.js';
+import { pointerOf } from './finding.js';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Fields whose values are data: what looks like a reference there is none. */
+const dataFields = /^(example|examples|default|enum|const|value|x-.*)$/;
+
+/**
+ * Reports references that lead out of a document, and names that objects of JavaScript have in another way. Writes
+ * references to anchors (JSON Schema 2020-12 section 8.2.2) as JSON Pointers.
+ * @param report - Is called with the steps to what is wrong, and with what to do about it.
+ */
+export function checkReferences(
+  document: unknown,
+  report: (path: Path, message: string, fix: string) => void,
+): void {
+  const anchors = new Map<string, string>();
+  const toAnchors: { $ref: string }[] = [];
+  // With aliases of YAML, the same object is at several places.
+  const seen = new Set<object>();
+  const check = (value: unknown, path: Path, isData: boolean): void => {
+    if (value === '__proto__' && !isData)
+      report(path, 'the name __proto__ is not supported', 'Write another name, which clients must then send');
+    if (typeof value !== 'object' || value === null || seen.has(value)) return;
+    seen.add(value);
+    const { $ref, $anchor } = value as Fields;
+    if (typeof $anchor === 'string') anchors.set(`#${$anchor}`, referenceTo(path));
+    if (typeof $ref === 'string' && /^#[^/]/.test($ref)) toAnchors.push(value as { $ref: string });
+    if (typeof $ref === 'string' && !$ref.startsWith('#') && !isData)
+      report([...path, '$ref'], ...describeReference($ref));
+    for (const [name, inner] of Object.entries(value)) {
+      if (!Array.isArray(value)) check(name, [...path, name], isData);
+      // A response may be called `default`.
+      const holdsData = dataFields.test(name) && path.at(-1) !== 'responses';
+      check(inner, [...path, name], isData || holdsData);
+    }
+  };
+  check(document, [], false);
+  for (const reference of toAnchors) reference.$ref = anchors.get(reference.$ref) ?? reference.$ref;
+}
+
+/** A reference within the document (RFC 6901 section 6). */
+function referenceTo(path: Path): string {
+  return `#${path.map((step) => `/${encodeURIComponent(pointerOf([step]).slice(1))}`).join('')}`;
+}
+
+/** The steps of a reference (RFC 6901 section 6); undefined if it does not stay within the document. */
+export function stepsOf(reference: string): string[] | undefined {
+  if (!/^#(\/|$)/.test(reference)) return undefined;
+  return reference.slice(1).split('/').slice(1).map(unescape);
+}
+
+function unescape(step: string): string {
+  let text = step;
+  try {
+    text = decodeURIComponent(step);
+  } catch {
+    // Not encoded: the reference is looked up as it is.
+  }
+  return text.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+/** Describes what is wrong with a reference that does not begin with `#`: it names another document, or nothing. */
+export function describeReference(reference: string): [message: string, fix: string] {
+  return isOutside(reference)
+    ? [
+        `${reference} is outside of this document`,
+        'Bundle the contract into one file, as "redocly bundle" of @redocly/cli does',
+      ]
+    : [`${reference} refers to nothing`, 'Write a reference to a component, which begins with #'];
+}
+
+/** Whether a reference names another document. */
+export function isOutside(reference: string): boolean {
+  return /^[^#]*[./]/.test(reference);
+}
