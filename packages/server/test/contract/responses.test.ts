@@ -5,7 +5,6 @@ import { createReadStream } from 'node:fs';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { gunzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
 import { buildApp } from '../../dist/process/app.js';
 import { loadContract } from '../../dist/contract/contract.js';

@@ -1,10 +1,8 @@
 // What responses have besides their bodies: ETags, headers for caches and CORS.
 import t from 'tap';
-import { checkResponse, contract, type HttpResponse } from '../support/contract-check.js';
+import { contract } from '../support/contract-check.js';
 import { engines } from '../support/engines.js';
-import { listRequest } from '../support/raw-connection.js';
 import { injectFaults, startListening, startService } from '../support/service.js';
-import { until } from '../support/wait.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import type { Page } from '../../dist/storage/core/interface.js';
 

@@ -325,7 +325,7 @@ for (const [does, reason] of [
 
 t.test('systemd learns nothing more while a thread does not respond', needsThreads(), async (t) => {
   const { env, states } = await notifiedSystemd(t);
-  const watchdog = { NOTIFY_SOCKET: env['NOTIFY_SOCKET']!, PATH: env['PATH']!, WATCHDOG_USEC: '200000' };
+  const watchdog = { NOTIFY_SOCKET: env.NOTIFY_SOCKET, PATH: env.PATH, WATCHDOG_USEC: '200000' };
   const { server, tell, isHeld } = await startFailing(t, {
     ...watchdog,
     OPS_PORT: '0',

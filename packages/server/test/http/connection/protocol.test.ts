@@ -1,12 +1,9 @@
 // HTTP that clients may send and a server must not accept blindly: upgrades, header floods, framing; and public files.
-import { createHook } from 'node:async_hooks';
 import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import { gunzipSync } from 'node:zlib';
 import t from 'tap';
-import { engines } from '../../support/engines.js';
 import { createHead, createRequest, listRequest, RawConnection } from '../../support/raw-connection.js';
-import { captureLog, holdCreates, startListening, startService } from '../../support/service.js';
+import { captureLog, holdCreates, startListening } from '../../support/service.js';
 import { createMetrics } from '../../../dist/observability/metrics.js';
 import { service as definition } from '../../../../../dist/service.js';
 import { buildAdminListener } from '../../../dist/observability/admin-listener.js';
