@@ -24,7 +24,7 @@ import {
 import { lacks, skipFor } from '../../packages/server/test/support/skip.js';
 import { needsThreadsOn } from '../../packages/server/test/support/threads.js';
 import { until } from '../../packages/server/test/support/wait.js';
-import { ApiError, type ErrorKind } from '../../packages/server/dist/base/errors.js';
+import { ApiError, type ErrorKind } from '../../packages/server/dist/index.js';
 import { allErrors } from '../../dist/plants/errors.js';
 import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import {

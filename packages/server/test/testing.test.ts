@@ -6,13 +6,10 @@ import { Readable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
 import { emptyDatabase, noPostgres, temporaryFolder } from './support/engines.js';
-import { checkResponse } from './support/contract-check.js';
+import { checkResponse, contractOf, responseCheck } from './support/contract-check.js';
 import { skipFor } from './support/skip.js';
-import { ApiError, notImplemented, TypedBody, type ErrorEntry } from '../dist/index.js';
+import { ApiError, notImplemented, TypedBody, type ErrorEntry, type ServiceContext } from '../dist/index.js';
 import { openTestService } from '../dist/testing.js';
-import { loadContract } from '../dist/contract/contract.js';
-import { responseCheck } from '../dist/testing/response-check.js';
-import type { ServiceContext } from '../dist/service/definition.js';
 import { service } from '../../../dist/service.js';
 
 const folders = async () => (await readdir(tmpdir())).filter((name) => /^lonely-plants-/.test(name));
@@ -218,7 +215,7 @@ info: { title: Heights, version: 1.0.0 }
 servers: [{ url: /a+b }]
 paths: { /height.json: { get: { responses: { '204': { description: None. } } } } }
 `;
-  const check = responseCheck(loadContract(Buffer.from(contract)), { errors: {} });
+  const check = responseCheck(contractOf(contract), { errors: {} });
   const of = (path: string) => () => {
     check('GET', path, { status: 204, headers: { 'x-request-id': 'a' }, text: '' });
   };
@@ -237,7 +234,7 @@ paths:
 components:
   securitySchemes: { key: { type: http, scheme: bearer } }
 `;
-  const check = responseCheck(loadContract(Buffer.from(contract)), { errors: {} });
+  const check = responseCheck(contractOf(contract), { errors: {} });
   const headers = {
     'x-request-id': 'a',
     'content-type': 'application/json',
@@ -383,7 +380,7 @@ paths:
       responses:
         '200': { description: The height., content: { 'application/*': { schema: ${schema} } } }
 `;
-  const check = responseCheck(loadContract(Buffer.from(contract)), { errors: {} });
+  const check = responseCheck(contractOf(contract), { errors: {} });
   const headers = { 'x-request-id': 'a', 'content-type': 'application/json' };
   const of = (text: string) => () => {
     check('GET', '/height', { status: 200, headers, text });
@@ -413,7 +410,7 @@ paths:
                 allOf: [{ type: object, properties: { color: { type: string, pattern: '(?i)^red' } } }]
                 properties: { note: { nullable: true } }
 `;
-    const check = responseCheck(loadContract(Buffer.from(contract)), { errors: {} });
+    const check = responseCheck(contractOf(contract), { errors: {} });
     const headers = { 'x-request-id': 'a', 'content-type': 'application/json' };
     t.doesNotThrow(() => {
       check('GET', '/door', { status: 200, headers, text: '{"color":"red","note":null}' });

@@ -1,9 +1,7 @@
 // The recipes of docs/recipes.md: their code, on every engine, and its cost.
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
-import { parseExactJson } from '../../dist/contract/document/exact-json.js';
-import { completeMigrations } from '../../dist/cli/migrations.js';
-import type { JsonArray, ServiceContext } from '../../dist/index.js';
+import { parseExactJson, type JsonArray, type ServiceContext } from '../../dist/index.js';
 import type {
   CollectionDefinition,
   Id,
@@ -11,7 +9,7 @@ import type {
   OpenCollection,
   Storage,
 } from '../../dist/storage/core/interface.js';
-import { hasEffect } from '../../dist/storage/core/writes.js';
+import { writeMigrations } from '../support/store.js';
 import { enginesToTest, temporaryFolder } from '../support/engines.js';
 import * as recipes from '../examples/recipes.js';
 
@@ -58,7 +56,7 @@ class CountingContext {
       write: async (subject, id, change) => {
         if (typeof subject !== 'string') this.#read.add(keyOf(id));
         const outcome = await collection.write(subject, id, change);
-        if (hasEffect(outcome)) this.#written.add(keyOf(id));
+        if (['inserted', 'replaced', 'deleted'].includes(outcome)) this.#written.add(keyOf(id));
         return outcome;
       },
       change: async (subject, id, update) => {
@@ -93,7 +91,7 @@ for (const engine of enginesToTest)
   t.test(engine.name, engine.options, async (t) => {
     const migrations = pathToFileURL(`${await temporaryFolder(t)}/`);
     const definition = { name: 'recipes', collections, migrations };
-    t.strictSame(completeMigrations(definition, false).faults, []);
+    writeMigrations(definition);
     const counting = new CountingContext(await engine.openOther(t, definition));
     // A recipe uses nothing else of it.
     const context = counting.context as ServiceContext;

@@ -1,9 +1,8 @@
 // What responses have besides their bodies: ETags, headers for caches and CORS.
 import t from 'tap';
-import { contract } from '../support/contract-check.js';
+import { contract, contractOf } from '../support/contract-check.js';
 import { engines } from '../support/engines.js';
 import { injectFaults, startListening, startService } from '../support/service.js';
-import { loadContract } from '../../dist/contract/contract.js';
 import type { Page } from '../../dist/storage/core/interface.js';
 
 const engine = engines[0]!;
@@ -184,7 +183,7 @@ t.test('no shared cache keeps a response to a caller, and none keeps an error', 
   const own = (body: object) => () =>
     Promise.resolve({ body, headers: { 'Cache-Control': 'public, max-age=60' } });
   const other = await startService(t, engine, {
-    contract: loadContract(Buffer.from(JSON.stringify(document))),
+    contract: contractOf(document),
     handlers: { withKey: plain, optional: plain, public: plain, own: own({ a: 'b' }), wrong: own({ a: 1 }) },
     verifiers: { key: () => Promise.resolve({ subject: 'a' }) },
   });

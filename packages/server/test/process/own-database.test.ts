@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
 import t from 'tap';
-import { completeMigrations } from '../../dist/cli/migrations.js';
-import type { Service } from '../../dist/service/definition.js';
+import type { Service } from '../../dist/index.js';
 import { checkStorage, migrateStorage } from '../../dist/storage/open.js';
 import { openTestService } from '../../dist/testing.js';
 import { emptyDatabase, noPostgres, temporaryFolder } from '../support/engines.js';
 import { Kysely, sql } from 'kysely';
 import { openSales, sqliteDialect } from '../examples/sales/sales.js';
+import { writeMigrations } from '../support/store.js';
 import { skipFor } from '../support/skip.js';
 
 const folder = await temporaryFolder(t);
@@ -30,7 +30,7 @@ const service = {
   metricPrefix: 'sales_',
   databaseUrl: 'file:./data/sales.db',
 } as const satisfies Omit<Service, 'open'>;
-completeMigrations(service, false);
+writeMigrations(service);
 
 const databases = {
   SQLite: { skip: {}, url: async () => join(await temporaryFolder(t), 'sales.db') },

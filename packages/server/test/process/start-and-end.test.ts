@@ -11,7 +11,6 @@ import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { kernelDistributes } from '../../dist/process/system-limits.js';
 import { openStorage } from '../support/store.js';
 import { temporaryFolder } from '../support/engines.js';
 import {
@@ -26,7 +25,7 @@ import {
 } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
-import { childrenOf, needsThreads, noProc } from '../support/threads.js';
+import { childrenOf, kernelDistributes, needsThreads, noProc } from '../support/threads.js';
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url));
 const main = join(root, 'dist/main.js');

@@ -7,7 +7,7 @@ import type { Test } from 'tap';
 import { adminOf, run, startServer } from './processes.js';
 import type { ServerOptions } from './server-process.js';
 import { repeatUntil } from './wait.js';
-import { catalogue } from '../../dist/base/errors.js';
+import { catalogue } from '../../dist/index.js';
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url));
 

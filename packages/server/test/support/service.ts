@@ -25,6 +25,7 @@ import { responseCheck } from '../../dist/testing/response-check.js';
 import { plantOperations } from '../../../../dist/plants/operations.js';
 import { service as definition } from '../../../../dist/service.js';
 
+export { buildApp };
 export type { RequestOptions };
 
 /** A response whose body has been read: `json` is lossy beyond 2^53, `text` never. */

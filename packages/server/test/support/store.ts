@@ -11,6 +11,7 @@ import {
   type Storage as AnyStorage,
   type StoreDefinition,
 } from '../../dist/storage/core/interface.js';
+import { completeMigrations } from '../../dist/cli/migrations.js';
 import * as accessToken from '../../dist/storage/core/access-token.js';
 import { PlantRepository as Repository, plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
@@ -110,6 +111,12 @@ export async function laterRelease(
     );
   }
   return { ...earlier, migrations: pathToFileURL(`${folder}/`) };
+}
+
+/** Writes the migrations of a service that has none, into the folder that it names. */
+export function writeMigrations(store: StoreDefinition): void {
+  const { faults } = completeMigrations(store, false);
+  if (faults.length > 0) throw new Error(faults.join('\n'));
 }
 
 /** Creates a token of the Plant Store. */

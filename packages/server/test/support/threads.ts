@@ -8,6 +8,7 @@ import { engines, type Engine } from './engines.js';
 import { send, startServer, type HttpResponse, type ServerProcess } from './processes.js';
 import { skipFor } from './skip.js';
 
+export { kernelDistributes };
 export { childrenOf } from '../../../../scripts/lib/processes.js';
 
 /** What a test lacks that looks at processes. */

@@ -5,11 +5,11 @@ import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { noBrowser, startBrowser } from '../../support/browser.js';
+import { contractOf } from '../../support/contract-check.js';
 import { engines } from '../../support/engines.js';
 import { createGarden, gardenDocument, loadEdited, orchard } from '../../support/garden/garden.js';
 import { startListening, startService } from '../../support/service.js';
 import { skipFor } from '../../support/skip.js';
-import { loadContract } from '../../../dist/contract/contract.js';
 
 /** What has a validator, and the headers of it that a 304 has, too. */
 const published = ['/docs/', '/openapi.yaml', '/openapi.json'];
@@ -100,7 +100,7 @@ t.test('integers of any size are exact in examples', async (t) => {
     'id: 1,',
     'id: 9007199254740993,',
   );
-  const { app } = await startService(t, engines[0]!, { contract: loadContract(Buffer.from(text)) });
+  const { app } = await startService(t, engines[0]!, { contract: contractOf(text) });
   const { payload } = await app.inject('/docs/');
   t.match(payload, '&quot;id&quot;: 9007199254740993');
   t.notMatch(payload, '9007199254740992');

@@ -5,21 +5,21 @@ import { copyFile, mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
-import { buildApp } from '../../../dist/process/app.js';
-import { completeMigrations } from '../../../dist/cli/migrations.js';
-import { shared } from '../../../dist/service/shared-subject.js';
+import { shared } from '../../../dist/index.js';
 import { migrateStorage, openStorage } from '../../../dist/storage/open.js';
 import { openTestService } from '../../../dist/testing.js';
 import { emptyDatabase, temporaryFolder } from '../../support/engines.js';
 import { loginCollections } from '../../examples/login/login.js';
 import { isPassword } from '../../examples/login/passwords.js';
+import { buildApp } from '../../support/service.js';
+import { writeMigrations } from '../../support/store.js';
 import { serviceIn } from '../../support/login-service.js';
 import { stores } from '../../support/threads.js';
 
 const folder = await mkdtemp(join(await temporaryFolder(t), 'login-'));
 await copyFile(new URL('../../examples/login/openapi.yaml', import.meta.url), join(folder, 'openapi.yaml'));
 const service = serviceIn(pathToFileURL(`${folder}/`));
-completeMigrations(service, false);
+writeMigrations(service);
 
 const body = { name: 'alice', password: 'correct horse' };
 

@@ -3,13 +3,17 @@
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { engines } from '../../support/engines.js';
+import { contractOf } from '../../support/contract-check.js';
 import { captureLog, startService, type ServiceOptions } from '../../support/service.js';
 import { withResolvers } from '../../support/wait.js';
-import { loadContract } from '../../../dist/contract/contract.js';
-import type { AnyVerifiers, Verified, Verifiers } from '../../../dist/contract/verifiers.js';
-import type { Opened } from '../../../dist/service/definition.js';
-import { ApiError } from '../../../dist/base/errors.js';
-import { StorageError } from '../../../dist/storage/core/interface.js';
+import {
+  ApiError,
+  StorageError,
+  type AnyOpened,
+  type Opened,
+  type Verified,
+  type Verifiers,
+} from '../../../dist/index.js';
 import { service as definition } from '../../../../../dist/service.js';
 import type { operations, operationSecurity, securitySchemes } from '../../support/garden/types.gen.js';
 
@@ -28,6 +32,7 @@ const schemes = {
   digest: { type: 'http', scheme: 'Digest' },
 } as const;
 type Scheme = keyof typeof schemes;
+type AnyVerifiers = NonNullable<AnyOpened['verifiers']>;
 
 const operation = (operationId: string, security: object[]) => ({
   get: {
@@ -44,36 +49,33 @@ const operation = (operationId: string, security: object[]) => ({
 });
 
 /** The contract: an operation for each scheme, and some for several. */
-const bytesOf = (securitySchemes: object, paths: Record<string, object[]>) =>
-  Buffer.from(
-    JSON.stringify({
-      openapi: '3.1.0',
-      info: { title: 'Schemes', version: '1' },
-      paths: Object.fromEntries(
-        Object.entries(paths).map(([name, security]) => [`/${name}`, operation(name, security)]),
-      ),
-      components: {
-        securitySchemes,
-        schemas: {
-          Error: {
-            type: 'object',
-            required: ['error', 'message'],
-            properties: { error: { type: 'integer', format: 'int32' }, message: { type: 'string' } },
-          },
-        },
+const documentOf = (securitySchemes: object, paths: Record<string, object[]>) => ({
+  openapi: '3.1.0',
+  info: { title: 'Schemes', version: '1' },
+  paths: Object.fromEntries(
+    Object.entries(paths).map(([name, security]) => [`/${name}`, operation(name, security)]),
+  ),
+  components: {
+    securitySchemes,
+    schemas: {
+      Error: {
+        type: 'object',
+        required: ['error', 'message'],
+        properties: { error: { type: 'integer', format: 'int32' }, message: { type: 'string' } },
       },
-    }),
-  );
+    },
+  },
+});
 
 const own = Object.keys(schemes).map((name): [string, object[]] => [name, [{ [name]: [] }]]);
-const bytes = bytesOf(schemes, {
+const document = documentOf(schemes, {
   ...Object.fromEntries(own),
   either: [{ basic: [] }, { user: [] }, { key: [] }],
   tokens: [{ oauth: [] }, { user: [] }],
   both: [{ key: [], basic: ['plants:read'] }],
   optional: [{}, { key: [] }],
 });
-const contract = loadContract(bytes);
+const contract = contractOf(document);
 const operationIds = contract.operations.map(({ operationId }) => operationId);
 /** The handlers return what they know of the caller. */
 const handlers = Object.fromEntries(
@@ -210,7 +212,7 @@ t.test('a 401 challenges for each scheme that the operation accepts', async (t) 
 t.test('a 401 that a handler throws challenges too, in a public operation for all schemes', async (t) => {
   const { user, basic, key } = schemes;
   const paths = { mine: [{ user: [] }], keyed: [{ key: [] }], logIn: [], either: [{}, { basic: [] }] };
-  const contract = loadContract(bytesOf({ user, basic, key }, paths));
+  const contract = contractOf(documentOf({ user, basic, key }, paths));
   let headers: Record<string, string> = {};
   const refuse = () => {
     throw new ApiError({ code: 40150, message: 'The password is wrong.' }, { detail: 'again', headers });
@@ -471,7 +473,7 @@ t.test('the verifications of all schemes are counted', async (t) => {
 });
 
 t.test('the built-in verifier serves the only bearer scheme, whatever its name', async (t) => {
-  const only = loadContract(bytesOf({ 'my.Auth-1': schemes.user }, { mine: [{ 'my.Auth-1': [] }] }));
+  const only = contractOf(documentOf({ 'my.Auth-1': schemes.user }, { mine: [{ 'my.Auth-1': [] }] }));
   const { call, token, subject } = await startService(t, engine, {
     contract: only,
     handlers: { mine: handlers['user']! },
@@ -479,7 +481,7 @@ t.test('the built-in verifier serves the only bearer scheme, whatever its name',
   t.match(callerOf((await call('GET', '/mine', { token })).json), { subject });
   t.match(await call('GET', '/mine', { token: `${token}x` }), noOne);
 
-  const oidc = loadContract(bytesOf({ oidc: schemes.oidc }, { mine: [{ oidc: [] }] }));
+  const oidc = contractOf(documentOf({ oidc: schemes.oidc }, { mine: [{ oidc: [] }] }));
   const { call: callOidc, token: other } = await startService(t, engine, {
     contract: oidc,
     handlers: { mine: handlers['user']! },
@@ -552,7 +554,7 @@ t.test(
     ];
     for (const [scheme, verifier, ...sent] of cases) {
       const service = await startService(t, engine, {
-        contract: loadContract(bytesOf({ mine: scheme }, { mine: [{ mine: [] }] })),
+        contract: contractOf(documentOf({ mine: scheme }, { mine: [{ mine: [] }] })),
         handlers: { mine: handlers['user']! },
         verifiers: { mine: verifier },
       });
