@@ -24,8 +24,15 @@ const quick = [
   'storage/storage',
   'storage/sqlite.',
 ];
-/** What runs only when it is named. */
-const leftOut = 'test/deploy/';
+/** What takes long, or needs programs that few machines have: it runs when it is named, with `--long`, and in .ci/run. */
+const long = [
+  'test/deploy/',
+  'test/docs/runbook',
+  'test/package',
+  'packages/server/test/outside',
+  'packages/server/test/http/connection/tls',
+  'packages/server/test/process/resources',
+];
 /** The folders that have tests in test/, which are compiled to dist-test/. */
 const packages = ['', 'packages/server/', 'packages/client/', ...services].filter((folder) =>
   existsSync(`${folder}test`),
@@ -48,8 +55,8 @@ const positive = (text) => {
 const none = [];
 const program = new Command('npm test --')
   .description(
-    'Builds everything that the tests need, then runs them. Without a WORD, leaves out test/deploy, which takes ' +
-      'long and needs programs that few machines have; "npm test -- deploy" runs it.',
+    'Builds everything that the tests need, then runs them. Without a WORD, leaves out those that take long or need ' +
+      'programs that few machines have; "npm test -- --long" runs them.',
   )
   .argument('[WORD...]', 'only files whose path contains one: "connection", "storage/sqlite", "test/docs"')
   .option(
@@ -59,6 +66,7 @@ const program = new Command('npm test --')
     none,
   )
   .option('--quick', 'only types, and the tests of the API, the contract and the storage, on SQLite', false)
+  .option('--long', 'only those that are left out otherwise', false)
   .option('--built', 'use dist/ as it is, and compile only the tests', false)
   .option('--coverage', 'also measure which code the tests run, in all processes; takes longer', false)
   .option('--jobs <N>', 'files that run simultaneously', positive, defaultJobs)
@@ -66,15 +74,15 @@ const program = new Command('npm test --')
   .showHelpAfterError()
   .parse();
 const words = program.args;
-/** @type {{ grep: string[], quick: boolean, built: boolean, coverage: boolean, jobs: number, patience: number }} */
+/** @type {{ grep: string[], quick: boolean, long: boolean, built: boolean, coverage: boolean, jobs: number, patience: number }} */
 const options = program.opts();
-if (options.quick && words.length > 0)
-  program.error('--quick selects the tests itself; leave out the words, or --quick.');
+if ([options.quick, options.long, words.length > 0].filter(Boolean).length > 1)
+  program.error('--quick and --long select the tests themselves; leave out the words, or the option.');
 process.exitCode = (await main()) ? 0 : 1;
 
 /** @returns {Promise<boolean>} Whether all is well. */
 async function main() {
-  const files = select(options.quick ? quick : words);
+  const files = select(options.quick ? quick : options.long ? long : words);
   if (files.length === 0) {
     console.error(`No test file has a path that contains ${words.join(' or ')}.`);
     return false;
@@ -127,14 +135,13 @@ async function buildAndRun(files, report) {
       ...['scripts/node_modules/c8/bin/c8.js', 'report'],
       ...[`--temp-directory=${results}/coverage`, '--reporter=text-summary'],
     ]);
-  if (words.length === 0 && !options.quick) {
-    console.log(`Left out: ${leftOut}; "npm test -- deploy" runs it.`);
-  }
+  if (words.length === 0 && !options.quick && !options.long)
+    console.log(`Left out: ${long.join(', ')}; "npm test -- --long" runs them.`);
   return isWell;
 }
 
 /**
- * The test files whose path contains one of the words; all but those that must be named if there are none. Those with the
+ * The test files whose path contains one of the words; all but those that take long if there are none. Those with the
  * longest text come first, since they may take long, and the last one would take that long alone.
  * @param {readonly string[]} words
  */
@@ -147,7 +154,9 @@ function select(words) {
     .map((path) => path.replaceAll('\\', '/'))
     .filter((path) => path.endsWith('.test.ts'))
     .filter((path) =>
-      words.length === 0 ? !path.startsWith(leftOut) : words.some((word) => path.includes(word)),
+      words.length === 0
+        ? !long.some((part) => path.startsWith(part))
+        : words.some((word) => path.includes(word)),
     )
     .sort((one, other) => statSync(other).size - statSync(one).size);
 }

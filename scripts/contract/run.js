@@ -25,7 +25,13 @@ const testers = {
     const bin = join(environment, process.platform === 'win32' ? 'Scripts' : 'bin');
     const requirements = ['-r', join(here, 'requirements.txt')];
     await run('python3', ['-m', 'venv', environment]);
-    await run(join(bin, 'pip'), ['install', '--quiet', '--disable-pip-version-check', ...requirements]);
+    await run(join(bin, 'pip'), [
+      'install',
+      '--quiet',
+      '--no-compile',
+      '--disable-pip-version-check',
+      ...requirements,
+    ]);
     const options = ['run', contract, '--url', origin, '--header', `Authorization: Bearer ${token}`];
     options.push(
       '--checks',
