@@ -3,34 +3,6 @@
 -- Documents are JSON, exactly as in responses: a list is these texts joined by commas. They are text because json values
 -- cannot be compared; column::json ->> 'name' shows a field. The collation "C" orders texts by bytes, so that a change of
 -- the system's collations cannot corrupt the index.
-CREATE TABLE projects (
-  subject text COLLATE "C" NOT NULL,
-  id text COLLATE "C" NOT NULL,
-  project text NOT NULL,
-  PRIMARY KEY (subject, id)
-);
-
-CREATE TABLE timers (
-  subject text COLLATE "C" NOT NULL,
-  id text COLLATE "C" NOT NULL,
-  timer text NOT NULL,
-  PRIMARY KEY (subject, id)
-);
-
-CREATE TABLE entries (
-  subject text COLLATE "C" NOT NULL,
-  id text COLLATE "C" NOT NULL,
-  entry text NOT NULL,
-  PRIMARY KEY (subject, id)
-);
-
-CREATE TABLE unbilled (
-  subject text COLLATE "C" NOT NULL,
-  id text COLLATE "C" NOT NULL,
-  entry text NOT NULL,
-  PRIMARY KEY (subject, id)
-);
-
 CREATE TABLE invoices (
   subject text COLLATE "C" NOT NULL,
   id bigint NOT NULL,
@@ -38,10 +10,10 @@ CREATE TABLE invoices (
   PRIMARY KEY (subject, id)
 );
 
-CREATE TABLE counters (
+CREATE TABLE totals (
   subject text COLLATE "C" NOT NULL,
   id text COLLATE "C" NOT NULL,
-  counter text NOT NULL,
+  total text NOT NULL,
   PRIMARY KEY (subject, id)
 );
 

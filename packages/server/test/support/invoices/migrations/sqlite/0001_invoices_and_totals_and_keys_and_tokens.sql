@@ -2,38 +2,6 @@
 
 -- Documents are JSON, exactly as in responses: a list is these texts joined by commas. column ->> '$.name' shows a field.
 -- The indexes have the long ones, so that only their lengths must be read to limit the bytes of a page.
-CREATE TABLE projects (
-  subject TEXT NOT NULL,
-  id TEXT NOT NULL,
-  project TEXT NOT NULL,
-  PRIMARY KEY (subject, id)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX long_projects ON projects (subject, id) WHERE octet_length(project) > 512;
-
-CREATE TABLE timers (
-  subject TEXT NOT NULL,
-  id TEXT NOT NULL,
-  timer TEXT NOT NULL,
-  PRIMARY KEY (subject, id)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX long_timers ON timers (subject, id) WHERE octet_length(timer) > 512;
-
-CREATE TABLE entries (
-  subject TEXT NOT NULL,
-  id TEXT NOT NULL,
-  entry TEXT NOT NULL,
-  PRIMARY KEY (subject, id)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX long_entries ON entries (subject, id) WHERE octet_length(entry) > 512;
-
-CREATE TABLE unbilled (
-  subject TEXT NOT NULL,
-  id TEXT NOT NULL,
-  entry TEXT NOT NULL,
-  PRIMARY KEY (subject, id)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX long_unbilled ON unbilled (subject, id) WHERE octet_length(entry) > 512;
-
 CREATE TABLE invoices (
   subject TEXT NOT NULL,
   id INTEGER NOT NULL,
@@ -42,13 +10,13 @@ CREATE TABLE invoices (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX long_invoices ON invoices (subject, id) WHERE octet_length(invoice) > 512;
 
-CREATE TABLE counters (
+CREATE TABLE totals (
   subject TEXT NOT NULL,
   id TEXT NOT NULL,
-  counter TEXT NOT NULL,
+  total TEXT NOT NULL,
   PRIMARY KEY (subject, id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX long_counters ON counters (subject, id) WHERE octet_length(counter) > 512;
+CREATE INDEX long_totals ON totals (subject, id) WHERE octet_length(total) > 512;
 
 CREATE TABLE keys (
   subject TEXT NOT NULL,

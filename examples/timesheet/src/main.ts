@@ -1,4 +1,0 @@
-// Entry point of the server.
-import { start } from 'contract-server/start';
-
-await start(() => import('./service.js'));
