@@ -30,6 +30,49 @@ const remove = '/paths/~1plants~1{id}/delete';
 const plant = '/components/schemas/Plant';
 const newPlant = '/components/schemas/NewPlant';
 const text = { type: 'string' };
+const ref = (name: string) => `#/components/schemas/${name}`;
+
+t.test('the contract says what the specification says', async (t) => {
+  const at = (pointer: string) => partOf(current, pointer);
+  const shapeOf = (name: string) => {
+    const { required, properties } = at(`/components/schemas/${name}`) as {
+      required: string[];
+      properties: Record<string, { type: string; format?: string }>;
+    };
+    return Object.entries(properties).map(([field, { type, format }]) =>
+      [field, type, format, required.includes(field) ? 'required' : 'optional'].filter(Boolean).join(' '),
+    );
+  };
+  t.strictSame(shapeOf('Plant'), ['name string required', 'tag string optional']);
+  t.strictSame(shapeOf('NewPlant'), ['id integer int64 required', ...shapeOf('Plant')]);
+  t.strictSame(shapeOf('Error'), ['error integer int32 required', 'message string required']);
+  t.equal(at('/info/version'), '1.0.0');
+  t.equal(at('/servers/0/url'), '/');
+
+  const operations = Object.entries(at('/paths') as Record<string, object>).flatMap(([path, item]) =>
+    Object.keys(item).map((method) => `${method} ${path}`),
+  );
+  t.strictSame(operations.sort(), ['delete /plants/{id}', 'get /plants', 'post /plants']);
+  t.strictSame(at('/security'), [{ bearerAuth: [] }]);
+  t.match(at('/components/securitySchemes/bearerAuth'), { type: 'http', scheme: 'bearer' });
+  for (const place of [create, list, remove])
+    t.equal((at(place) as { security?: unknown }).security, undefined);
+
+  const body = { required: true, content: { 'application/json': { schema: { $ref: ref('NewPlant') } } } };
+  t.match(at(`${create}/requestBody`), body);
+  t.match(at(`${create}/responses/200/content/application~1json/schema`), { $ref: ref('Plant') });
+  t.match(at(`${list}/responses/200/content/application~1json/schema`), {
+    type: 'array',
+    items: { $ref: ref('Plant') },
+  });
+  const query = (at(`${list}/parameters`) as { in: string; required: boolean }[]).filter(
+    (parameter) => parameter.in === 'query',
+  );
+  t.match(query, [{ name: 'limit', required: false, schema: { type: 'integer' } }]);
+  t.notOk('content' in (at(`${remove}/responses/204`) as object), 'a deletion has no body');
+  for (const response of Object.values(at('/components/responses') as Record<string, object>))
+    t.match(response, { content: { 'application/json': { schema: { $ref: ref('Error') } } } });
+});
 
 t.test('every kind of breaking change is detected', async (t) => {
   const listed = { 'text/json': partOf(current, `${list}/responses/200/content/application~1json`) };

@@ -1,7 +1,9 @@
 // The Plant Store through its public doors: every operation with its success and each declared error, followed by a look at
 // what is stored. Nothing but the resource, the service and the client knows that there are plants.
 import { readdir, readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { StorageError, type Collection, type Service } from 'contract-server';
 import { openTestService, type RequestOptions, type TestService } from 'contract-server/testing';
@@ -357,6 +359,86 @@ t.test('deletePlant rejects ids that are not canonical', async (t) => {
     t.match(response, error(40007, /: id must be an integer/), id.slice(0, 40));
   }
   t.equal((await remove('%31')).status, 404, 'an escaped digit is that digit');
+});
+
+t.test(
+  'every operation requires a valid token with its scope, before anything of the request is read',
+  async (t) => {
+    const { call, issue } = await startPlants(t);
+    const reader = await issue({ scopes: ['plants:read'] });
+    const writer = await issue({ scopes: ['plants:write'] });
+    const requests = [
+      ['POST', '/plants?x=1', { body: '{' }, 'plants:write', reader],
+      ['GET', '/plants?limit=0', {}, 'plants:read', writer],
+      ['DELETE', '/plants/abc', {}, 'plants:write', reader],
+    ] as const;
+    for (const [method, path, more, scope, other] of requests) {
+      const challenge = (rest = '') => ({
+        headers: { 'www-authenticate': `Bearer realm="plant-store"${rest}` },
+      });
+      t.match(await call(method, path, { ...more, token: null }), {
+        ...error(40100, /missing/),
+        ...challenge(),
+      });
+      const invalid = await call(method, path, { ...more, token: 'invented' });
+      t.match(invalid, { ...error(40101, /malformed, unknown, expired or revoked/), ...challenge() });
+      t.match(invalid.headers['www-authenticate'], /, error="invalid_token"/);
+      const lacking = await call(method, path, { ...more, token: other });
+      t.match(lacking, error(40300, new RegExp(`lacks the scope that the operation needs: ${scope}\\.$`)));
+      t.match(lacking.headers['www-authenticate'], /, error="insufficient_scope"/);
+      t.equal((await call(method, path, more)).status, 400, 'its own token reaches validation');
+    }
+  },
+);
+
+t.test('a token is valid until it expires, and the scheme may be in any case', async (t) => {
+  const plantStore = await openService(t);
+  const { list, issue } = await openPlants(plantStore);
+  const token = await issue({ scopes: ['plants:read'], expiresIn: 60_000 });
+  for (const scheme of ['Bearer', 'bearer', 'BEARER'])
+    t.equal((await list('', { headers: { authorization: `${scheme} ${token}` } })).status, 200, scheme);
+  plantStore.advance(60_000);
+  t.match(await list('', { token }), error(40101, /expired/));
+});
+
+t.test('listPlants returns 304 to a client that has the list, and HEAD its headers', async (t) => {
+  const { create, list, call } = await startPlants(t);
+  await create({ id: 1, name: 'Monstera' });
+  const etag = String((await list()).headers['etag']);
+  const headers = { 'if-none-match': etag };
+  t.match(await list('', { headers }), { status: 304, text: '', headers: { etag } });
+  t.match(await call('HEAD', '/plants'), { status: 200, text: '' });
+  await create({ id: 2, name: 'Quercus' });
+  t.match(await list('', { headers }), { status: 200, json: [{ name: 'Monstera' }, { name: 'Quercus' }] });
+});
+
+t.test('listPlants and deletePlant discard a body, whatever it is', async (t) => {
+  const { create, list, remove } = await startPlants(t);
+  await create({ id: 1, name: 'Monstera' });
+  for (const body of ['{}', '{', 'text']) {
+    t.match(await list('', { body }), { status: 200, json: [{ name: 'Monstera' }] });
+    t.match(await remove(2, { body }), error(40400, /no plant/));
+  }
+  t.equal((await remove(1, { body: '{"id":2}' })).status, 204);
+});
+
+t.test('a request never overtakes the one before it on its connection', async (t) => {
+  const { port, origin, createToken } = await startServer(t, {});
+  const token = await createToken('alice');
+  const head = `Host: x\r\nAuthorization: Bearer ${token}\r\n`;
+  const body = '{"id":1,"name":"Monstera"}';
+  const socket = connect(port, '127.0.0.1');
+  socket.write(
+    `POST /plants HTTP/1.1\r\n${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}` +
+      `DELETE /plants/1 HTTP/1.1\r\n${head}Connection: close\r\n\r\n`,
+  );
+  const statuses = [...(await text(socket)).matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) =>
+    Number(status),
+  );
+  t.equal(statuses[0], 200, 'the create is not refused');
+  const response = await fetch(`${origin}/plants`, { headers: { authorization: `Bearer ${token}` } });
+  const expected = statuses[1] === undefined ? [{ name: 'Monstera' }] : [];
+  t.strictSame(await response.json(), expected, 'the deletion came after the create, or was not served');
 });
 
 t.test('a storage failure returns 503 or 500, without its cause', async (t) => {

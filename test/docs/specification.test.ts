@@ -1,0 +1,96 @@
+// docs/specification.md: every place in openapi.yaml, every test and every source that it names is there.
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { parse } from 'yaml';
+import { partOf } from '../../packages/server/test/support/edited.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const page = read('docs/specification.md');
+const document = parse(read('openapi.yaml')) as Node;
+
+/** An object or array of the contract, by its keys. */
+type Node = Readonly<Record<string, unknown>>;
+
+/** The sections of the page, with the cells of their rows. */
+const sections = page
+  .split(/^## /m)
+  .slice(1)
+  .map((section) => ({
+    title: section.slice(0, section.indexOf('\n')),
+    rows: [...section.matchAll(/^\| (?!-|the specification |part )(.*) \|$/gm)].map(([, row = '']) =>
+      row.split(' | ').map((cell) => cell.trim()),
+    ),
+  }));
+const statements = sections.filter(({ title }) => title !== 'What it is made of').flatMap(({ rows }) => rows);
+const parts = sections.find(({ title }) => title === 'What it is made of')?.rows ?? [];
+
+/** The files of the page's references, by their labels, without the folder of the page. */
+const references = new Map(
+  [...page.matchAll(/^\[(\w+)\]: \.\.\/(\S+)$/gm)].map(([, label = '', path = '']) => [label, path]),
+);
+
+/** The operations and components of the contract by their names, and its other parts by their keys. */
+const roots: Node = {
+  ...document,
+  ...Object.assign({}, ...Object.values(document['components'] as Record<string, Node>)),
+  ...Object.fromEntries(
+    Object.values(document['paths'] as Record<string, Record<string, Node>>)
+      .flatMap((item) => Object.values(item))
+      .map((operation) => [String(operation['operationId']), operation]),
+  ),
+};
+
+/** Finds a place of the contract by its path: a parameter by its name, and what a reference refers to in its place. */
+function findPlace(path: string): unknown {
+  return path.split('.').reduce<unknown>((node, key) => {
+    const { $ref } = node as { $ref?: string };
+    const part = $ref === undefined ? node : partOf(document, $ref.slice(1));
+    if (!Array.isArray(part)) return (part as Node | undefined)?.[key];
+    return (part as Node[]).find(({ name }) => name === key) ?? (part as unknown[])[Number(key)];
+  }, roots);
+}
+
+/** Whether a test has this name, in the quotes of either kind. */
+const hasTest = (source: string, name: string) =>
+  [`'${name}'`, `"${name}"`, `\`${name}\``].some((quoted) => source.includes(`test(${quoted}`)) ||
+  new RegExp(`test\\(\\s+['"\`]${name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}['"\`]`).test(source);
+
+t.test('every statement names places of openapi.yaml that exist', (t) => {
+  t.ok(statements.length > 55, `${statements.length} statements`);
+  for (const [statement = '', decision = '', places = ''] of statements) {
+    t.ok(decision.length > 0, statement);
+    for (const [, place = ''] of places.matchAll(/`([^`]+)`/g))
+      t.not(findPlace(place), undefined, `${statement}: ${place}`);
+  }
+  t.end();
+});
+
+t.test('every statement names tests that exist', (t) => {
+  for (const [statement = '', , , tests = ''] of statements) {
+    const links = [...tests.matchAll(/\[([^\]]+)\]\[(\w+)\]/g)];
+    t.ok(links.length > 0, `${statement} has a test`);
+    for (const [, name = '', label = ''] of links)
+      t.ok(hasTest(read(references.get(label)!), name), `${statement}: ${name}`);
+  }
+  t.end();
+});
+
+t.test('every part is where the page says', (t) => {
+  t.ok(parts.length > 10);
+  for (const [part, , where = ''] of parts) {
+    const [, path = '', excerpt = ''] = /\]\(\.\.\/([^)]+)\) `(.+)`$/.exec(where)!;
+    const files = statSync(join(root, path)).isFile()
+      ? [path]
+      : readdirSync(join(root, path), { recursive: true, encoding: 'utf8' })
+          .map((file) => join(path, file))
+          .filter((file) => statSync(join(root, file)).isFile());
+    t.ok(
+      files.some((file) => read(file).includes(excerpt)),
+      `${part}: ${excerpt} is in ${path}`,
+    );
+  }
+  t.end();
+});
