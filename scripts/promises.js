@@ -28,7 +28,7 @@ const promises = {
     ['have budgets', limits, 'the memory of all lists is bounded'],
     ['have budgets', `${server}storage/storage.test.ts`, 'a queue is bounded in bytes too'],
     [
-      '64 MiB',
+      'have budgets',
       `${server}process/resources.test.ts`,
       '64 MiB of heap are enough for lists and bodies of any size',
     ],

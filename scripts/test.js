@@ -15,7 +15,7 @@ import { offerPostgres } from './test-postgres.js';
 import { marked } from './test-processes.js';
 import { Report } from './test-report.js';
 
-/** The tests of `--quick`: what most changes can break, but none that starts the server's processes. */
+/** The tests of `--quick`: what most changes can break, with hardly any process of the server. */
 const quick = [
   'contract/',
   'plants/',

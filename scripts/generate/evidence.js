@@ -218,7 +218,7 @@ ${sections.join('\n\n')}
 /** Says whether the results are those of the present product; if git does not know, what the page has said. */
 function age() {
   const changed = `**The product has changed since then**, so the results are those of its past:
-\`git log --oneline ${ledger.commit}.. -- ${product.join(' ')}\` lists the changes.`;
+\`git log ${ledger.commit}.. -- ${product.join(' ')}\` lists the changes.`;
   const unchanged = 'The product has not changed since then.';
   return (isChanged() ?? !read('docs/evidence.md').includes(unchanged)) ? changed : unchanged;
 }
