@@ -43,6 +43,9 @@ const patience = {
   SHUTDOWN_SECONDS: '600',
 };
 
+/** The last lines of a log. */
+const shown = (log: readonly object[]) => log.slice(-50).map((line) => `\n${JSON.stringify(line)}`);
+
 /** Starts the server on a free port, and resolves when it listens. It is gone with the test. */
 export async function startServer(t: Test, options: processes.ServerOptions): Promise<ServerProcess> {
   const log: Record<string, unknown>[] = [];
@@ -57,7 +60,10 @@ export async function startServer(t: Test, options: processes.ServerOptions): Pr
     onLog,
   });
   const logged = (holds: () => boolean) => repeatUntil(holds, () => once(lines, 'line'));
-  t.teardown(() => server.end('SIGKILL'));
+  t.teardown(async () => {
+    await server.end('SIGKILL');
+    if (!t.passing()) console.error(`the log of the server of "${t.name}":`, ...shown(log), server.stderr());
+  });
   return { ...server, log, logged, createToken: (subject) => createToken(server.databaseUrl, subject) };
 }
 

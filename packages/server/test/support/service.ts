@@ -64,7 +64,7 @@ const patience = { requestTimeout: 600_000 };
 
 let subjects = 0;
 
-/** Starts the service for a test, and ends it with the test. */
+/** Starts the service for a test, and ends it with the test; if that fails, prints the errors in the log. */
 export async function startService(t: Test, engine: Engine, options: ServiceOptions = {}): Promise<Service> {
   const storage = options.storage ?? (await sharedStorage(engine));
   const subject = `subject ${++subjects}`;
@@ -74,7 +74,9 @@ export async function startService(t: Test, engine: Engine, options: ServiceOpti
     handlers: handlers ?? plantOperations(repositoryOf(wrapped)),
     ...(verifiers && { verifiers }),
   };
+  const failures = captureLog('error');
   const app = await buildApp({
+    logger: failures.logger,
     ...appOptions,
     limits: { ...patience, ...appOptions.limits },
     service: { ...(options.service ?? definition), open: () => opened },
@@ -82,7 +84,10 @@ export async function startService(t: Test, engine: Engine, options: ServiceOpti
   });
   const { contract, service: tested = definition } = options;
   const check = contract === undefined ? checkResponse : responseCheck(contract, tested);
-  t.teardown(() => app.close());
+  t.teardown(async () => {
+    await app.close();
+    if (!t.passing()) for (const line of failures.lines) console.error(`the log of "${t.name}":`, line);
+  });
   const issue: Service['issue'] = async (subject, { scopes: given = scopes, expiresAt } = {}) => {
     const { secret } = await issueToken(storage.tokens, {
       subject,
