@@ -3,7 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import { addPlainSteps, createHttpApp } from '../http/app-base.js';
 import { adminLimits } from '../base/limits.js';
-import { messageOf } from '../storage/core/interface.js';
+import { messageOf, readOnlyDatabase } from '../storage/core/interface.js';
 import { within } from '../base/time-limit.js';
 
 /** The sources of what the admin listener reports. */
@@ -51,7 +51,10 @@ function serveReadiness(app: FastifyInstance, options: AdminOptions): void {
     }
     if (fault === undefined) return reply.send({ status: 'ready' });
     // The message may contain secrets.
-    const reason = listens ? 'the storage or the service cannot serve; the log says why' : fault;
+    const hidden = fault.includes(readOnlyDatabase)
+      ? readOnlyDatabase
+      : 'the storage or the service cannot serve';
+    const reason = listens ? `${hidden}; the log says why` : fault;
     return reply.code(503).send({ status: 'not ready', reason });
   });
 }

@@ -30,6 +30,7 @@ export interface Metrics {
     committed(rows: number, seconds: number): void;
     transacted(outcome: 'completed' | 'repeated' | 'failed'): void;
     connections(open: () => Readonly<Record<'reads' | 'writes' | 'transactions', number>>): void;
+    readOnly(isReadOnly: () => boolean): void;
   };
 }
 
@@ -50,6 +51,7 @@ const metrics = {
   write_queue_rows: 'Writes waiting for the next batch.',
   database_connections:
     'Open connections to PostgreSQL, by what they are for: reads, writes or transactions.',
+  database_read_only: 'Whether PostgreSQL took no writes at the last check: 0 if it did; absent on SQLite.',
   transactions_total:
     'Runs of transactions by outcome: completed, repeated because what was read did not hold, or failed.',
   disk_free_bytes:
@@ -189,11 +191,22 @@ function createWriteObserver(named: Named): Metrics['writes'] {
       for (const [purpose, count] of Object.entries(openConnections?.() ?? {})) this.set({ purpose }, count);
     },
   });
+  let isReadOnly: (() => boolean) | undefined;
+  new Gauge({
+    ...named('database_read_only'),
+    collect() {
+      if (isReadOnly === undefined) this.remove();
+      else this.set(Number(isReadOnly()));
+    },
+  });
   return {
     space: createSpaceObserver(named),
     transacted: createCounter(named('transactions_total'), 'outcome', ['completed', 'repeated', 'failed']),
     connections(open) {
       openConnections = open;
+    },
+    readOnly(measure) {
+      isReadOnly = measure;
     },
     queue(rows) {
       queuedRows = rows;

@@ -58,7 +58,7 @@ t.test('Citus', options, async (t) => {
   }
 
   /** The message of what was not sent to the second worker, since it is known that it cannot be reached. */
-  const unreachable = `Citus: 127.0.0.1:${second.port} cannot be reached`;
+  const unreachable = 'Citus: the node of the subject cannot be reached';
   /** An operation of each kind on plants of a subject. */
   const unsent = (plants: Storage['plants'], subject: string): Promise<unknown>[] => [
     plants.create(subject, 99n, plant),
@@ -104,8 +104,6 @@ t.test('Citus', options, async (t) => {
     t.equal(await plants.create('s', 2n, plant), 'created', 'the extension alone changes nothing');
     t.strictSame(await migratePostgres(url), []);
     t.strictSame(await nodesOf('later'), distributed);
-    t.equal(await failure(plants.delete('s', 1n)), 'unavailable', 'a running service does not know it yet');
-    await t.rejects(plants.delete('s', 1n), { message: /Citus has begun .*: restart/ });
     t.equal(await (await open(t, url)).plants.delete('s', 1n), true);
     t.equal((await (await open(t, first.url('later'))).plants.list('s', { limit: 9 })).count, 1);
   });
@@ -177,7 +175,7 @@ t.test('Citus', options, async (t) => {
     for (const subject of ['transactions a', 'transactions b', "c'\\"]) {
       let mostRuns = 0;
       const numbers = stores.flatMap((storage) =>
-        Array.from({ length: 20 }, () => {
+        Array.from({ length: 6 }, () => {
           let runs = 0;
           return storage.transaction(subject, async (tx) => {
             mostRuns = Math.max(mostRuns, ++runs);
@@ -242,33 +240,13 @@ t.test('Citus', options, async (t) => {
     t.equal(await first.collection(labels).get('locked', 'a'), '2');
   });
 
-  t.test('migrate brings all documents of a subject to one node', async (t) => {
-    await sql('CREATE SCHEMA apart');
-    const url = `${coordinator.url()}?options=${encodeURIComponent('-c search_path=apart')}`;
-    await migrateStorage(garden, url);
-    const before = await openStorage(garden, url, {}, { timeout: patient });
-    await before.collection(garden.collections[0]!).write('s', 1n, { when: 'absent', text: '{"a":1}' });
-    await before.close();
-    // As an earlier build has distributed it.
-    await runSql(
-      url,
-      "SELECT alter_distributed_table('labels', shard_count => 8, cascade_to_colocated => false)",
-    );
-    const message = /only partly distributed \(labels\): run "garden migrate"/;
-    await t.rejects(openStorage(garden, url, {}, { timeout: patient }), { message });
-    await migrateStorage(garden, url);
-    const storage = await openStorage(garden, url, {}, { timeout: patient });
-    t.teardown(() => storage.close());
-    await storage.transaction('s', async (tx) => {
-      t.equal(await storage.collection(garden.collections[0]!).get(tx, 1n), '{"a":1}');
-      await storage.collection(garden.collections[2]!).write(tx, 'a', { when: 'absent', text: '{}' });
-    });
-    t.equal(await storage.collection(garden.collections[2]!).get('s', 'a'), '{}');
-  });
-
   t.test('a batch of writes reads little more than its documents, whatever the statistics say', async (t) => {
     // Each database of a node takes one of its background processes, so this is that of the test before.
     const url = coordinator.url('garden');
+    // As the documents say.
+    for (const node of nodes)
+      for (const way of ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin'])
+        await sql(`ALTER DATABASE garden SET enable_${way} = off`, node);
     const numbers = Array.from({ length: 1_000 }, (_, i) => 30 * (i + 1));
     /** The rows of a table that the workers have read, when no connection of the coordinator is left. */
     const rowsRead = async (table: string) => {
@@ -346,7 +324,7 @@ t.test('Citus', options, async (t) => {
     await migratePostgres(url);
     await runSql(url, "SELECT undistribute_table('tokens')");
     await t.rejects(openPostgres({ url, timeout }), {
-      message: /only partly distributed \(tokens\): run "node dist\/cli\.js migrate"/,
+      message: /Citus does not distribute tokens: run "node dist\/cli\.js migrate"/,
     });
     await migratePostgres(url);
     await (await openPostgres({ url, timeout })).close();
@@ -367,29 +345,25 @@ t.test('Citus', options, async (t) => {
     }
     await sql('REVOKE DELETE ON plants FROM plant_store');
     for (const url of urls) {
-      const message = /the role plant_store lacks the privilege DELETE ON plants/;
+      const message = /the role plant_store lacks a privilege: GRANT DELETE ON plants TO plant_store/;
       await t.rejects(openPostgres({ url, timeout }), { message }, 'what is missing is named');
     }
   });
 
-  t.test('a node with unsafe settings is rejected, at startup and when it returns', async (t) => {
+  t.test('a node with unsafe settings is rejected at a start', async (t) => {
     const { plants } = await open(t);
     const [subject = ''] = await subjectsOn(second, 'promised', 1);
     t.equal(await plants.create(subject, 1n, plant), 'created');
     await second.stop();
     await failure(plants.create(subject, 2n, plant));
     await second.start({ fsync: 'off' });
-    const message = new RegExp(`not be durable with fsync off .* on 127.0.0.1:${second.port}`);
+    const message = new RegExp(`127.0.0.1:${second.port}: fsync is off, so`);
     await t.rejects(openPostgres({ url: coordinator.url(), timeout }), { message });
     await t.rejects(
       openPostgres({ url: first.url(), timeout }),
       { message },
       'whichever node is the address',
     );
-    await until(async () => {
-      const error = await plants.create(subject, 3n, plant).catch((error: unknown) => error);
-      return error instanceof Error && message.test(error.message);
-    });
     await second.stop('SIGINT');
     await second.start();
     await repeatUntil(async () => (await failure(plants.create(subject, 3n, plant))) === 'no failure');
@@ -434,12 +408,12 @@ t.test('Citus', options, async (t) => {
     }
   });
 
-  t.test('a commit in doubt is reported as unknown, and is resolved', async (t) => {
+  t.test('a commit that waits for the standby of a node is reported as unknown', async (t) => {
     const { plants } = await open(t);
     const both = [...(await subjectsOn(first, 'doubtful', 1)), ...(await subjectsOn(second, 'doubtful', 1))];
     const createBoth = () => Promise.all(both.map((subject) => plants.create(subject, 1n, plant)));
     await second.stop('SIGINT');
-    // It prepares the transaction, and then waits for a standby that does not exist.
+    // It waits for a standby that does not exist.
     await second.start({ synchronous_standby_names: 'nobody' });
     await until(async () => (await failure(plants.list(both[1]!, { limit: 9 }))) === 'no failure');
     // With a short time limit, since nothing else ends the wait. A slow machine may need several attempts.
@@ -452,13 +426,11 @@ t.test('Citus', options, async (t) => {
       (outcome) => outcome !== 'unavailable',
     );
     t.equal(doubtful, 'unknown-outcome');
-    t.not((await sql('SELECT FROM pg_prepared_xacts', second)).length, 0);
 
     await second.stop();
     await second.start();
     await until(async () => (await failure(createBoth())) === 'no failure');
     for (const subject of both) t.equal((await plants.list(subject, { limit: 9 })).count, 1);
-    await until(async () => (await sql('SELECT FROM pg_prepared_xacts', second)).length === 0);
   });
 
   t.test('while a worker does not respond, the others continue', async (t) => {

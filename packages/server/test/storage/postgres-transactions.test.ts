@@ -143,21 +143,21 @@ t.test('transactions beside others', skipFor(noPostgres), async (t) => {
     t.equal(await bed.get('s', 1n), '{"n":"outdated"}');
   });
 
-  t.test('rows are locked in the order of their places, as single writes lock them', async (t) => {
+  t.test('rows are locked in the order of their keys, as single writes lock them', async (t) => {
     const { url, stores } = await openStores(t, 1);
     const [storage] = stores as [Storage];
     const bed = storage.collection(beds);
     const [session, observer] = [await connect(t, url), await connect(t, url)];
     for (const id of [2n, 1n]) await bed.write('s', id, { when: 'absent', text: '{"n":1}' });
-    await session('BEGIN; SELECT FROM beds WHERE id = 2 FOR UPDATE');
+    await session('BEGIN; SELECT FROM beds WHERE id = 1 FOR UPDATE');
     const transaction = storage.transaction('s', async (tx) => {
-      for (const id of [1n, 2n]) await bed.write(tx, id, { when: 'any', text: '{"n":2}' });
+      for (const id of [2n, 1n]) await bed.write(tx, id, { when: 'any', text: '{"n":2}' });
     });
     await untilBlocked(observer, 1);
-    const free = 'SELECT id FROM beds WHERE id = 1 FOR UPDATE SKIP LOCKED';
+    const free = 'SELECT id FROM beds WHERE id = 2 FOR UPDATE SKIP LOCKED';
     t.strictSame(
       await observer(free),
-      [{ id: '1' }],
+      [{ id: '2' }],
       'it waits for the first one before it locks the second',
     );
     await session('ROLLBACK');

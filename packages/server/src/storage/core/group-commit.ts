@@ -31,6 +31,8 @@ export interface WriteObserver {
   transacted?(outcome: TransactionOutcome): void;
   /** Called once if the store is a database with connections, with a function that counts those that are open. */
   connections?(open: () => Readonly<Record<ConnectionPurpose, number>>): void;
+  /** Called once if the store is such a database, with a function that returns whether it took no writes at the last check. */
+  readOnly?(isReadOnly: () => boolean): void;
   /** Called when a write is queued, in the asynchronous context of its caller. */
   queued?(write: Write): WriteTrace | undefined;
 }

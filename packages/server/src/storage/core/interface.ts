@@ -255,6 +255,9 @@ export class StorageError extends Error {
   }
 }
 
+/** What the message of a failed check contains if a database takes no writes. It is no secret. */
+export const readOnlyDatabase = 'the primary is read-only';
+
 /** Why an id or an end of a range is refused: no engine can store or compare it. The message is for callers. */
 export class IdError extends TypeError {}
 

@@ -2,114 +2,158 @@
 import { type Id, type Outcome, StorageError } from '../core/interface.js';
 import type { WriteObserver } from '../core/group-commit.js';
 import { tokenDocuments } from '../core/token-writes.js';
-import type { Committer, WriteResult, Write } from '../core/writes.js';
+import {
+  expectedBy,
+  hasEffect,
+  outcomeOf,
+  type Committer,
+  type WriteResult,
+  type Write,
+} from '../core/writes.js';
 import { isolateFailures } from './connection/failures.js';
-import type { Tables } from './documents.js';
+import type { Engine } from './engine.js';
 import type { StatementRunner } from './connection/statement-runner.js';
 import type { Row } from './connection/query.js';
-import { byKey } from './statements.js';
+import { byKey, confirmation, parametersOf, type DocumentTexts } from './statements.js';
 import { issueTokens } from './tokens.js';
 
-/** Creates the committer of one process, which uses the connection for writes. */
-export function createPostgresCommitter(
-  runner: StatementRunner,
-  tables: Tables,
-  observer: WriteObserver | undefined,
-): Committer {
-  return {
-    maxInFlight: 1,
-    repeatsKeys: false,
-    async commit(writes) {
-      const start = performance.now();
-      try {
-        return await commitBatch(runner, tables, writes);
-      } finally {
-        observer?.committed?.(writes.length, (performance.now() - start) / 1000);
-      }
-    },
-  };
+/** What a statement has done with each document that it returns. */
+const effects = { update: 'replaced', insert: 'inserted', delete: 'deleted' } as const;
+/** A text that no document has: none is a JSON text. */
+const otherText = '';
+
+/** The committer of one process, which uses the connection for writes. */
+export class PostgresCommitter implements Committer {
+  readonly maxInFlight = 1;
+  readonly repeatsKeys = false;
+  readonly #runner: StatementRunner;
+  readonly #engine: Engine;
+  readonly #observer: WriteObserver | undefined;
+
+  constructor(runner: StatementRunner, engine: Engine, observer: WriteObserver | undefined) {
+    this.#runner = runner;
+    this.#engine = engine;
+    this.#observer = observer;
+  }
+
+  /** Commits the writes of one batch. If some of them cannot be committed, only those fail. */
+  async commit(writes: readonly Write[]): Promise<WriteResult[]> {
+    const start = performance.now();
+    const batch = new Batch(this.#runner, this.#engine);
+    for (const part of this.#engine.partsOf([...writes].sort(byKey))) await batch.commit(part);
+    await batch.confirm();
+    this.#observer?.committed?.(writes.length, (performance.now() - start) / 1000);
+    return writes.map((write) => batch.results.get(write));
+  }
 }
 
-/** Commits the writes of one batch. If some of them cannot be committed, only those fail. */
-async function commitBatch(
-  runner: StatementRunner,
-  { documents, write, split }: Tables,
-  writes: readonly Write[],
-): Promise<WriteResult[]> {
-  const deadline = runner.deadline();
-  /** The outcomes and errors that are known so far. */
-  const decisions = new Map<Write, Outcome | StorageError>();
-  const undecided = (some: readonly Write[]) => some.filter((write) => !decisions.has(write));
-  /**
-   * Records the outcomes in the rows of a statement.
-   * @param missing - Returns the outcome of a write without a row; by default, there is none yet.
-   * @returns The writes without a row and an outcome.
-   */
-  const decide = (
-    some: readonly Write[],
-    rows: readonly Row[],
-    missing: (write: Write) => Outcome | undefined = () => undefined,
-  ) => {
-    const outcomes = new Map(
-      (rows as readonly [string, string, (Outcome | null)?][]).map(([subject, id, outcome = 'inserted']) => [
-        keyOf(subject, id),
-        outcome,
-      ]),
-    );
-    return some.filter((write) => {
-      const found = outcomes.get(keyOf(write.subject, write.id));
-      const outcome = found === undefined ? missing(write) : found;
-      if (typeof outcome === 'string') decisions.set(write, outcome);
-      return outcome === undefined;
+/** Writes that are committed at the same time, each statement as a transaction of its own. */
+class Batch {
+  /** What is known so far. */
+  readonly results = new Map<Write, Exclude<WriteResult, undefined>>();
+  readonly #runner: StatementRunner;
+  readonly #engine: Engine;
+  readonly #deadline: number;
+
+  constructor(runner: StatementRunner, engine: Engine) {
+    this.#runner = runner;
+    this.#engine = engine;
+    this.#deadline = runner.deadline();
+  }
+
+  /** Commits some writes, sorted by their keys. On Citus, all are of one subject. */
+  async commit(writes: readonly Write[]): Promise<void> {
+    for (const [collection, texts] of this.#engine.texts) {
+      const own = writes.filter((write) => write.collection === collection);
+      const kinds = [
+        own.filter(({ when }) => when === 'absent'),
+        own.filter(({ text }) => text === null),
+        own.filter(({ when, text }) => when !== 'absent' && text !== null),
+      ];
+      for (const kind of kinds) await this.#isolate(kind, (some) => this.#decide(texts, some));
+    }
+    const tokens = writes.filter(({ collection }) => collection === tokenDocuments);
+    await this.#isolate(tokens, async (some) => {
+      this.#record(some, await issueTokens(this.#runner, some, this.#deadline), 'inserted');
+      for (const write of this.#undecided(some)) this.results.set(write, 'other');
     });
-  };
-  /**
-   * Commits writes of one kind.
-   * @param attempt - Decides writes, except those whose documents another transaction has inserted, changed or deleted
-   *   meanwhile. They are attempted again until the deadline.
-   */
-  const commit = async (all: readonly Write[], attempt: (some: readonly Write[]) => Promise<void>) => {
+  }
+
+  /** Waits until the synchronous standby has what is reported without having been written. */
+  async confirm(): Promise<void> {
+    const isUnchanged = (result: WriteResult) => typeof result === 'string' && !hasEffect(result);
+    const unchanged = [...this.results].filter(([, result]) => isUnchanged(result));
+    if (unchanged.length === 0) return;
+    try {
+      await this.#runner.read(confirmation, [], this.#deadline);
+    } catch (error) {
+      for (const [write] of unchanged) this.results.set(write, error as StorageError);
+    }
+  }
+
+  /** Does work that decides writes. If it fails, only those fail that it has not decided. */
+  async #isolate(writes: readonly Write[], work: (some: readonly Write[]) => Promise<void>): Promise<void> {
+    const [first] = writes;
+    if (first === undefined) return;
     await isolateFailures(
-      all,
-      async (some) => {
-        for (let left = some; left.length > 0; left = undecided(left)) await attempt(left);
-      },
+      writes,
+      (some) => this.#engine.run(first.subject, () => work(some)),
       (write, error) => {
         if (!(error instanceof StorageError)) throw error;
-        if (!decisions.has(write)) decisions.set(write, error);
+        if (!this.results.has(write)) this.results.set(write, error);
       },
-      (parts, error) => split(undecided(parts), error),
     );
-  };
-
-  // All processes lock rows in the same order, which prevents deadlocks.
-  const sorted = [...writes].sort(byKey);
-  for (const [collection, table] of documents) {
-    const own = sorted.filter((write) => write.collection === collection);
-    const isDeletion = ({ when, text }: Write) => text === null && when !== 'equals';
-    const insert = async (some: readonly Write[]) => {
-      const conflicting = decide(some, await write(table.insert, some, deadline));
-      if (conflicting.length > 0) decide(conflicting, await table.compare(conflicting, deadline));
-    };
-    const remove = async (some: readonly Write[]) => {
-      decide(some, await write(table.delete, some, deadline), () => 'missing');
-    };
-    const change = async (some: readonly Write[]) => {
-      const rows = await write(table.change, some, deadline);
-      const puts = decide(some, rows, ({ when }) => (when === 'any' ? undefined : 'missing'));
-      if (puts.length > 0) decide(puts, await write(table.insert, puts, deadline));
-    };
-    const creations = own.filter(({ when }) => when === 'absent');
-    await commit(creations, insert);
-    await commit(own.filter(isDeletion), remove);
-    await commit(undecided(own), change);
   }
-  const issue = async (some: readonly Write[]) => {
-    decide(some, await issueTokens(runner, some, deadline), () => 'other');
-  };
-  const tokens = sorted.filter(({ collection }) => collection === tokenDocuments);
-  await commit(tokens, issue);
-  return writes.map((write) => decisions.get(write));
+
+  /** Decides writes. Those whose documents others have created, changed or deleted meanwhile are tried again. */
+  async #decide(texts: DocumentTexts, writes: readonly Write[]): Promise<void> {
+    for (let left = this.#undecided(writes); left.length > 0; left = this.#undecided(left)) {
+      for (const statement of ['update', 'insert', 'delete'] as const) {
+        const some = this.#undecided(left).filter((write) => statementsOf(write).includes(statement));
+        if (some.length === 0) continue;
+        const parameters = parametersOf(statement, some);
+        const rows = await this.#runner.write(texts[statement], parameters, this.#deadline);
+        this.#record(some, rows, effects[statement]);
+      }
+      await this.#compare(texts, this.#undecided(left));
+    }
+  }
+
+  /** Decides writes that change nothing, by what is stored now. */
+  async #compare(texts: DocumentTexts, writes: readonly Write[]): Promise<void> {
+    if (writes.length === 0) return;
+    const parameters = parametersOf('compare', writes);
+    const stored = byDocument(await this.#runner.read(texts.compare(), parameters, this.#deadline));
+    for (const write of writes) {
+      const row = stored.get(keyOf(write.subject, write.id));
+      const text = row?.[2] === 'same' ? write.text : row?.[2] === 'expected' ? expectedBy(write) : otherText;
+      const outcome = outcomeOf(write, row && (text ?? otherText));
+      if (!hasEffect(outcome)) this.results.set(write, outcome);
+    }
+  }
+
+  /** Records the outcome of each write whose document a statement has returned. */
+  #record(writes: readonly Write[], rows: readonly Row[], outcome: Outcome): void {
+    const changed = byDocument(rows);
+    for (const write of writes)
+      if (changed.has(keyOf(write.subject, write.id))) this.results.set(write, outcome);
+  }
+
+  #undecided(writes: readonly Write[]): readonly Write[] {
+    return writes.filter((write) => !this.results.has(write));
+  }
+}
+
+/** The statements that may carry out a write, in order. */
+function statementsOf({ when, text }: Write): readonly (keyof typeof effects)[] {
+  if (text === null) return ['delete'];
+  if (when === 'absent') return ['insert'];
+  return when === 'any' ? ['update', 'insert'] : ['update'];
+}
+
+/** The rows of a statement, which begin with a subject and an id, by these. */
+function byDocument(rows: readonly Row[]): Map<string, Row> {
+  return new Map(rows.map((row) => [keyOf(row[0] as string, row[1] as string), row]));
 }
 
 function keyOf(subject: string, id: Id): string {

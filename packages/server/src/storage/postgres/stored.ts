@@ -18,7 +18,7 @@ import {
   toStoredTokenRow,
 } from '../core/token-row.js';
 import type { StatementRunner } from './connection/statement-runner.js';
-import { begunBy, idTypes } from './statements.js';
+import { idTypes } from './statements.js';
 
 /** What reads the documents of a collection with their keys. @throws StorageError */
 export interface StoredReader {
@@ -114,7 +114,7 @@ const insertStored = `INSERT INTO tokens (${tokenColumns}, hash, prune_at)
   SELECT id, subject, scopes, created_at, expires_at, revoked_at, decode(hash, 'hex'), prune_at
   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[])
     AS copied (id, subject, scopes, created_at, expires_at, revoked_at, hash, prune_at)
-  WHERE ${begunBy('$9')} ON CONFLICT DO NOTHING RETURNING id`;
+  ON CONFLICT DO NOTHING RETURNING id`;
 
 /** Reads tokens as `TokenRepository.stored`. @throws StorageError */
 export async function readStoredTokens(runner: StatementRunner, after: string): Promise<StoredToken[]> {

@@ -27,24 +27,7 @@ const prunedByCommand = 1_000;
  * @param groupCommit - Takes the tokens that handlers issue.
  */
 export function openPostgresTokens(runner: StatementRunner, groupCommit: GroupCommit): TokenRepository {
-  let waiting: Lookup[] = [];
-  // Without this, a statement for several requests would belong to the trace of the first one.
-  const ownContext = new AsyncResource('TokenLookup');
-  /** Looks up tokens in one statement, whose fixed cost is far higher than that of a token. */
-  const findTogether = async (lookups: readonly Lookup[]) => {
-    const rows = await runner.read(tokenTexts.find, [lookups.flatMap(({ hashes }) => hashes)]);
-    const found = new Map(rows.map(([hash, ...columns]) => [hash, toToken(columns)]));
-    for (const { hashes, resolve } of lookups) {
-      resolve(hashes.map((hash) => found.get(Buffer.from(hash).toString('hex'))));
-    }
-  };
-  const findSoon = oncePerIteration(() => {
-    const lookups = waiting;
-    waiting = [];
-    void isolateFailures(lookups, findTogether, ({ reject }, error) => {
-      reject(error);
-    });
-  });
+  const lookups = new Lookups(runner);
   return {
     async create(token, hash) {
       await runner.write(tokenTexts.create, [...toTokenRow(token), hash]);
@@ -61,11 +44,7 @@ export function openPostgresTokens(runner: StatementRunner, groupCommit: GroupCo
       const now = Date.now();
       return (await runner.write(tokenTexts.revoke, [now, now + keptFor, id, subject])).length > 0;
     },
-    find: (hashes) =>
-      new Promise((resolve, reject) => {
-        waiting.push({ hashes, resolve, reject });
-        ownContext.runInAsyncScope(findSoon);
-      }),
+    find: (hashes) => lookups.find(hashes),
     list: (subject) =>
       listInPages(async (...after) =>
         (await runner.read(tokenTexts.list, [subject ?? null, ...after])).map(toToken),
@@ -74,20 +53,61 @@ export function openPostgresTokens(runner: StatementRunner, groupCommit: GroupCo
       const [row] = await runner.write(tokenTexts.revoke, [at, at + keptFor, id, null]);
       return row && toToken(row);
     },
-    async prune(at) {
-      let deleted = 0;
-      let last: unknown = '';
-      while (last !== undefined) {
-        const found: Row[] = await runner.read(tokenTexts.endedAfter, [last, at, prunedByCommand]);
-        await deleteFound(runner, found, runner.deadline());
-        deleted += found.length;
-        last = found.length === prunedByCommand ? found.at(-1)?.[0] : undefined;
-      }
-      return deleted;
-    },
+    prune: (at) => pruneTokens(runner, at),
     stored: (after) => readStoredTokens(runner, after),
     copy: (tokens) => copyTokens(runner, tokens),
   };
+}
+
+/** Looks up tokens in one statement, whose fixed cost is far higher than that of a token. */
+class Lookups {
+  readonly #runner: StatementRunner;
+  #waiting: Lookup[] = [];
+  /** Without it, a statement for several requests would belong to the trace of the first one. */
+  readonly #context = new AsyncResource('Lookups');
+
+  constructor(runner: StatementRunner) {
+    this.#runner = runner;
+  }
+
+  find(hashes: readonly Uint8Array[]): Promise<(Token | undefined)[]> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ hashes, resolve, reject });
+      this.#context.runInAsyncScope(this.#findSoon);
+    });
+  }
+
+  readonly #findSoon = oncePerIteration(() => {
+    const lookups = this.#waiting;
+    this.#waiting = [];
+    void isolateFailures(
+      lookups,
+      (some) => this.#findTogether(some),
+      ({ reject }, error) => {
+        reject(error);
+      },
+    );
+  });
+
+  async #findTogether(lookups: readonly Lookup[]): Promise<void> {
+    const rows = await this.#runner.read(tokenTexts.find, [lookups.flatMap(({ hashes }) => hashes)]);
+    const tokens = new Map(rows.map(([hash, ...columns]) => [hash, toToken(columns)]));
+    for (const { hashes, resolve } of lookups)
+      resolve(hashes.map((hash) => tokens.get(Buffer.from(hash).toString('hex'))));
+  }
+}
+
+/** Deletes the tokens that have ended by a time, some at a time, and returns their number. @throws StorageError */
+async function pruneTokens(runner: StatementRunner, at: number): Promise<number> {
+  let deleted = 0;
+  let last: unknown = '';
+  while (last !== undefined) {
+    const ended: Row[] = await runner.read(tokenTexts.endedAfter, [last, at, prunedByCommand]);
+    await runner.write(tokenTexts.delete, [ended.map(([id]) => id)]);
+    deleted += ended.length;
+    last = ended.at(-1)?.[0];
+  }
+  return deleted;
 }
 
 /**
@@ -103,13 +123,9 @@ export async function issueTokens(
 ): Promise<Row[]> {
   const most = prunedTogether * writes.length;
   const ended = await runner.read(tokenTexts.ended, [Date.now(), most], deadline);
-  if (ended.length > 0) await deleteFound(runner, ended, deadline);
+  if (ended.length > 0) await runner.write(tokenTexts.delete, [ended.map(([id]) => id)], deadline);
   const rows = writes.map(({ text }) => JSON.parse(text ?? '') as IssuedRow);
   const columns = [0, 1, 2, 3, 4].map((index) => rows.map(({ columns }) => columns[index]));
   const others = [rows.map(({ hash }) => hash), rows.map(({ pruneAt }) => pruneAt)];
   return runner.write(tokenTexts.issue, [...columns, ...others], deadline);
-}
-
-async function deleteFound(runner: StatementRunner, found: readonly Row[], deadline: number): Promise<void> {
-  await runner.write(tokenTexts.delete, [found.map(([id]) => id)], deadline);
 }

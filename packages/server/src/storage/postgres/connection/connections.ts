@@ -1,52 +1,40 @@
 // Connections to PostgreSQL, each to a server whose settings have been checked.
 import { Pool, type PoolClient } from 'pg';
-import { StorageError } from '../../core/interface.js';
+import { messageOf, StorageError } from '../../core/interface.js';
 import { storageError } from './failures.js';
 import { runQuery, type Query } from './query.js';
-import { checkServer } from '../server-check.js';
 import type { TimeLimits } from './time-limits.js';
 
 /** The maximum number of callers that wait for a connection. */
 const maxWaiting = 1_000;
 
-/** A connection to a server whose settings have been checked. */
-export interface DatabaseConnection {
-  readonly client: PoolClient;
-  /** The server's time when performance.now() is 0, in ms since the epoch. */
-  readonly clock: number;
-  /** The id of the server's process, which a pooler may change. */
-  readonly session: number;
-  /** When it was asked for, on the clock of performance.now(). */
-  readonly since: number;
+/** How to connect. */
+export interface ConnectionOptions {
+  readonly url: string;
+  /** By which the server knows the connections. */
+  readonly name: string;
+  /** The maximum number of connections. */
+  readonly max: number;
+  readonly limits: TimeLimits;
+  /**
+   * Checks each new connection, since it may reach another server after a failover. If it throws, the connection is not
+   * used.
+   */
+  readonly check: (query: Query) => Promise<void>;
 }
 
 /** Some connections, which are made when they are needed. */
 export class Connections {
   readonly #pool: Pool;
-  readonly #limits: TimeLimits;
-  readonly #onConnect: (query: Query) => Promise<void>;
-  /** The connections that have been checked. */
-  readonly #checked = new WeakMap<PoolClient, DatabaseConnection>();
-  /** Connections that are older are not used any more, on the clock of performance.now(). */
+  readonly #check: ConnectionOptions['check'];
+  /** When the connections that have been checked were asked for, on the clock of performance.now(). */
+  readonly #checked = new WeakMap<PoolClient, number>();
+  /** Connections that are older are not used any more. */
   #oldest = -Infinity;
 
-  /**
-   * @param url - Where to connect.
-   * @param name - By which the server knows the connections.
-   * @param max - The maximum number of connections.
-   * @param onConnect - Called with each new connection, since it may reach another server after a failover, or one whose
-   *   tables have changed. If it throws, the connection is not used.
-   * @throws StorageError when the URL is invalid.
-   */
-  constructor(
-    url: string,
-    name: string,
-    max: number,
-    limits: TimeLimits,
-    onConnect: (query: Query) => Promise<void>,
-  ) {
-    this.#limits = limits;
-    this.#onConnect = onConnect;
+  /** @throws StorageError when the URL is invalid. */
+  constructor({ url, name, max, limits, check }: ConnectionOptions) {
+    this.#check = check;
     try {
       this.#pool = new Pool({
         connectionString: url,
@@ -72,33 +60,28 @@ export class Connections {
   }
 
   /**
-   * Waits for a connection. The caller must release its client.
-   * @param deadline - On the clock of performance.now().
+   * Waits for a connection. The caller must release it.
+   * @param deadline - For its check, on the clock of performance.now().
    * @throws StorageError `overloaded` if all connections remain in use or too many wait, or `unavailable` if connecting fails
    *   or the server is not suitable.
    */
-  async acquire(deadline: number): Promise<DatabaseConnection> {
+  async acquire(deadline: number): Promise<PoolClient> {
     const since = performance.now();
-    let client: PoolClient | undefined;
+    const client = await this.#connect();
+    const checked = this.#checked.get(client);
+    if (checked !== undefined && checked >= this.#oldest) return client;
+    if (checked !== undefined) {
+      client.release(true);
+      return this.acquire(deadline);
+    }
     try {
-      client = await this.#connect();
-      let known = this.#checked.get(client);
-      while (known !== undefined && known.since < this.#oldest) {
-        client.release(true);
-        client = undefined;
-        client = await this.#connect();
-        known = this.#checked.get(client);
-      }
-      if (known !== undefined) return known;
-      const query: Query = (text, values = []) => runQuery(client as PoolClient, text, values, deadline);
-      const connection = { client, since, ...(await checkServer(query, this.#limits.server)) };
-      await this.#onConnect(query);
-      this.#checked.set(client, connection);
-      return connection;
+      await this.#check((text, values = []) => runQuery(client, text, values, deadline));
     } catch (error) {
-      client?.release(true);
+      client.release(true);
       throw error instanceof StorageError ? error : storageError('unavailable', error);
     }
+    this.#checked.set(client, since);
+    return client;
   }
 
   /**
@@ -118,14 +101,12 @@ export class Connections {
     const pool = this.#pool;
     if (pool.waitingCount >= maxWaiting)
       throw new StorageError('overloaded', 'PostgreSQL: too many wait for a connection');
-    const free = pool.idleCount + pool.options.max - pool.totalCount;
-    const isBusy = pool.waitingCount >= free;
-    const since = performance.now();
     try {
       return await pool.connect();
     } catch (cause) {
       // The pool does not say whether it has waited for a connection or for the server.
-      if (!isBusy || performance.now() < since + this.#limits.busy) throw cause;
+      const areInUse = pool.totalCount >= pool.options.max && /timeout/.test(messageOf(cause));
+      if (!areInUse) throw storageError('unavailable', cause);
       throw new StorageError('overloaded', 'PostgreSQL: all connections are in use', { cause });
     }
   }

@@ -1,19 +1,21 @@
 // What an error of PostgreSQL means: for the outcome of a write, for its connection, and for items that failed together.
 import { DatabaseError } from 'pg';
+import { limitTable } from '../../../base/limits.js';
 import { messageOf, StorageError, type StorageFailure } from '../../core/interface.js';
 
-const DIVISION_BY_ZERO = '22012';
 const INSUFFICIENT_PRIVILEGE = '42501';
 /** What helps when a role lacks a privilege. */
 export const grantsHelp = '"migrate" prints all that it needs';
+/** What helps when there is too little time. */
+const timeHelp = `${limitTable.databaseTimeout.variable} sets the time`;
 
 /** Wraps an error of the driver in a StorageError, as its cause. */
 export function storageError(failure: StorageFailure, cause: unknown): StorageError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   // For a host with several addresses, Node.js throws an AggregateError with a code but no message.
   let reason = messageOf(cause) || String(code);
-  if (code === DIVISION_BY_ZERO) reason = 'the statement reached the server too late';
   if (code === INSUFFICIENT_PRIVILEGE) reason += `; ${grantsHelp}`;
+  if (isOutOfTime(cause)) reason += `; ${timeHelp}`;
   return new StorageError(failure, `PostgreSQL: ${reason}`, { cause });
 }
 
@@ -24,16 +26,26 @@ function hasState(error: unknown, states: RegExp): boolean {
 /** The connection of a statement is lost, or the server has not responded in time. */
 export class LostConnection extends Error {}
 
+/** There was no time left to begin something. */
+export class OutOfTime extends Error {}
+
+/** Whether something took too long: to connect, to begin, or to run on the server (57014) or until the driver gave up. */
+function isOutOfTime(error: unknown): boolean {
+  return error instanceof OutOfTime || hasState(error, /^57014$/) || /timeout/i.test(messageOf(error));
+}
+
 /**
- * Whether a driver error means that the server cannot be reached at the moment: by the network, or because it starts
- * (57P03) or has too many connections (53300).
+ * Whether the same may succeed later without any change: the server cannot be reached by the network, starts (57P03), has
+ * too many connections (53300), or is too busy.
  */
-export function isUnreachable(error: unknown): boolean {
-  if (error instanceof DatabaseError) return hasState(error, /^(57P03|53300)$/);
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+export function mayPass(error: StorageError): boolean {
+  const { failure, cause } = error;
+  if (failure === 'overloaded' || isOutOfTime(cause)) return true;
+  if (cause instanceof DatabaseError) return hasState(cause, /^(57P03|53300)$/);
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   if (/^(ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ENOENT)$/.test(code))
     return true;
-  return error instanceof LostConnection || /timeout|terminated/i.test(messageOf(error));
+  return cause instanceof LostConnection || /terminated/i.test(messageOf(cause));
 }
 
 /** Whether a driver error means that a table does not exist. */
@@ -44,9 +56,9 @@ export const isMissingColumn = (error: unknown) => hasState(error, /^42703$/);
 
 /**
  * Whether a single row may have caused a driver error: invalid data, a limit, an operator's constraint or trigger, or a
- * corrupted row on disk. A division by zero is a deadline of ours.
+ * corrupted row on disk.
  */
-export const isRowError = (error: unknown) => hasState(error, /^(22(?!012)|23|54|P0|XX00[12])/);
+export const isRowError = (error: unknown) => hasState(error, /^(22|23|54|P0|XX00[12])/);
 
 /**
  * Whether a statement had no effect because it is not prepared in this session (26000) or already is (42P05), behind a
@@ -86,39 +98,27 @@ export const isUsable = (error: unknown) =>
 export const hadNoEffect = (error: unknown) => hasState(error, /^(?!08|40003)/);
 
 /**
- * Splits items that failed together, so that some parts may succeed.
- * @returns At most one part if that cannot help.
- */
-export type Split<T> = (
-  items: readonly T[],
-  error: StorageError,
-) => readonly (readonly T[])[] | Promise<readonly (readonly T[])[]>;
-
-/** Splits items in two if a single one may have caused the error, and the server has not ended the session with it. */
-export function bisect<T>(items: readonly T[], { failure, cause }: StorageError): (readonly T[])[] {
-  const isKnown = failure !== 'unknown-outcome' || !mayEndSession(cause);
-  if (items.length < 2 || !isRowError(cause) || !isKnown) return [items];
-  const half = items.length >> 1;
-  return [items.slice(0, half), items.slice(half)];
-}
-
-/**
- * Does work for several items together. When it fails, it is done again for each part that may succeed, so that as few
- * items as possible fail.
+ * Does work for several items together. When it fails, perhaps because of a single one, it is done again for each half, so
+ * that as few items as possible fail. Items that are done may be done again.
  * @param work - Throws a StorageError when it fails for all of its items.
  * @param fail - Called with each item that failed, and the error.
  */
 export async function isolateFailures<T>(
   items: readonly T[],
-  work: (items: readonly T[]) => Promise<void>,
+  work: (items: readonly T[]) => Promise<unknown>,
   fail: (item: T, error: unknown) => void,
-  split: Split<T> = bisect,
 ): Promise<void> {
   try {
     await work(items);
   } catch (error) {
-    const parts = error instanceof StorageError ? await split(items, error) : [];
-    if (parts.length > 1) for (const part of parts) await isolateFailures(part, work, fail, split);
-    else for (const item of items) fail(item, error);
+    if (items.length > 1 && error instanceof StorageError && mayBeOfOne(error)) {
+      const half = items.length >> 1;
+      for (const part of [items.slice(0, half), items.slice(half)]) await isolateFailures(part, work, fail);
+    } else for (const item of items) fail(item, error);
   }
+}
+
+/** Whether a single item may have caused an error, and the server has not ended the session with it. */
+function mayBeOfOne({ failure, cause }: StorageError): boolean {
+  return isRowError(cause) && (failure !== 'unknown-outcome' || !mayEndSession(cause));
 }

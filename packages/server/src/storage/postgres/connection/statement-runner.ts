@@ -1,9 +1,11 @@
 // Runs the statements of one process on PostgreSQL: keeps to deadlines, retries, and translates errors.
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { PoolClient } from 'pg';
 import { defaultLimits } from '../../../base/limits.js';
 import { messageOf, StorageError, type StorageFailure } from '../../core/interface.js';
 import type { ConnectionPurpose } from '../../core/group-commit.js';
-import { Connections, type DatabaseConnection } from './connections.js';
+import { Connections } from './connections.js';
 import {
   hadNoEffect,
   isNotPrepared,
@@ -11,6 +13,7 @@ import {
   isUsable,
   LostConnection,
   mayEndSession,
+  OutOfTime,
   storageError,
 } from './failures.js';
 import { runQuery, type Query, type Row } from './query.js';
@@ -48,13 +51,19 @@ export class StatementRunner {
 
   /**
    * @param name - The name of the service.
-   * @param onConnect - Called with each new connection; see Connections.
+   * @param check - Called with each new connection, and the time that its statements have, in ms; see ConnectionOptions.
    */
-  constructor(name: string, options: PostgresOptions, onConnect: (query: Query) => Promise<void>) {
+  constructor(
+    name: string,
+    options: PostgresOptions,
+    check: (query: Query, statementTime: number) => Promise<void>,
+  ) {
     const { url, poolSize = defaultLimits.poolSize, timeout = defaultLimits.databaseTimeout } = options;
     this.size = poolSize;
-    this.limits = timeLimits(timeout);
-    const connections = (max: number) => new Connections(url, name, max, this.limits, onConnect);
+    const limits = timeLimits(timeout);
+    this.limits = limits;
+    const connections = (max: number) =>
+      new Connections({ url, name, max, limits, check: (query) => check(query, limits.server) });
     const [reads, writes] = [connections(poolSize), connections(1)];
     this.#connections = { reads, writes, transactions: connections(transactionConnections) };
   }
@@ -71,7 +80,9 @@ export class StatementRunner {
     const nothing = () => Promise.resolve();
     const made = purposes.map((purpose) => this.#run(purpose, 'unavailable', this.deadline(), nothing));
     const all = await Promise.allSettled(made);
-    const failed = all.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
+    const failed = all.flatMap((outcome) =>
+      outcome.status === 'rejected' ? [outcome.reason as unknown] : [],
+    );
     if (failed.length > 0)
       process.emitWarning(
         `${failed.length} of ${all.length} connections could not be made (${messageOf(failed[0])}): ` +
@@ -86,10 +97,11 @@ export class StatementRunner {
 
   /**
    * Runs a statement that changes nothing. Retries it once if the connection is lost.
+   * @param text - A constant.
    * @throws StorageError
    */
   async read(text: string, values: readonly unknown[] = [], deadline = this.deadline()): Promise<Row[]> {
-    return this.#run('reads', 'unavailable', deadline, ({ client }) =>
+    return this.#run('reads', 'unavailable', deadline, (client) =>
       runQuery(client, text, values, deadline, this.#nameOf(text)),
     );
   }
@@ -97,54 +109,44 @@ export class StatementRunner {
   /**
    * Runs one statement that writes, as a separate transaction. Retries it if PostgreSQL rolled it back because of
    * concurrent transactions. Never retries a statement that may have taken effect, since it would find its own rows.
-   * @param text - A constant. It fails if it begins later than its last parameter says (statements.ts), which is added.
+   * @param text - A constant.
    * @throws StorageError
    */
   async write(text: string, values: readonly unknown[], deadline = this.deadline()): Promise<Row[]> {
-    return this.#run('writes', 'unknown-outcome', deadline, ({ client, clock }) => {
-      const all = [...values, clock + this.limits.lastStart(deadline)];
-      return runQuery(client, text, all, deadline, this.#nameOf(text));
-    });
+    return this.#run('writes', 'unknown-outcome', deadline, (client) =>
+      runQuery(client, text, values, deadline, this.#nameOf(text)),
+    );
   }
 
   /**
-   * Runs statements that write in one transaction. It needs no time for its beginning, since nothing takes effect before COMMIT.
-   * Retries the transaction if PostgreSQL rolled it back because of concurrent transactions, and once if the connection
-   * is lost before COMMIT.
-   * @param settings - Statements at its beginning, such as SET LOCAL.
-   * @param work - If it resolves to undefined or false, the transaction is rolled back.
-   * @param purpose - What its connection is for.
-   * @param asWrites - Whether its statements are as `write` takes them: prepared, and with a last parameter that is added.
+   * Runs statements in one transaction. Retries it if PostgreSQL rolled it back because of concurrent transactions, and
+   * once if the connection is lost before COMMIT.
+   * @param begin - Statements at its beginning, such as SET LOCAL.
+   * @param work - Its queries have constant texts. If it resolves to undefined or false, the transaction is rolled back.
    * @throws StorageError
    */
-  async transaction<T>(
-    settings: string,
-    deadline: number,
-    work: (query: Query) => Promise<T>,
-    purpose: 'writes' | 'transactions' = 'writes',
-    asWrites = false,
-  ): Promise<T> {
-    return this.#run(purpose, 'unavailable', deadline, async ({ client }) => {
-      const query: Query = (text, values = []) => runQuery(client, text, values, deadline);
-      const write: Query = (text, values = []) =>
-        runQuery(client, text, [...values, Infinity], deadline, this.#nameOf(text));
+  async transaction<T>(begin: string, deadline: number, work: (query: Query) => Promise<T>): Promise<T> {
+    return this.#run('transactions', 'unavailable', deadline, async (client) => {
+      const query: Query = (text, values = []) =>
+        runQuery(client, text, values, deadline, this.#nameOf(text));
+      const control = (text: string) => runQuery(client, text, [], deadline);
       let result;
-      await query(`BEGIN; SET LOCAL statement_timeout TO ${this.limits.inTransaction}; ${settings}`);
+      await control(`BEGIN; ${begin}`);
       try {
-        result = await work(asWrites ? write : query);
+        result = await work(query);
         if (result === undefined || result === false) {
-          await query('ROLLBACK');
+          await control('ROLLBACK');
           return result;
         }
         if (performance.now() > this.limits.lastCommit(deadline))
-          throw new StorageError('unavailable', 'PostgreSQL: there was no time left for the commit');
+          throw new OutOfTime('no time left for COMMIT');
       } catch (error) {
         // After other errors, closing the connection rolls back, which does not wait for a node that does not respond.
-        if (isUsable(error)) await query('ROLLBACK');
+        if (isUsable(error)) await control('ROLLBACK');
         throw error;
       }
       try {
-        await query('COMMIT');
+        await control('COMMIT');
       } catch (error) {
         // The server has rolled back, so the transaction may run again.
         if (isSerializationError(error)) throw error;
@@ -155,9 +157,15 @@ export class StatementRunner {
     });
   }
 
+  /** Prepares statements no more. @param reason - Why, for a warning. */
+  stopPreparing(reason?: string): void {
+    if (this.#prepares && reason !== undefined) process.emitWarning(reason);
+    this.#prepares = false;
+  }
+
   /** Closes the connections when their statements are complete. */
   close(): Promise<unknown> {
-    return (this.#closed ??= Promise.all(Object.values(this.#connections).map((some) => some.close())));
+    return (this.#closed ??= Promise.all(Object.values(this.#connections).map((pool) => pool.close())));
   }
 
   /** @param lost - The failure to report when the connection is lost or the statement times out. */
@@ -165,36 +173,38 @@ export class StatementRunner {
     purpose: ConnectionPurpose,
     lost: StorageFailure,
     deadline: number,
-    statement: (connection: DatabaseConnection) => Promise<T>,
+    statement: (client: PoolClient) => Promise<T>,
   ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
-      const connection = await this.#connections[purpose].acquire(deadline);
-      const { client } = connection;
-      if (performance.now() > this.limits.lastStart(deadline)) {
-        client.release();
-        throw new StorageError('unavailable', 'PostgreSQL: there was no time left for the statement');
-      }
-      let usable = false;
+      const client = await this.#connections[purpose].acquire(deadline);
+      let usable = true;
       try {
-        const result = await statement(connection);
+        if (performance.now() > this.limits.lastStart(deadline))
+          throw storageError('unavailable', new OutOfTime('no time left for the statement'));
+        usable = false;
+        const result = await statement(client);
         usable = true;
         return result;
       } catch (error) {
         if (error instanceof StorageError) throw error;
         if (error instanceof LostConnection) this.#distrust();
-        const continues = !mayEndSession(error) || (await goesOn(connection, deadline));
+        const continues = !mayEndSession(error) || (await goesOn(client, deadline));
         const noEffect = continues && hadNoEffect(error);
         // After some errors, the state of the connection is unknown.
         usable = continues && isUsable(error);
         const isFirst = lost === 'unavailable' && attempt === 1;
         const isRefused = isNotPrepared(error) && attempt === 1;
-        if (isNotPrepared(error)) this.#stopPreparing(error);
+        if (isNotPrepared(error))
+          this.stopPreparing(
+            `PostgreSQL: ${messageOf(error)}. A connection pooler does not support prepared statements, ` +
+              'so the service stops using them',
+          );
         const retry = isSerializationError(error) || isRefused || (isFirst && !noEffect);
         const pause = Math.random() * retryPause * attempt;
         if (!retry || performance.now() + pause > this.limits.lastStart(deadline)) {
           throw storageError(noEffect ? 'unavailable' : lost, error);
         }
-        await new Promise((resolve) => setTimeout(resolve, pause));
+        await sleep(pause);
       } finally {
         client.release(!usable);
       }
@@ -202,7 +212,7 @@ export class StatementRunner {
   }
 
   #distrust(): void {
-    for (const some of Object.values(this.#connections)) some.distrust();
+    for (const connections of Object.values(this.#connections)) connections.distrust();
   }
 
   /**
@@ -219,19 +229,12 @@ export class StatementRunner {
     }
     return name;
   }
-
-  #stopPreparing(error: unknown): void {
-    if (this.#prepares)
-      process.emitWarning(
-        `PostgreSQL: ${messageOf(error)}. A connection pooler does not support prepared statements, ` +
-          'so the service stops using them',
-      );
-    this.#prepares = false;
-  }
 }
 
-/** Whether the session goes on: its process still responds. Behind a pooler, another one may. */
-async function goesOn({ client, session }: DatabaseConnection, deadline: number): Promise<boolean> {
-  const rows = await runQuery(client, 'SELECT pg_backend_pid()', [], deadline).catch(() => []);
-  return rows[0]?.[0] === session;
+/** Whether the session goes on: it still responds. Poolers close the connection of a client whose session has ended. */
+async function goesOn(client: PoolClient, deadline: number): Promise<boolean> {
+  return runQuery(client, 'SELECT', [], deadline).then(
+    () => true,
+    () => false,
+  );
 }

@@ -12,23 +12,19 @@ export type TimeLimits = ReturnType<typeof timeLimits>;
  * - two fifths to run. So it ends after nine tenths, and the last tenth is for its way to the server and back: who gives
  *   up earlier than the server does not know the outcome.
  *
- * A transaction has several statements. Each has one fifth to run, and COMMIT starts after three quarters, so that it
- * ends before the last twentieth. Only the lock of a subject, for which others wait in a line, has the two fifths.
+ * A transaction has several statements. Each has one fifth to run, and COMMIT starts after three quarters.
  *
  * @param timeout - How long a request may wait for the database, in ms.
  */
 export function timeLimits(timeout: number) {
   const all = timeout / 3;
-  const server = Math.floor(all * (2 / 5));
   const inTransaction = Math.floor(all / 5);
   return {
     /** For a statement, including connecting and retries. */
     all,
     /** For connecting, and for a statement to run on the server. */
-    server,
-    /** After how long a failure to get a connection which others use means that they have used it all the time. */
-    busy: server * (9 / 10),
-    /** For each statement of a transaction: short, so that there is time to retry without a node that does not respond. */
+    server: Math.floor(all * (2 / 5)),
+    /** For each statement of a transaction: short, so that there is time to retry. */
     inTransaction,
     /** For what runs while others wait for the subject: shorter than a statement, after which the server ends the session. */
     alone: inTransaction / 2,

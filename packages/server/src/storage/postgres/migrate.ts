@@ -1,0 +1,106 @@
+// Creates the schema of a store on PostgreSQL, and brings it up to date.
+import { Client } from 'pg';
+import { StorageError, toStorageError } from '../core/interface.js';
+import {
+  applyMigrations,
+  madeBeforeReleases,
+  storeCommand,
+  type AppliedMigration,
+  type Migrated,
+  type StoreSchema,
+} from '../core/migrations.js';
+import { encodingFaults, grantsOf, readStoreFaults, requireNone } from './checks.js';
+import { distribute, hasCitus } from './citus.js';
+import { isMissingColumn, isMissingTable } from './connection/failures.js';
+import type { Query } from './connection/query.js';
+
+/** The key of the advisory lock that serializes migrations; all releases use the same one. */
+const migrationLock = '123623169254515';
+/** How long a migration waits for a table lock. Other statements queue behind it, so this must be short. */
+const migrationLockTime = '5s';
+
+/**
+ * Brings the schema up to date in one transaction. Safe to run concurrently: one call migrates, and the others wait.
+ * @param url - The URL of the database. The role must own the tables.
+ * @param mayCreate - Whether a schema that is missing is created.
+ * @throws StorageError when PostgreSQL reports an error, the schema requires a newer application, or it is missing.
+ */
+export async function migratePostgres(schema: StoreSchema, url: string, mayCreate = true): Promise<Migrated> {
+  try {
+    const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
+    // The running statement rejects when the connection is lost.
+    client.on('error', () => undefined);
+    await client.connect();
+    try {
+      return await migrate(schema, client, mayCreate);
+    } finally {
+      await client.end();
+    }
+  } catch (error) {
+    throw toStorageError('PostgreSQL', error);
+  }
+}
+
+async function migrate(schema: StoreSchema, client: Client, mayCreate: boolean): Promise<Migrated> {
+  const query: Query = async (text, values = []) =>
+    (await client.query<unknown[]>({ text, values: [...values], rowMode: 'array' })).rows;
+  const [row = []] = await query(
+    "SELECT current_setting('server_encoding'), current_database(), current_schema()",
+  );
+  const [encoding, database, namespace] = row as [string, string, string];
+  requireNone(encodingFaults(encoding));
+  // A failure needs no ROLLBACK, because the caller closes the connection.
+  await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
+  await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
+  const [[table] = []] = await query("SELECT to_regclass('migrations')");
+  if (!mayCreate && table === null) throw missingStore(schema);
+  await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
+  // Citus sends the whole query to its nodes, which take one statement.
+  const takesOne = await hasCitus(query);
+  const applied = await applyMigrations(schema, {
+    execute: async (sql) => {
+      for (const statement of takesOne ? statementsOf(sql) : [sql]) await client.query(statement);
+    },
+    read: () => readApplied(query),
+  });
+  await distribute(query, schema);
+  requireNone((await readStoreFaults(query, schema)).map(({ what }) => what));
+  await client.query('COMMIT');
+  return { applied, grants: grantsOf(schema, database, namespace) };
+}
+
+/** The error for a database without a store. */
+export function missingStore(schema: StoreSchema): StorageError {
+  const create = storeCommand(schema, 'init');
+  return new StorageError(
+    'unavailable',
+    `the database has no store: name another one, or create it with ${create}`,
+  );
+}
+
+/**
+ * Reads which migrations were applied; none if there is no table of them.
+ * @throws StorageError that says why a store that no release has begun is refused, or the error of the query.
+ */
+export async function readApplied(query: Query): Promise<AppliedMigration[]> {
+  try {
+    // No release has begun a store that lacks the column `service`.
+    const rows = await query('SELECT version, oldest_application, service FROM migrations');
+    return (rows as (readonly [number, string, string])[]).map(([version, oldestApplication, service]) => ({
+      version,
+      oldestApplication,
+      service,
+    }));
+  } catch (error) {
+    const cause = error instanceof StorageError ? error.cause : error;
+    if (isMissingTable(cause)) return [];
+    if (!isMissingColumn(cause)) throw error;
+    throw new StorageError('unavailable', `PostgreSQL: ${madeBeforeReleases('psql')}`, { cause });
+  }
+}
+
+/** The statements of a migration. A semicolon in a comment, a quoted text or the body of a function ends none. */
+function statementsOf(sql: string): string[] {
+  const parts = sql.match(/(?:--.*|\/\*[^]*?\*\/|'[^']*'|"[^"]*"|\$(\w*)\$[^]*?\$\1\$|[^;])+/g) ?? [];
+  return parts.filter((part) => part.trim() !== '');
+}
