@@ -127,15 +127,11 @@ function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart
     const isStyled = given.has('style') || given.has('explode');
     const form = formOf(one, { format, is30, isJson: listed?.some(({ type }) => isJson(type)) === true });
     const isObject = one.types?.includes('object') === true;
-    if (isStyled && format === 'form' && form.kind !== 'file') {
+    if (isStyled && format === 'multipart' && is30) checkIgnored(given, one);
+    else if (isStyled && form.kind !== 'file') {
       if (isObject) checkProperties(place, one);
       return { name, ...readForm(given, one, 'query') };
     }
-    if (isStyled)
-      given.fault(
-        'style and explode are not supported here',
-        'Leave them out: clients must then send each item as a part of its own',
-      );
     if (form.kind === 'plain') checkReadable(place, one, `the field ${name}: `);
     if (form.kind === 'file' && format === 'form')
       place.fault(
@@ -150,6 +146,17 @@ function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart
     fields: names.map((name) => read(name, propertyOf(shape, name))),
     otherField: additional ? read('(any other)', additional) : plain,
   };
+}
+
+/** Warns where a field of a multipart body would be written in another way if 3.0 did not ignore its style. */
+function checkIgnored(encoding: ContractNode, { types = [] }: Shape): void {
+  const isUsual = (encoding.at('style').value ?? 'form') === 'form';
+  const isExploded = encoding.at('explode').value !== false;
+  if (isUsual && (types.includes('array') ? isExploded : !types.includes('object'))) return;
+  encoding.warn(
+    'OpenAPI 3.0 ignores style and explode in multipart/form-data',
+    'Leave them out, or write openapi: 3.1.0, where they have an effect',
+  );
 }
 
 interface FormOptions {

@@ -97,6 +97,9 @@ function readPath(path: string, item: ContractNode, surroundings: Surroundings) 
     item.at('head').warn('the server responds to HEAD as to GET, without the body', 'Leave it out');
   const declared = methods.filter((method) => item.has(method) && !(isDerived && method === 'head'));
   if (declared.length === 0) return [];
+  const colon = /\/:(\w+)/.exec(path)?.[1];
+  if (colon !== undefined)
+    item.warn(`:${colon} is a text like others in the path`, `Write {${colon}} if it stands for a parameter`);
   const route = readRoute(item, path);
   return declared.map((method) => {
     const node = item.at(method).joined('pathItems');
@@ -122,6 +125,8 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
       produces: 'Write the media types in content of the responses',
     },
   );
+  for (const tag of node.list('tags'))
+    if (typeof tag.value !== 'string') tag.fault('must be a text', 'Write the name of a tag');
   if (surroundings.is30) node.require('responses', 'Write responses with a success status');
   else if (!node.has('responses'))
     node.warn('no responses are declared: success is 200, without content', 'Declare responses');

@@ -240,6 +240,7 @@ function readResponse(place: ContractNode, schemas: Schemas, key: string, use: '
       'Write content with a media type such as application/json, and schema in that',
     'application/json': 'Write it in content, with more indentation',
   });
+  node.require('description', 'Write description, with what the response means');
   const isEmpty = ['204', '205', '304'].includes(key);
   const at = node.at('content');
   if (isEmpty && node.entries('content').length > 0)

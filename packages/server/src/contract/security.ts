@@ -56,7 +56,14 @@ function readScheme(node: ContractNode): SecurityScheme | undefined {
       'Write in: header, in: query or in: cookie, as clients send it',
     );
   } else if (type === 'oauth2' || type === 'openIdConnect') {
-    node.allow(`${common} ${type === 'oauth2' ? 'flows oauth2MetadataUrl' : 'openIdConnectUrl'}`);
+    const place = type === 'oauth2' ? 'flows' : 'openIdConnectUrl';
+    node.allow(`${common} ${place}${type === 'oauth2' ? ' oauth2MetadataUrl' : ''}`);
+    node.require(
+      place,
+      type === 'oauth2'
+        ? 'Write how callers get tokens, as in flows: {}'
+        : 'Write the URL where the provider describes itself',
+    );
     return { kind: type };
   } else {
     const isHttp = type !== undefined && /^(bearer|basic|jwt)$/i.test(type);

@@ -80,6 +80,7 @@ t.test('registerVisit refuses every fault of a form, and names it', async (t) =>
     ['name=a&paid=1', 'paid must be true or false'],
     ['name=a&name=b', 'name is repeated: send it once'],
     ['name=a&guests=1&guests=2', 'guests is repeated: send it once'],
+    ['name=a&years=1,2&years=3', 'years is repeated: send it once'],
     ['name=a&day=2026-02-30', 'day must match format "date"'],
     ['name=a&period[from]=x', integer('period.from')],
     ['name=a&period[from][x]=1', '"period[from][x]" is unknown'],
@@ -300,6 +301,25 @@ t.test('a field of a form that may be a text or an object is read by what it is'
   ] as const)
     t.equal(await noteOf({ note: sent }), `200 {"name":"a","note":${received},"guests":1}`, sent);
   t.equal(await noteOf({ trees: '{"a":"b"}' }), '200 {"name":"a","trees":[{"a":"b"}],"guests":1}');
+});
+
+t.test('in OpenAPI 3.1, encoding says how the parts of a multipart body are written', async (t) => {
+  const visits = '/paths/~1visits/post/requestBody/content';
+  const encoding = { years: { explode: false }, trees: { style: 'form' }, period: { style: 'deepObject' } };
+  const content = { schema: { $ref: '#/components/schemas/Visit' }, encoding };
+  const edits = { [visits]: { 'multipart/form-data': content } };
+  const contract = loadEdited(orchardDocument, edits);
+  const { call } = await startService(t, engines[0]!, { ...orchard, contract });
+  const send = (...fields: [name: string, content: string][]) =>
+    call('POST', '/v1/orchard/visits', {
+      headers: multipart,
+      body: bodyOf([field('name', 'a'), ...fields.map((one) => field(...one))]),
+    });
+  t.match(await send(['years', '1,2'], ['trees', 'x,y'], ['trees', 'z'], ['period[from]', '1']), {
+    status: 200,
+    text: '{"name":"a","years":[1,2],"trees":["x,y","z"],"period":{"from":1},"guests":1}',
+  });
+  t.match(await send(['years', '1'], ['years', '2']), error(40002, 'years is repeated: send it once'));
 });
 
 t.test('a range with a text takes any text, and one with bytes any bytes', async (t) => {

@@ -183,6 +183,18 @@ const refused: Record<string, Case[]> = {
     ],
     [parameter({ name: '__proto__', schema: text }), 'the name __proto__ is not supported', '/name'],
   ],
+  'a response without `description`, `tags` that are no list of texts, `oauth2` without `flows`': [
+    [
+      replaceBed({ responses: { 200: {} } }),
+      'description is missing',
+      '/responses/200',
+      'Write description, with what the response means',
+    ],
+    [replaceBed({ tags: 'beds' }), 'must be an array', '/tags'],
+    [replaceBed({ tags: [1] }), 'must be a text', '/tags/0', 'Write the name of a tag'],
+    [scheme({ type: 'oauth2' }), 'flows is missing', '', 'Write how callers get tokens, as in flows: {}'],
+    [scheme({ type: 'openIdConnect' }), 'openIdConnectUrl is missing'],
+  ],
   'an operationId, or a method and path, that occurs twice': [
     [replaceBed({ operationId: '' }), 'must not be empty', '/operationId'],
     [
@@ -320,17 +332,11 @@ const refused: Record<string, Case[]> = {
       '/encoding/a',
     ],
   ],
-  'an `encoding` for a missing field, or with `style` or `explode` in `multipart/form-data`': [
+  'an `encoding` for a missing field': [
     [
       form({ type: 'object', additionalProperties: false }, { b: {} }),
       'b is not a property of the form',
       '/encoding/b',
-    ],
-    [
-      form({ type: 'object', properties: { a: text } }, { a: { explode: false } }, 'multipart/form-data'),
-      'style and explode are not supported here',
-      '/encoding/a',
-      'Leave them out: clients must then send each item as a part of its own',
     ],
   ],
   'the same media type twice; JSON is the same with any `charset`': [
@@ -770,6 +776,24 @@ const warned: Record<string, Case[]> = {
       '/encoding/a/headers',
     ],
   ],
+  '`style` and `explode` of arrays and objects in `multipart/form-data`, in 3.0': [
+    [
+      { type: 'array', items: text },
+      { style: 'form', explode: false },
+    ] as const,
+    [{ type: 'array', items: text }, { style: 'pipeDelimited' }] as const,
+    [{ type: 'object' }, { style: 'form' }] as const,
+  ].map(([schema, encoding]): Case => [
+    form({ type: 'object', properties: { a: schema } }, { a: encoding }, 'multipart/form-data'),
+    'OpenAPI 3.0 ignores style and explode in multipart/form-data',
+    '/encoding/a',
+  ]),
+  'a path such as `/plants/:id`': [
+    [
+      { '/paths/~1beds~1:id': { get: { ...about, operationId: 'b' } } },
+      ':id is a text like others in the path',
+    ],
+  ],
   'a format that the server does not know': [
     [field({ type: 'string', format: 'iban' }), 'the format iban is not checked', '/format'],
     [field({ type: 'integer', format: 'int16' }), 'the format int16 is not checked', '/format'],
@@ -1055,6 +1079,21 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     '4:25 *loop is inside of what it stands for. Refer to a schema with $ref.',
   ],
   [
+    undefined,
+    '{ "openapi": "3.0.3", "info": { "title": "A", "version": "1" }, "paths": { "/a": null } }',
+    '1:76 must be an object. Write an object here, as in { summary: … }.',
+  ],
+  [
+    '      required: [title]\n      properties',
+    "      oneOf: [$ref: '#/components/schemas/Todo']\n      properties",
+    '47:15 #/components/schemas/Todo refers to nothing. Add Todo to components/schemas.',
+  ],
+  [
+    '    Task:\n      type: object',
+    "    Task: { $ref: '#/components/schemas/Job' }\n    Job: { $ref: '#/components/schemas/Task' }\n    Rest:\n      type: object",
+    '46:12 #/components/schemas/Task leads back to itself. Refer to what it is meant to be.',
+  ],
+  [
     'openapi: 3.0.3',
     'openapi: 3.0',
     '1:1 the version 3 is not supported. Write openapi: 3.0.3 or openapi: 3.1.0, with three numbers.',
@@ -1258,7 +1297,12 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     'type: integer\n          exclusiveMinimum: 0',
     '53:11 exclusiveMinimum has another form in OpenAPI 3.0. Write minimum: 0, and exclusiveMinimum: true next to it.',
   ],
-  ['type: boolean', 'type: [boolean, null]', '52:11 null is not a type. Write "null", in quotes.', '3.1.0'],
+  [
+    'type: boolean',
+    'type: [boolean, null]',
+    '52:11 null is not a type. Write "null" in quotes in OpenAPI 3.1, and nullable: true next to the type in 3.0.',
+    '3.1.0',
+  ],
   [
     'type: boolean',
     'type: integer\n          minimum: 0\n          exclusiveMinimum: true',

@@ -65,8 +65,11 @@ export class ContractText {
     const composer = new Composer({ prettyErrors: false, merge: true, uniqueKeys: isSameName });
     const [document, another] = composer.compose(tokens, true, text.length);
     this.#document = document!;
-    for (const error of firstErrors(this.#document))
+    for (const error of this.#document.errors) {
       this.#report(error.pos[0], ...describeMistake(text, error));
+      // Others only follow from it.
+      if (error.code !== 'DUPLICATE_KEY') break;
+    }
     if (another !== undefined)
       this.#report(another.range[0], 'another document begins here', 'Write one document in each file');
     if (this.#faults.size === 0) this.#checkNodes(this.#document);
@@ -194,12 +197,6 @@ function nameOf(key: unknown): string | undefined {
 /** Whether two keys are the same name in JSON; merges may be there several times. */
 function isSameName(one: unknown, other: unknown): boolean {
   return nameOf(one) === nameOf(other) && isScalar(one) && typeof one.value !== 'symbol';
-}
-
-/** The errors of syntax up to the first one from which others follow. */
-function firstErrors({ errors }: Document): readonly YAMLParseError[] {
-  const first = errors.findIndex(({ code }) => code !== 'DUPLICATE_KEY');
-  return first < 0 ? errors : errors.slice(0, first + 1);
 }
 
 /** Describes an error of syntax, and what to do about it. */

@@ -34,7 +34,7 @@ const slips: readonly [RegExp, fix: string][] = [
   [/^(list|set)$/i, 'Write array, and the schema of its items in items'],
   [/^(map|dict|hash|json)$/i, 'Write object'],
   [/^any$/i, 'Leave it out: a schema without a type allows every value'],
-  [/^null$/, 'Write "null", in quotes'],
+  [/^null$/, 'Write "null" in quotes in OpenAPI 3.1, and nullable: true next to the type in 3.0'],
 ];
 
 /** The keywords whose schemas apply to some values only, and `allOf` in them. */
@@ -361,6 +361,8 @@ function checkEvaluation(node: ContractNode, schema: Schema): void {
 
 /** Finds alternatives whose values would all fit another one, too; if that is so for each, no value is valid. */
 function checkAlternatives(node: ContractNode, { oneOf = [] }: Schema): void {
+  // Nothing more is said about a reference to nothing.
+  if (oneOf.includes(anySchema)) return;
   const others = oneOf.map((one, i) => oneOf.findIndex((wide, j) => i !== j && covers(wide, one)));
   const fix =
     'Write anyOf, or let each have what the other one refuses, such as a property with another value';

@@ -65,11 +65,10 @@ function readParts(parts: readonly Part[], fieldOf: (name: string) => Field): Va
     const field = fieldOf(part.name);
     const isFile = field.kind === 'file';
     checkType(part, field);
-    addTo(
-      found,
-      part.name,
-      isFile ? new UploadedFile(part.bytes, part.mediaType, part.filename) : textOf(part, field),
-    );
+    const content = isFile
+      ? new UploadedFile(part.bytes, part.mediaType, part.filename)
+      : textOf(part, field);
+    addTo(found, part.name, field.separator === ',' ? (content as string).split(',') : content);
   }
   return toValues(found);
 }
