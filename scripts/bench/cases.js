@@ -10,7 +10,7 @@ import { service as library } from '../../examples/library/dist/service.js';
 import { kernelDistributes } from '../../packages/server/dist/process/system-limits.js';
 import { startServer } from '../../packages/server/test/support/server-process.js';
 import { copyingLibrary } from '../lib/copying-library.js';
-import { edited, preload } from '../lib/edits.js';
+import { edited } from '../lib/edits.js';
 import { memoryOf, signalAll } from '../lib/processes.js';
 import { send } from '../lib/request.js';
 import { ratioInterval } from '../lib/statistics.js';
@@ -40,15 +40,6 @@ const firstIsbn = 9_780_000_000_000;
 let id = 0;
 const book = { isbn: '9780141439600', title: 'Walden', author: 'Henry David Thoreau' };
 
-/** Makes a server collect garbage on SIGUSR2. */
-const collects =
-  preload(`import v8 from 'node:v8'; import vm from 'node:vm'; v8.setFlagsFromString('--expose-gc');
-    const gc = vm.runInNewContext('gc'); process.on('SIGUSR2', () => gc())`);
-const slowNextTick = {
-  file: 'base/node/fast-next-tick.js',
-  text: 'tickObject.kept = executionAsyncResource();',
-  by: '',
-};
 const singleWrites = { file: 'base/limits.js', text: 'batchRows: 1_000', by: 'batchRows: 1' };
 
 /** @type {Record<string, Comparison>} */
@@ -58,22 +49,6 @@ const comparisons = {
     title: 'groups to one by one',
     sides: { single: { env: { NODE_OPTIONS: edited(singleWrites) } }, groups: {} },
     workloads: named('create'),
-  },
-
-  /** What fast-next-tick.ts brings after a garbage collection while the service was idle. */
-  'next-tick': {
-    title: 'with it to without',
-    sides: {
-      without: { env: { NODE_OPTIONS: `${collects} ${edited(slowNextTick)}` } },
-      with: { env: { NODE_OPTIONS: collects } },
-    },
-    workloads: named('create', 'list-1'),
-    connections: [64],
-    rounds: 15,
-    prepare: async ({ server }) => {
-      server.child.kill('SIGUSR2');
-      await pause(200);
-    },
   },
 
   /** A transaction of two documents, and two single writes. */

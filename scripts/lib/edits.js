@@ -15,7 +15,7 @@ export const torn = {
 };
 
 /** An option of Node.js that runs a module first, in each thread. @param {string} code */
-export function preload(code) {
+function preload(code) {
   return `--import=data:text/javascript,${encodeURIComponent(code)}`;
 }
 

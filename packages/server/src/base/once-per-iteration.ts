@@ -1,18 +1,15 @@
 // Does together what is asked for in one iteration of the event loop.
 
-/**
- * Returns a function that makes an action run at the end of this iteration of the event loop, once for all of its calls.
- * Its argument calls the action later than that.
- */
-export function oncePerIteration(action: () => void): (defer?: (run: () => void) => void) => void {
+/** Returns a function that makes an action run at the end of this iteration of the event loop, once for all of its calls. */
+export function oncePerIteration(action: () => void): () => void {
   let isDue = false;
   const run = () => {
     isDue = false;
     action();
   };
-  return (defer = setImmediate) => {
+  return () => {
     if (isDue) return;
     isDue = true;
-    defer(run);
+    setImmediate(run);
   };
 }

@@ -1,5 +1,5 @@
 // Starts the service: all of it in this thread, or in several threads, or the part of it that this thread serves.
-import '../base/node/fast-next-tick.js';
+// Starts the whole service in this thread, or in several, or what this thread is of it.
 import { readConfig, type Config } from './config.js';
 import type { Service } from '../service/definition.js';
 import { shutDown } from '../http/connection/shutdown.js';

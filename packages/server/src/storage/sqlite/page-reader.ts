@@ -5,7 +5,6 @@ import type { CollectionDefinition, Id, Page, StorageError } from '../core/inter
 import type { CollectionReader } from '../core/collections.js';
 import { type Bounds, idRules } from '../core/ids.js';
 import { bytesTogether, countedTogether, enoughBytes, pageBytes, pageRows } from '../core/page-size.js';
-import { afterAccepting } from '../../base/node/accepting.js';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import { SubjectQueue } from '../../base/subject-queue.js';
 import { toSqliteError } from './failures.js';
@@ -17,8 +16,6 @@ const longDocumentsBytes = enoughBytes;
 export const longBytes = 512;
 /** The maximum number of reads without a break, which blocks the event loop. */
 const maxReadsTogether = 64;
-/** The length of text, in characters, from which new connections come first after it has been read. */
-const delayingText = bytesTogether / 2;
 
 /** The name of the index of a collection's long documents. */
 export function longIndexOf({ name }: CollectionDefinition): string {
@@ -82,8 +79,7 @@ export function openPageReader(
     }
     // Nothing was written. After a read of a damaged page, SQLite refuses to commit.
     attempt('ROLLBACK');
-    if (text >= delayingText) readSoon(afterAccepting);
-    else if (requests.size > 0) readSoon();
+    if (requests.size > 0) readSoon();
   });
   return (definition) => {
     const ascending = preparePages(database, definition, false);

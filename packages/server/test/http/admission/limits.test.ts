@@ -442,38 +442,6 @@ t.test('the memory of all lists is bounded, and stalled readers do not block oth
   t.match(await own.receive('GET', '/plants'), { json: { length: 100 } });
 });
 
-t.test('a short list on a new connection does not wait for long ones on earlier connections', async (t) => {
-  let long = 0;
-  const wrap = injectFaults(({ plants }) => ({
-    plants: {
-      list: async (subject, range) => {
-        const page = await plants.list(subject, range);
-        if (subject === 'long') long++;
-        return page;
-      },
-    },
-  }));
-  const { storage, issue, fill, token, port } = await startTenants(t, { wrap });
-  await storage.plants.create('long', 1n, { name: 'x'.repeat(600_000) });
-  await fill(1, () => 'Ficus');
-  const hostile = await issue('long');
-  const request = (one: string) => listRequest(`Host: x\r\nAuthorization: Bearer ${one}\r\n`);
-  const send = (one: string) => {
-    const socket = connect(port, '127.0.0.1').pause();
-    socket.on('error', () => undefined);
-    t.teardown(() => socket.destroy());
-    socket.write(request(one));
-    return socket;
-  };
-  // From here on, both tokens are known.
-  for (const one of [hostile, token]) await once(send(one).resume(), 'data');
-  long = 0;
-  for (let i = 0; i < 100; i++) send(hostile);
-  const [response] = (await once(send(token).resume(), 'data')) as [Buffer];
-  t.match(String(response), 'HTTP/1.1 200 OK');
-  t.ok(long < 50, `${long} of 100 long lists came first`);
-});
-
 /** Serves the orchard, whose export is a stream; opens connections that request it, and the server's sides of them. */
 async function startStreams(t: Test, exported: () => AsyncIterable<Buffer>, listBudget?: number) {
   const handlers = { ...orchard.handlers, exportTrees: () => Promise.resolve(exported()) };
