@@ -1,4 +1,5 @@
 // What every HTTP server of a process has in common: that of the service, and the admin listener.
+import type { Server as NetServer } from 'node:net';
 import Fastify, {
   type FastifyInstance,
   type FastifyReply,
@@ -7,7 +8,7 @@ import Fastify, {
 } from 'fastify';
 import { writeError } from '../base/errors.js';
 import { respondToClientError } from './connection/client-errors.js';
-import { startInOrder, type Connection } from './connection/connection.js';
+import { tellOfBody, type Connection } from './connection/connection.js';
 import { checkHeaders } from './connection/host-and-expect.js';
 import { reportNothing, type Rejecting } from './connection/rejections.js';
 import { addCommonHeaders, requestId } from './connection/request-id.js';
@@ -18,6 +19,8 @@ import { refuseUnknownRoutes, rewriteTarget } from './routing/path-and-method.js
 
 declare module 'fastify' {
   interface FastifyInstance {
+    /** What accepts the connections, and owns the address. */
+    readonly front: NetServer;
     /** The open connections; those of TLS after the handshake. */
     readonly connections: ReadonlySet<Connection>;
   }
@@ -49,6 +52,7 @@ export function createHttpApp(
 ): FastifyInstance {
   const rejecting = { write, report, headers };
   const connections = new Set<Connection>();
+  let front!: NetServer;
   const app: FastifyInstance = Fastify({
     ...options,
     genReqId: requestId,
@@ -59,11 +63,16 @@ export function createHttpApp(
       respondToClientError(error, socket, rejecting);
     },
     frameworkErrors: handleError,
-    serverFactory: (listener) => createServer(listener, limits, tls, rejecting, connections),
+    serverFactory: (listener) => {
+      const server = createServer(listener, limits, tls, rejecting, connections);
+      ({ front } = server);
+      return server;
+    },
     // serverFactory creates the server; this option only makes Fastify log the address with the right scheme.
     ...(tls !== undefined && { https: {} }),
   });
   app.setErrorHandler(handleError);
+  app.decorate('front', front);
   app.decorate('connections', connections);
   app.decorateRequest('failure', undefined);
   app.addHook('onRequest', addCommonHeaders);
@@ -75,7 +84,7 @@ export function addPlainSteps(
   app: FastifyInstance,
   { headerLimit }: Pick<ServerLimits, 'headerLimit'>,
 ): void {
-  app.addHook('onRequest', startInOrder);
+  app.addHook('onRequest', tellOfBody);
   app.addHook('onRequest', checkHeaders(headerLimit));
   refuseUnknownRoutes(app);
   finishResponses(app);

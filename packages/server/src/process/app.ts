@@ -17,7 +17,7 @@ import { limitAnonymous, warnOfUnknownProxy } from '../http/admission/anonymous-
 import { shedLoad } from '../http/admission/load-shedding.js';
 import { createMemoryBudget } from '../http/admission/memory-budget.js';
 import { countRefused, createRateLimits } from '../http/admission/rate-limit.js';
-import { startInOrder } from '../http/connection/connection.js';
+import { tellOfBody } from '../http/connection/connection.js';
 import { createScheduler } from '../http/admission/scheduler.js';
 import { createStreamTurns } from '../http/admission/stream-turns.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';
@@ -215,7 +215,7 @@ async function addSteps(
   // The hooks run in this order (DESIGN.md, "The path of a request"). Optional modules are imported on demand, because
   // every import delays startup. The first one adds the request id (http/app-base.ts).
   metrics?.observeRequests(app);
-  app.addHook('onRequest', startInOrder);
+  app.addHook('onRequest', tellOfBody);
   const scheduler = createScheduler(isKnown);
   app.addHook('onRequest', scheduler.schedule);
   // Invalid requests count against the address too.

@@ -2,6 +2,7 @@
 import { inspect } from 'node:util';
 import { AddressError, ConfigError, configStatus } from './config.js';
 import { ContractError } from '../contract/document/finding.js';
+import { UpgradeError } from '../http/connection/upgrade.js';
 import type { Service } from '../service/definition.js';
 import { OpenError } from '../service/opened-service.js';
 import { StorageError } from '../storage/core/interface.js';
@@ -14,7 +15,7 @@ export class ThreadStartError extends Error {
 /** Describes why a process cannot start: only the message if the operator can fix it, otherwise with the stack. */
 export function describeFault(error: unknown, { name }: Service): string {
   if (error instanceof ContractError || error instanceof ThreadStartError) return error.message;
-  const isOurs = [ConfigError, StorageError, OpenError].some((kind) => error instanceof kind);
+  const isOurs = [ConfigError, StorageError, OpenError, UpgradeError].some((kind) => error instanceof kind);
   if (!(error instanceof Error) || !(isOurs || isSystemError(error))) return inspect(error);
   return error.message
     .split('\n')
@@ -24,6 +25,7 @@ export function describeFault(error: unknown, { name }: Service): string {
 
 /** The exit status of a process that cannot start: one of its own if a restart alone would change nothing. */
 export function statusOf(error: unknown): number {
+  if (error instanceof UpgradeError) return configStatus;
   return error instanceof ConfigError && !(error instanceof AddressError) ? configStatus : 1;
 }
 

@@ -1,5 +1,4 @@
 // Starts the service: all of it in this thread, or in several threads, or the part of it that this thread serves.
-// Starts the whole service in this thread, or in several, or what this thread is of it.
 import { readConfig, type Config } from './config.js';
 import type { Service } from '../service/definition.js';
 import { shutDown } from '../http/connection/shutdown.js';

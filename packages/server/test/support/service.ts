@@ -137,7 +137,7 @@ export async function startListening(t: Test, options: ServiceOptions = {}): Pro
     return connection;
   };
   const openBoth = async () => {
-    const accepted = once(service.app.server, 'connection') as Promise<[Socket]>;
+    const accepted = once(service.app.front, 'connection') as Promise<[Socket]>;
     const connection = await open();
     const [served] = await accepted;
     return { connection, served };

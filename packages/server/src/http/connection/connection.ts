@@ -1,35 +1,49 @@
-// One connection: what of its input Node's parser gets and when, which of its responses are pending, and how it ends.
+// One connection: what of its input Node's parser gets and when, which request has its turn, and how it ends.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
 import type { onRequestHookHandler } from 'fastify';
 
 /**
- * How much the parser gets at once, in bytes, and what ends it earlier: the end of a header section, of a trailer section
- * or of a body. So it makes at most one request of each piece, which takes far more memory and time than the few bytes
- * that it may be written in, and not many chunks.
+ * How much the parser gets at once, in bytes. It makes a request of all that it can, and a request takes far more memory
+ * and time than the few bytes that it may be written in.
  */
 const pieceLength = 1024;
-const endOfSection = '\r\n\r\n';
-/** How the last chunk of a body begins (RFC 9112 section 7.1); its trailer section ends the body. */
-const lastChunk = '\r\n0';
-/** How much a connection may have waiting in any case, in bytes. */
-const freeLength = 4 * 1024;
-/** How much may wait on all connections with more than that, in bytes. Beyond it, the one that waits longest is cut off. */
-const mostOfAll = 32 * 1024 * 1024;
-/** How much of an unwanted body is read before the connection is closed, in bytes. */
+/** How much is read that no request needs before the connection is closed, in bytes. */
 export const drainLimit = 64 * 1024;
 /** How long a client may take to read the last response and stop sending, in ms. */
 const lingerTime = 2_000;
-/** Methods whose requests wait for their body; all others get a response without it. */
-const takesBody = new Set(['POST', 'PUT', 'PATCH']);
+/** How much input may wait on all connections of a server, in bytes. */
+const mostWaiting = 32 * 1024 * 1024;
+/** The methods whose bodies Fastify reads, unless the route says something else. */
+const methodsWithBody = new Set(['POST', 'PUT', 'PATCH']);
 
 type Done = (error?: Error | null) => void;
 
-/** The connections with more than freeLength waiting, those first that wait longest. */
-const waiting = new Set<Connection>();
-/** What waits on them, in bytes. */
-let waitingOfAll = 0;
+/** What becomes of the input that the connections of a server do not pass on. */
+export abstract class InputPolicy {
+  /** What waits on each connection, in bytes; in the order in which they last passed something on. */
+  readonly #waiting = new Map<Connection, number>();
+  #sum = 0;
+
+  /** Empty lines have arrived where a request should begin. */
+  abstract failed(connection: Connection): void;
+  /** A request that is not served has arrived before its turn, or too much was waiting on all connections. */
+  abstract refused(connection: Connection, reason: 'pipelined' | 'too_much_waiting'): void;
+
+  /** Notes how much waits on a connection. If that is too much in sum, those are closed on which it waits longest. */
+  wait(connection: Connection, bytes: number): void {
+    this.#sum += bytes - (this.#waiting.get(connection) ?? 0);
+    this.#waiting.delete(connection);
+    if (bytes > 0) this.#waiting.set(connection, bytes);
+    while (this.#sum > mostWaiting) {
+      const [stalest] = this.#waiting.keys();
+      this.refused(stalest!, 'too_much_waiting');
+      stalest!.destroy();
+    }
+  }
+}
 
 /** Returns the connection on which a request arrived or a response is sent; undefined for one that was injected. */
 export function connectionOf({ socket }: Pick<IncomingMessage, 'socket'>): Connection | undefined {
@@ -38,59 +52,64 @@ export function connectionOf({ socket }: Pick<IncomingMessage, 'socket'>): Conne
 }
 
 /**
- * A connection as Node's HTTP server sees it. It passes on what the socket receives in small pieces, and none while a
- * request has no response or its body is not read: input that nobody can handle yet stays as it arrived, and holds back
- * the client. So the requests on a connection start in their order, each after the response to the one before (RFC 9112
- * section 9.3.2 requires this for unsafe requests): a DELETE does not overtake a POST that waits for its body.
+ * A connection as Node's HTTP server sees it, with the face of a socket. It passes on what the socket receives in small
+ * pieces, one in each turn of the event loop. A body that is read follows in the same turn until it is complete; one of
+ * known length follows as it arrives.
  *
- * It is open until it fails or closes. A failed one has received something that is not a complete, valid request; it
- * sends its pending responses, then an error, and closes. A closing one sends what has been written, starts no further
- * request, and lasts until its socket closes.
+ * It serves one request at a time: when another one arrives before the response, it is not served, and the connection
+ * closes after that response (RFC 9112 sections 9.3.2 and 9.6). So a DELETE does not overtake a POST that waits for its
+ * body, and thousands of tiny requests cost one response.
+ *
+ * An open connection becomes `ending` when a request came before its turn, or something that is no request: it discards
+ * its input and sends the pending response. A `closing` one sends what has been written, and lasts until its socket
+ * closes. A `released` one is left to another protocol.
  */
 export class Connection extends Duplex {
   readonly encrypted: boolean;
+  readonly authorized: boolean | undefined;
   readonly remoteAddress: string | undefined;
   readonly remotePort: number | undefined;
+  readonly localAddress: string | undefined;
+  readonly localPort: number | undefined;
   /** When it was opened, by performance.now(). */
   readonly openedAt = performance.now();
   /** Whether anything has arrived on it. */
   hasReceived = false;
-  readonly #socket: Socket;
-  #state: 'open' | 'failed' | 'closing' = 'open';
+  readonly #socket: Socket | TLSSocket;
+  readonly #policy: InputPolicy;
+  #state: 'open' | 'ending' | 'closing' | 'released' = 'open';
   /** What has arrived and not been passed on; while there is any, the socket is not read. */
   #input: Buffer | undefined;
-  /** Whether the client has half-closed the connection, which is passed on like input. */
-  #hasEnded = false;
-  /** Whether the parser takes the next piece. */
-  #isWanted = false;
-  /** Whether the next piece is due in the next turn of the event loop. */
-  #isDue = false;
-  /** The end of what has been passed on: what may be the start of endOfSection or lastChunk. */
-  #tail = '';
-  /** Whether a section that has been passed on in part ends at the next endOfSection. */
-  #isInSection = false;
-  /** How much of a body of known length has not been passed on, in bytes. */
-  #bodyLeft = 0;
-  /** The newest request, until its response is sent and its body is complete. */
-  #newest: IncomingMessage | undefined;
-  /**
-   * Its response, while that is open. Otherwise an idle connection would keep everything that a response refers to in
-   * memory.
-   */
-  #response: ServerResponse | undefined;
-  /** What of waitingOfAll is its own, in bytes. */
-  #counted = 0;
-  /** How many bytes have been discarded since it began to close. */
+  /** What of it the policy knows, in bytes. */
+  #waiting = 0;
+  /** How many bytes have been discarded. */
   #discarded = 0;
+  /** Whether the client has half-closed the connection. That is passed on like input, or ends the connection at once. */
+  #hasEnded = false;
+  #endsWithClient = false;
+  /** Whether a piece is due in the next turn of the event loop. */
+  #isDue = false;
+  /** Whether something other than empty lines has been passed on since the newest request. */
+  #hasBegun = false;
+  /** The newest request, until its response is sent and its body is complete. */
+  #request: IncomingMessage | undefined;
+  /** Its response, while that is open: an idle connection keeps nothing of it in memory. */
+  #response: ServerResponse | undefined;
+  /** How much of a body of known length has certainly not been passed on, in bytes. */
+  #bodyLeft = 0;
+  /** Whether the response waits for the body. */
+  #readsBody = false;
 
-  /** @param socket - A new one; of a TLS connection after the handshake. */
-  constructor(socket: Socket) {
+  /** @param socket - A new one that may be half-open; of a TLS connection after the handshake. */
+  constructor(socket: Socket | TLSSocket, policy: InputPolicy) {
     // Node holds as much of each body that is not read; and what is held here could have several ends.
     super({ decodeStrings: false, readableHighWaterMark: 1 });
     this.#socket = socket;
+    this.#policy = policy;
     this.encrypted = 'encrypted' in socket;
+    this.authorized = 'authorized' in socket ? socket.authorized : undefined;
     ({ remoteAddress: this.remoteAddress, remotePort: this.remotePort } = socket);
-    socket.allowHalfOpen = true;
+    ({ localAddress: this.localAddress, localPort: this.localPort } = socket);
     socket.on('data', this.#receive).on('end', this.#receiveEnd);
     socket.on('timeout', () => this.emit('timeout'));
     socket.on('error', (error) => this.destroy(error)).on('close', () => this.destroy());
@@ -105,7 +124,16 @@ export class Connection extends Duplex {
     return this.#response?.writableFinished ?? true;
   }
 
-  /** As that of a socket. */
+  /** As that of a TLSSocket; undefined without TLS. */
+  getPeerCertificate(isDetailed = false): object | undefined {
+    return 'getPeerCertificate' in this.#socket ? this.#socket.getPeerCertificate(isDetailed) : undefined;
+  }
+
+  setNoDelay(isOn?: boolean): this {
+    this.#socket.setNoDelay(isOn);
+    return this;
+  }
+
   setTimeout(time: number, callback?: () => void): this {
     this.#socket.setTimeout(time);
     if (callback !== undefined) this.once('timeout', callback);
@@ -113,36 +141,27 @@ export class Connection extends Duplex {
   }
 
   override _read(): void {
-    this.#isWanted = true;
-    if (this.#input === undefined && !this.#hasEnded) this.#socket.resume();
-    else this.#passOnLater();
+    if (this.#input !== undefined || this.#hasEnded) this.#passOnLater();
+    else if (this.#isReceiving) this.#socket.resume();
   }
 
   override _write(chunk: Buffer | string, encoding: BufferEncoding, done: Done): void {
-    this.#socket.write(chunk, encoding, this.#failFirst(done));
+    this.#socket.write(chunk, encoding, (error) => {
+      // As with a socket, a connection is destroyed by the time that its responses learn of it.
+      if (error) this.destroy(error);
+      done(error);
+    });
   }
 
   /** As a Duplex implements it: the chunks of a response reach the operating system together. */
   override _writev(chunks: { chunk: Buffer | string; encoding: BufferEncoding }[], done: Done): void {
     // Node ends each response with an empty chunk; a single write is faster.
-    const [first, ...others] = chunks.filter(({ chunk }) => chunk.length > 0);
-    if (first === undefined || others.length === 0) {
-      this._write(first?.chunk ?? '', first?.encoding ?? 'latin1', done);
-      return;
-    }
-    const last = others.pop()!;
-    this.#socket.cork();
-    for (const { chunk, encoding } of [first, ...others]) this.#socket.write(chunk, encoding);
-    this.#socket.write(last.chunk, last.encoding, this.#failFirst(done));
-    this.#socket.uncork();
-  }
-
-  /** As with a socket, a connection is destroyed by the time that its responses learn of it. */
-  #failFirst(done: Done): Done {
-    return (error) => {
-      if (error) this.destroy(error);
-      done(error);
-    };
+    const filled = chunks.filter(({ chunk }) => chunk.length > 0);
+    const last = filled.pop() ?? chunks[0]!;
+    if (filled.length > 0) this.#socket.cork();
+    for (const { chunk, encoding } of filled) this.#socket.write(chunk, encoding);
+    this._write(last.chunk, last.encoding, done);
+    if (filled.length > 0) this.#socket.uncork();
   }
 
   override _final(done: Done): void {
@@ -152,29 +171,34 @@ export class Connection extends Duplex {
   override _destroy(error: Error | null, done: Done): void {
     this.#socket.destroy();
     this.#input = undefined;
-    this.#count();
+    this.#noteWaiting();
     done(error);
   }
 
   readonly #receive = (chunk: Buffer): void => {
     this.hasReceived = true;
-    if (this.#state === 'closing') {
-      this.#discarded += chunk.length;
-      if (this.#discarded >= drainLimit) this.#socket.pause();
-      return;
-    }
-    this.#input = chunk;
-    if (!this.#passOn()) this.#socket.pause();
+    if (this.#isReceiving) {
+      this.#input = chunk;
+      this.#passOn();
+    } else this.#discarded += chunk.length;
+    if (this.#input !== undefined || this.#discarded >= drainLimit) this.#socket.pause();
   };
 
   readonly #receiveEnd = (): void => {
     this.#hasEnded = true;
-    this.#passOn();
+    if (this.#endsWithClient) this.destroy();
+    else this.#passOn();
   };
 
-  /** Whether the parser must not get more: until a complete request has its response. */
-  get #isHeld(): boolean {
-    return this.#state !== 'open' || (this.#response !== undefined && this.#newest?.complete === true);
+  /** Whether what arrives is passed on, and not discarded. */
+  get #isReceiving(): boolean {
+    return (this.#state === 'open' || this.#state === 'released') && !this.destroyed;
+  }
+
+  /** Whether the body of the newest request is open, and what arrives of it is read at once. */
+  get #isBodyRead(): boolean {
+    const request = this.#request;
+    return request?.complete === false && request.readableFlowing === true && this.readableFlowing === true;
   }
 
   #passOnLater(): void {
@@ -186,88 +210,99 @@ export class Connection extends Duplex {
     });
   }
 
-  /**
-   * Passes on what the parser takes now. Others then have their turn, since _read waits for the next piece.
-   * @returns Whether no input is left.
-   */
-  #passOn(): boolean {
-    if (this.#isWanted) {
-      this.#passOnPiece();
-      // Otherwise a request with a short body would seem to be incomplete when it starts.
-      if (this.#newest?.complete === false) this.#passOnPiece();
-    }
-    this.#count();
-    return this.#input === undefined;
-  }
-
-  #passOnPiece(): void {
+  /** Passes on a piece, and all of a body that is read. Others then have their turn, since _read waits for the next. */
+  #passOn(): void {
     // Node has paused the stream while something is held in it.
-    if (this.#isHeld || this.destroyed || this.readableLength > 0) return;
+    if (!this.#isReceiving || this.readableLength > 0) return;
     if (this.#input !== undefined) {
-      this.#isWanted = false;
-      this.push(this.#takePiece(this.#input));
-    } else if (this.#hasEnded) {
-      this.#isWanted = false;
+      do this.#passPiece(this.#input);
+      while (this.#input !== undefined && this.#isBodyRead && this.#isReceiving);
+      this.#noteWaiting();
+    } else if (this.#hasEnded && (this.#response === undefined || this.#request?.complete === false)) {
+      // A half-closed client gets its response first, unless that waits for the rest of its body.
       this.push(null);
     }
   }
 
-  #takePiece(input: Buffer): Buffer {
-    let length: number;
-    if (this.#bodyLeft > 0) {
-      // A body that no operation reads yet is passed on in small pieces.
-      length = this.#newest?.readableFlowing === null ? pieceLength : Infinity;
-      length = Math.min(length, this.#bodyLeft, input.length);
-      this.#bodyLeft -= length;
-    } else {
-      const before = this.#tail;
-      const text = before + input.toString('latin1', 0, pieceLength);
-      // The content of a chunked body may have many blank lines.
-      const isInContent = this.#newest?.complete === false && !this.#isInSection;
-      const start = isInContent ? text.indexOf(lastChunk) : 0;
-      const end = start < 0 ? -1 : text.indexOf(endOfSection, start);
-      const passed = end < 0 ? text.length : end + endOfSection.length;
-      length = passed - before.length;
-      this.#isInSection = start >= 0 && end < 0;
-      this.#tail = text.slice(end < 0 ? 1 - endOfSection.length : passed - 2, passed);
-    }
+  #passPiece(input: Buffer): void {
+    const most = this.#state === 'released' ? Infinity : this.#isBodyRead ? this.#bodyLeft : 0;
+    const length = Math.min(input.length, Math.max(pieceLength, most));
+    const piece = length < input.length ? input.subarray(0, length) : input;
     this.#input = length < input.length ? input.subarray(length) : undefined;
-    return this.#input === undefined ? input : input.subarray(0, length);
-  }
-
-  /** Counts what waits on this connection; a body that is going to be read does not. */
-  #count(): void {
-    const { length = 0 } = this.#input ?? {};
-    const waits =
-      length > freeLength &&
-      (this.#isHeld || (this.isPaused() && !takesBody.has(this.#newest?.method ?? '')));
-    const counted = waits && !this.destroyed ? length : 0;
-    if (counted === this.#counted) return;
-    waitingOfAll += counted - this.#counted;
-    this.#counted = counted;
-    waiting.delete(this);
-    if (counted > 0) waiting.add(this);
-    while (waitingOfAll > mostOfAll) {
-      const [longest] = waiting;
-      longest!.destroy();
+    if (!this.#hasBegun && this.#state === 'open' && this.#request?.complete !== false) {
+      this.#hasBegun = piece.some(isOfRequest);
+      if (!this.#hasBegun) {
+        this.#policy.failed(this);
+        return;
+      }
     }
+    // A small piece that must wait does not keep a large one in memory.
+    this.push(this.readableFlowing === true ? piece : Buffer.from(piece));
+    // Of the piece with the head of the request, all might be body.
+    this.#bodyLeft -= length;
   }
 
-  /** Takes note of a request, which may start at once. */
-  begin(request: IncomingMessage, response: ServerResponse): void {
+  /** Tells the policy what waits. The rest of a large piece does not keep all of it in memory. */
+  #noteWaiting(): void {
+    if (this.#input === undefined && this.#waiting === 0) return;
+    if (this.#input !== undefined && this.#input.buffer.byteLength > 2 * this.#input.length) {
+      const rest = Buffer.allocUnsafeSlow(this.#input.length);
+      this.#input.copy(rest);
+      this.#input = rest;
+    }
+    this.#waiting = this.#input?.buffer.byteLength ?? 0;
+    this.#policy.wait(this, this.#waiting);
+  }
+
+  /** Takes note of a request. @returns Whether it has its turn; otherwise it must not be served. */
+  begin(request: IncomingMessage, response: ServerResponse): boolean {
+    if (this.#state !== 'open') return false;
+    const pending = this.#response;
+    if (pending !== undefined) {
+      this.#policy.refused(this, 'pipelined');
+      if (!pending.headersSent) pending.setHeader('connection', 'close');
+      this.#endAfterResponse(() => {
+        this.close();
+      });
+      return false;
+    }
     // `once` costs several times as much.
     response.on('close', forgetResponse);
+    this.#request = request;
     this.#response = response;
-    this.#newest = request;
-    this.#bodyLeft = Number(request.headers['content-length'] ?? 0);
+    this.#hasBegun = this.#readsBody = false;
+    const { 'content-length': length = 0, 'transfer-encoding': coding } = request.headers;
+    this.#bodyLeft = coding === undefined ? Number(length) : 0;
+    return true;
+  }
+
+  /** Notes that the response to the newest request waits for its body. */
+  awaitBody(): void {
+    this.#readsBody = true;
+  }
+
+  /** Notes that the newest response has no end of its own, so that a client that half-closes the connection has left. */
+  endWithClient(): void {
+    this.#endsWithClient = true;
+    if (this.#hasEnded) this.destroy();
   }
 
   /** Forgets the response, which has closed. */
   forget(): void {
     this.#response = undefined;
-    if (this.#newest?.complete === true) this.#newest = undefined;
+    this.#endsWithClient = false;
+    if (this.#request?.complete === true) this.#request = undefined;
     if (this.#input !== undefined || this.#hasEnded) this.#passOnLater();
-    this.#count();
+  }
+
+  /**
+   * Leaves the connection to another protocol: it then gets all input as it arrives.
+   * @returns Whether that is possible; not before the response to an earlier request.
+   */
+  release(): boolean {
+    if (this.#state !== 'open' || this.#response !== undefined) return false;
+    this.#state = 'released';
+    return true;
   }
 
   /**
@@ -277,20 +312,23 @@ export class Connection extends Duplex {
    */
   fail(respond: () => void): void {
     if (this.#state !== 'open') return;
-    this.#state = 'failed';
-    const response = this.#response;
-    const inBody = this.#newest?.complete === false;
+    const inBody = this.#request?.complete === false;
     // A request that waits for the rest of its body gets the error as its response.
-    if (inBody && response?.headersSent === false && takesBody.has(this.#newest?.method ?? '')) {
-      respond();
-      return;
-    }
-    const end = () => {
-      if (inBody) this.close();
-      else if (this.writable) respond();
-    };
-    if (response === undefined) end();
-    else response.once('close', end);
+    if (inBody && this.#readsBody && this.#response?.headersSent === false) respond();
+    else
+      this.#endAfterResponse(() => {
+        if (inBody) this.close();
+        else if (this.writable) respond();
+      });
+  }
+
+  #endAfterResponse(end: () => void): void {
+    this.#state = 'ending';
+    this.#input = undefined;
+    this.#noteWaiting();
+    this.#socket.resume();
+    if (this.#response === undefined) end();
+    else this.#response.once('close', end);
   }
 
   /**
@@ -302,6 +340,7 @@ export class Connection extends Duplex {
     if (this.#state === 'closing') return;
     this.#state = 'closing';
     this.#input = undefined;
+    this.#noteWaiting();
     this.end();
     this.#socket.resume();
     const timer = setTimeout(() => this.destroy(), lingerTime).unref();
@@ -316,12 +355,16 @@ export class Connection extends Duplex {
   }
 }
 
+function isOfRequest(byte: number): boolean {
+  return byte !== 0x0a && byte !== 0x0d;
+}
+
 function forgetResponse(this: ServerResponse): void {
   connectionOf(this.req)?.forget();
 }
 
-/** An onRequest hook that reports a request to its connection, which holds back the next one until the response. */
-export const startInOrder: onRequestHookHandler = ({ raw }, reply, done) => {
-  connectionOf(raw)?.begin(raw, reply.raw);
+/** An onRequest hook that tells a request's connection whether its response waits for its body. */
+export const tellOfBody: onRequestHookHandler = ({ raw, routeOptions }, _reply, done) => {
+  if (routeOptions.config.readsBody ?? methodsWithBody.has(raw.method ?? '')) connectionOf(raw)?.awaitBody();
   done();
 };

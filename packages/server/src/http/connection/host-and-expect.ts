@@ -7,6 +7,9 @@ import { closesBehindUpgrade } from './upgrade.js';
 /** Maximum number of header fields in a request. */
 const fieldLimit = 1_000;
 
+/** What ends the host in a URL, or begins it (RFC 3986 section 3.2): another reader could find another host. */
+const outsideHost = /[\s/?#@\\]/;
+
 /** For faults after which the rest of the connection cannot be trusted. */
 const close = { headers: { connection: 'close' } };
 
@@ -39,7 +42,8 @@ function findFault(request: IncomingMessage, headerLimit: number): ApiError | un
   }
   if (size > headerLimit || rawHeaders.length > 2 * fieldLimit) return new ApiError('headersTooLarge', close);
   // RFC 9112 section 3.2.
-  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return new ApiError('invalidHost');
+  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1') || outsideHost.test(headers.host ?? ''))
+    return new ApiError('invalidHost');
   // Node takes the first one, and a proxy may take another (RFC 9110 section 5.3 forbids several).
   if (authorizations > 1)
     return new ApiError('malformedRequest', { detail: 'Authorization must not be repeated' });

@@ -11,6 +11,9 @@ export const rejectionReasons = [
   'timeout',
   'connect_method',
   'tls_handshake',
+  // A request that came before its turn, and what waited on a connection while too much did on all of them.
+  'pipelined',
+  'too_much_waiting',
   // Connections that are closed at once.
   'connection_limit',
 ] as const;

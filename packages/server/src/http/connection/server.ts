@@ -1,14 +1,14 @@
-// Creates the HTTP or HTTPS server with its limits on connections and their speed.
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
-import { createServer as createHttpsServer } from 'node:https';
-import type { DropArgument } from 'node:net';
+// Creates the HTTP server, and the server of TCP or TLS in front of it, with their limits on connections and their speed.
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { createServer as createTcpServer, type DropArgument, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 import type { Duplex } from 'node:stream';
 import type { Limits } from '../../base/limits.js';
-import { http, serveThrough } from '../../base/node/http.js';
+import { FrontedServer } from '../../base/node/fronted-server.js';
 import { respondToClientError } from './client-errors.js';
-import { Connection, connectionOf } from './connection.js';
+import { Connection, connectionOf, InputPolicy } from './connection.js';
 import type { Rejecting } from './rejections.js';
-import { stayWithHttp, upgradeOptions } from './upgrade.js';
+import { mayUpgrade, refuseConnect, refuseListeners } from './upgrade.js';
 
 /** Limits on what a connection may send and how long it may take. The request timeout is also that of a TLS handshake. */
 export type ServerLimits = Pick<
@@ -35,11 +35,14 @@ export function createServer(
   tls: Tls | undefined,
   rejecting: Rejecting,
   connections: Set<Connection>,
-): Server {
-  const { headerLimit, requestTimeout, keepAliveTimeout, maxConnections } = limits;
+): FrontedServer {
+  const { headerLimit, requestTimeout, keepAliveTimeout } = limits;
   const checkingInterval = Math.min(1_000, requestTimeout);
-  const options = {
-    ...upgradeOptions,
+  const upgrading = {
+    shouldUpgradeCallback: (request: IncomingMessage): boolean =>
+      server.listenerCount('upgrade') > 0 && mayUpgrade(request),
+  };
+  const server: FrontedServer = new FrontedServer(createFront(limits, tls, rejecting), {
     // Node would send a 400 without a body; checkHeaders sends an Error body.
     requireHostHeader: false,
     maxHeaderSize: headerLimit,
@@ -47,37 +50,74 @@ export function createServer(
     requestTimeout,
     keepAliveTimeout,
     connectionsCheckingInterval: checkingInterval,
-  };
-  const serve: RequestListener = (request, response) => {
-    // Node's parser accepts the HTTP/2 preface as a request with this method.
-    if (request.method === 'PRI') {
-      respondToClientError(
-        new Error('PRI is not a method'),
-        connectionOf(request) ?? request.socket,
-        rejecting,
-      );
-    } else listener(request, response);
-  };
-  const server =
-    tls === undefined
-      ? http.createServer(options, serve)
-      : createHttpsServer({ ...options, ...tls, handshakeTimeout: requestTimeout }, serve);
-  server.maxConnections = maxConnections;
-  server.on('drop', (dropped?: DropArgument) => {
-    rejecting.report({ reason: 'connection_limit', address: dropped?.remoteAddress });
+    ...upgrading,
   });
+  const serve = (request: IncomingMessage, response: ServerResponse) => {
+    const connection = connectionOf(request)!;
+    // Node's parser accepts the HTTP/2 preface as a request with this method.
+    if (request.method === 'PRI') respondToClientError(new Error('PRI is no method'), connection, rejecting);
+    else if (connection.begin(request, response)) listener(request, response);
+  };
+  // Node itself would respond to some expectations, without a body.
+  server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
   // With a limit, Node would drop further fields, Content-Length included; checkHeaders counts the fields.
   server.maxHeadersCount = 0;
-  handleExpectations(server);
-  const attach = serveThrough(server, tls !== undefined, (socket) => {
-    const connection = new Connection(socket);
+  const policy = new ReportingPolicy(rejecting);
+  server.front.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
+    const connection = new Connection(socket, policy);
     connections.add(connection);
-    return connection.once('close', () => connections.delete(connection));
+    connection.once('close', () => connections.delete(connection));
+    server.emit('connection', connection);
   });
-  stayWithHttp(server, attach, rejecting);
+  server.front.on('tlsClientError', (error: Error, socket: Socket) =>
+    server.emit('clientError', error, socket),
+  );
+  refuseConnect(server, rejecting);
+  refuseListeners(server);
   // A slow request must get its 408 before this limit.
   cutOffStalledReaders(server, requestTimeout + 2 * checkingInterval);
   return server;
+}
+
+/** Creates the server that accepts the connections. A client that has half-closed its connection may want its response. */
+function createFront(
+  { requestTimeout, maxConnections }: ServerLimits,
+  tls: Tls | undefined,
+  { report }: Rejecting,
+): FrontedServer['front'] {
+  const options = { allowHalfOpen: true, noDelay: true };
+  const front =
+    tls === undefined
+      ? createTcpServer(options)
+      : createTlsServer({
+          ...options,
+          ...tls,
+          handshakeTimeout: requestTimeout,
+          ALPNProtocols: ['http/1.1'],
+        });
+  front.maxConnections = maxConnections;
+  front.on('drop', (dropped?: DropArgument) => {
+    report({ reason: 'connection_limit', address: dropped?.remoteAddress });
+  });
+  return front;
+}
+
+/** Reports what is not served. */
+class ReportingPolicy extends InputPolicy {
+  readonly #rejecting: Rejecting;
+
+  constructor(rejecting: Rejecting) {
+    super();
+    this.#rejecting = rejecting;
+  }
+
+  override failed(connection: Connection): void {
+    respondToClientError(new Error('empty lines'), connection, this.#rejecting);
+  }
+
+  override refused(connection: Connection, reason: 'pipelined' | 'too_much_waiting'): void {
+    this.#rejecting.report({ reason, address: connection.remoteAddress });
+  }
 }
 
 /**
@@ -85,17 +125,9 @@ export function createServer(
  * while a request arrives or is processed.
  * @param time - Maximum time without activity, in ms. It must exceed the request timeout, which ends with a response.
  */
-function cutOffStalledReaders(server: Server, time: number): void {
+function cutOffStalledReaders(server: FrontedServer, time: number): void {
   server.setTimeout(time, (connection: Duplex) => {
     if (!(connection instanceof Connection)) return;
     if (connection.hasResponded || connection.writableLength > 0) connection.destroy();
   });
-}
-
-/** Handles requests with an Expect header like all others: Node itself would send some responses without a body. */
-function handleExpectations(server: Server): void {
-  const handle = (request: IncomingMessage, response: ServerResponse) => {
-    server.emit('request', request, response);
-  };
-  server.on('checkContinue', handle).on('checkExpectation', handle);
 }

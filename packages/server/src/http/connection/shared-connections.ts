@@ -24,9 +24,9 @@ export function shareConnections(
   memory: SharedArrayBuffer,
 ): void {
   const count = new Int32Array(memory);
-  app.server.on('connection', (socket: Socket) => {
+  app.front.on('connection', (socket: Socket) => {
     Atomics.add(count, 0, 1);
     socket.once('close', () => Atomics.sub(count, 0, 1));
   });
-  limitConnections(app.server, () => app.openConnections + maxConnections - Atomics.load(count, 0));
+  limitConnections(app.front, () => app.openConnections + maxConnections - Atomics.load(count, 0));
 }

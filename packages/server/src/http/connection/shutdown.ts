@@ -3,7 +3,6 @@ import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { Limits } from '../../base/limits.js';
-import { stopListening } from '../../base/node/http.js';
 import { within } from '../../base/time-limit.js';
 import type { Connection } from './connection.js';
 
@@ -45,7 +44,7 @@ export function prepareShutdown(app: FastifyInstance): Promise<void> {
 
   // Those in the TLS handshake, too.
   const openedAt = new Map<Socket, number>();
-  app.server.on('connection', (socket: Socket) => {
+  app.front.on('connection', (socket: Socket) => {
     openedAt.set(socket, performance.now());
     socket.once('close', () => openedAt.delete(socket));
   });
@@ -72,7 +71,7 @@ export function prepareShutdown(app: FastifyInstance): Promise<void> {
   };
   app.addHook('preClose', async () => {
     draining = true;
-    if (app.server.listening) stopListening(app.server);
+    if (app.front.listening) app.front.close();
     // Repeatedly, because a response that started before the shutdown does not close its connection.
     while (openedAt.size > 0) {
       closeQuietConnections();

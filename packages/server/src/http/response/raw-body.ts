@@ -2,6 +2,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { UndeclaredResponseError } from '../../base/errors.js';
+import { connectionOf } from '../connection/connection.js';
 import { pacedStream, reserveFor, type ChunkSource, type StreamBounds } from './paced-stream.js';
 import { accountOf } from '../admission/account.js';
 import type { StreamTurns } from '../admission/stream-turns.js';
@@ -40,6 +41,7 @@ export function sendRawBody(reply: FastifyReply, body: unknown, options: RawBody
   }
   const reservation = reserveFor(reply, budget);
   const account = accountOf(reply.request);
+  connectionOf(raw)?.endWithClient();
   const next = () => turns.take(account, source.next);
   return reply.send(pacedStream(reply, { ...source, next }, { reservation, stallTime }));
 }

@@ -52,6 +52,8 @@ declare module 'fastify' {
     operationId?: string;
     /** Whether it has authenticated callers. */
     takesCredentials?: boolean;
+    /** Whether its responses wait for the body of the request; by default, as Fastify reads bodies by their method. */
+    readsBody?: boolean;
     /** Whether its requests must have a body. */
     requiresBody?: boolean;
     /** Returns the format of a request body, by its Content-Type. */
@@ -152,12 +154,14 @@ function createRoute(
   const { operationId, method, body, statusOf } = operation;
   const admitCaller = authenticate(app, operation, options.authentication);
   const reader = readerOf(operation, options);
+  const readsBody = body !== undefined || ['POST', 'PUT', 'PATCH'].includes(method);
   const route = {
     // HEAD runs GET's handler; Node does not send the body.
     method: method === 'GET' ? ['GET', 'HEAD'] : method,
     config: {
       operationId,
       takesCredentials: admitCaller !== undefined,
+      readsBody,
       requiresBody: body?.required ?? false,
       statusOf,
       complete: reader.complete,
@@ -165,7 +169,7 @@ function createRoute(
       ...(body && { accepts: acceptedTypes(body) }),
     },
     onRequest: [admitCaller, admitCaller && options.countCaller].filter((hook) => hook !== undefined),
-    ...((body !== undefined || ['POST', 'PUT', 'PATCH'].includes(method)) && {
+    ...(readsBody && {
       preParsing: admitBody(options.bodies),
       onSend: releaseBody,
     }),

@@ -161,14 +161,16 @@ async function play({ port }: ServerProcess, token: string, given: Script): Prom
   const transcript = await converse(port, cut(bytes, cuts), ending);
   try {
     const { expected, plants } = predict(clean, (index) => `clean-${number}-${index}`);
-    const { closed } = checkTranscript({ transcript, expected, dirtyBytes, sent: bytes.length, ending });
-    if (closed || ending === 'reset') return;
+    const { unsure } = checkTranscript({ transcript, expected, dirtyBytes, sent: bytes.length, ending });
+    if (unsure || ending === 'reset') return;
 
     // Later valid requests work: exactly the created plants can be deleted.
     const witness = [0, 1, 2, 3].map((plant) => ({ plant, there: plants.has(plant) }));
     const removals = witness.map(({ plant }) => remove(plant)).map(render('witness', firstCleanId));
-    const after = await converse(port, [Buffer.concat(removals)], 'finish');
-    const statuses = parseResponses(after.received, () => false).responses.map(({ status }) => status);
+    const after = await Promise.all(removals.map((bytes) => converse(port, [bytes], 'finish')));
+    const statuses = after.flatMap(({ received }) =>
+      parseResponses(received, () => false).responses.map(({ status }) => status),
+    );
     const wanted = witness.map(({ there }) => (there ? 204 : 404));
     assert.deepEqual(statuses, wanted, 'what was created is not what is there');
   } catch (error) {
@@ -189,9 +191,9 @@ interface Played {
   ending: Script['ending'];
 }
 
-/** Checks what arrived; returns whether the response to a well-formed request ended the connection. */
+/** Checks what arrived; returns whether it is unknown what the well-formed request has done. */
 function checkTranscript({ transcript: { received, error }, expected, dirtyBytes, sent, ending }: Played): {
-  closed: boolean;
+  unsure: boolean;
 } {
   const mayBeHead = dirtyBytes.includes('HEAD');
   const { responses, rest } = parseResponses(received, (requestId) => {
@@ -199,11 +201,10 @@ function checkTranscript({ transcript: { received, error }, expected, dirtyBytes
     if (known !== undefined) return known.request.kind === 'head';
     return mayBeHead ? undefined : false;
   });
-  let closed = false as boolean;
   let unsure = false as boolean;
   expected.forEach(({ request, requestId, status, text, error: kind }, index) => {
     const response = responses[index];
-    if (closed || (response === undefined && ending === 'reset')) return;
+    if (response === undefined && ending === 'reset') return;
     const where = `the response to ${request.kind} ${index}`;
     assert.ok(response, `${where} is missing`);
     assert.equal(response.headers['x-request-id'], requestId, `${where} is another's`);
@@ -214,7 +215,6 @@ function checkTranscript({ transcript: { received, error }, expected, dirtyBytes
     );
     const [method, url] = targets[request.kind];
     checkResponse(method, url, response);
-    closed = response.headers['connection'] === 'close';
     // A large body may have waited too long for memory, which changes the responses after it.
     if (request.padding > 50_000 && response.text.startsWith('{"error":50301,')) unsure = true;
     if (unsure) return;
@@ -228,7 +228,7 @@ function checkTranscript({ transcript: { received, error }, expected, dirtyBytes
     assert.equal(rest.length, 0, 'the last response is cut off');
     if (sent <= lingering) assert.equal(error?.code, undefined, 'the connection does not close cleanly');
   }
-  return { closed: closed || unsure };
+  return { unsure };
 }
 
 const remove = (plant: number): WireRequest => ({
@@ -315,7 +315,6 @@ t.test(
   async (t) => {
     const broken = `DELETE /plants/0 HTTP/1.1\r\n${authorized}Transfer-Encoding: chunked\r\n\r\nzz\r\n`;
     t.strictSame(await statuses(broken), [404]);
-    t.strictSame(await statuses(create() + broken), [200, 404]);
   },
 );
 
@@ -338,39 +337,10 @@ t.test('clients that disconnect while their large bodies wait release their memo
   await findRoom();
 });
 
-t.test('a pipeline of any length takes bounded memory', async (t) => {
-  const count = 10_000;
-  const found = await statuses('GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(count));
-  t.equal(found.length, count);
+t.test('a pipeline of any length gets one response', async (t) => {
+  t.strictSame(await statuses('GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000)), [404]);
   await checkServer();
 });
-
-// Over TLS, Node's parser lost what arrived while it was paused behind a long response.
-t.test(
-  'requests that are pipelined behind long responses get theirs, however they are split into chunks',
-  async () => {
-    const list: WireRequest = { ...remove(0), kind: 'list', close: true };
-    const long: WireRequest = { ...remove(0), kind: 'contract' };
-    const clean = [
-      ...Array<WireRequest>(5).fill(long),
-      { ...long, kind: 'create' as const, name: 'a' },
-      list,
-    ];
-    const cuts = fc.array(
-      fc.noBias(fc.integer({ min: 0, max: 9_999 })).map((place) => place / 10_000),
-      { minLength: 12, maxLength: 12 },
-    );
-    const script = cuts.map((at): Script => ({
-      clean,
-      dirty: [],
-      mutations: [],
-      cuts: at,
-      ending: 'finish',
-    }));
-    const batch = fc.array(script, { minLength: 8, maxLength: 8 });
-    await fc.assert(fc.asyncProperty(batch, playAll), { seed, numRuns: 15, endOnFailure: true });
-  },
-);
 
 t.test('whatever bytes arrive, the server stays within the contract and keeps running', async (t) => {
   const batch = fc.array(scripts('finish', 'finish', 'finish', 'finish', 'finish', 'reset'), {

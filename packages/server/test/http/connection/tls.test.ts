@@ -1,4 +1,4 @@
-// Repeats the suites of connections and of fuzzing over TLS, whose data takes another path through Node.js: every
+// Repeats the suites of connections, clients and fuzzing over TLS, whose data takes another path through Node.js: every
 // promise about the order, the end and the limits of a connection holds there, too.
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
@@ -14,7 +14,7 @@ const { startListening } = await import('../../support/service.js');
 const { repeatUntil } = await import('../../support/wait.js');
 
 if (certificateLack === undefined) {
-  for (const suite of ['connection', 'fuzz']) await import(`./${suite}.test.js`);
+  for (const suite of ['connection', 'clients', 'fuzz']) await import(`./${suite}.test.js`);
 
   // Such connections stayed half-open, and held up the shutdown until SHUTDOWN_SECONDS.
   t.test('a client that leaves during the handshake leaves no connection', async (t) => {

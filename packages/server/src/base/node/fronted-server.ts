@@ -1,0 +1,59 @@
+// An HTTP server in front of which another server accepts the connections.
+import type { ServerOptions } from 'node:http';
+import type { AddressInfo, Server as NetServer } from 'node:net';
+import { http } from './http.js';
+
+/**
+ * An HTTP server that listens through a server of node:net or node:tls, its front. The front owns the address and its
+ * sockets; its owner gives each connection to this server by the documented event 'connection'. To Fastify and its plugins
+ * it looks as if this server listened itself.
+ *
+ * - Promise: requests time out, and idle connections close at a shutdown.
+ * - Test: test/http/connection/connection.test.ts, "a request that does not arrive in time returns 408".
+ * - Node: lib/_http_server.js, setupConnectionsTracking. It begins to look after connections at 'listening' only.
+ */
+export class FrontedServer extends http.Server {
+  readonly front: NetServer;
+
+  constructor(front: NetServer, options: ServerOptions) {
+    super(options);
+    this.front = front;
+    Object.defineProperty(this, 'listening', { get: () => front.listening });
+    front.on('listening', () => this.emit('listening'));
+    front.on('error', (error) => this.emit('error', error));
+  }
+
+  override listen(...where: unknown[]): this {
+    Reflect.apply(this.front.listen, this.front, where);
+    return this;
+  }
+
+  /** Stops listening, and closes idle connections. The callback is called when no connection is left. */
+  override close(callback?: (error?: Error) => void): this {
+    this.front.close((error) => {
+      super.close();
+      callback?.(error);
+    });
+    this.closeIdleConnections();
+    return this;
+  }
+
+  override address(): AddressInfo | string | null {
+    return this.front.address();
+  }
+
+  override getConnections(callback: (error: Error | null, count: number) => void): this {
+    this.front.getConnections(callback);
+    return this;
+  }
+
+  override ref(): this {
+    this.front.ref();
+    return this;
+  }
+
+  override unref(): this {
+    this.front.unref();
+    return this;
+  }
+}

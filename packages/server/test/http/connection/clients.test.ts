@@ -1,0 +1,306 @@
+// What becomes of a connection when its client leaves, half-closes it, fails, or asks for another protocol.
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { engines } from '../../support/engines.js';
+import { orchard } from '../../support/garden/garden.js';
+import { createHead, createRequest, listRequest, RawConnection } from '../../support/raw-connection.js';
+import { holdCreates, startListening, startService, type ServiceOptions } from '../../support/service.js';
+import { lacks, skipFor } from '../../support/skip.js';
+import { tls } from '../../support/transport.js';
+import { repeatUntil, until, withResolvers } from '../../support/wait.js';
+
+const exportRequest = 'GET /v1/orchard/trees HTTP/1.1\r\nHost: x\r\n\r\n';
+const removeHead =
+  'DELETE /v1/orchard/visits HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
+
+/** Serves the orchard, whose export is a stream that sends one chunk and then waits for as long as its client. */
+async function startStreams(t: Test, kind: 'generator' | 'Readable', options: ServiceOptions = {}) {
+  const { promise: closed, resolve: close } = withResolvers();
+  async function* generate() {
+    try {
+      yield 'first';
+      await new Promise(() => undefined);
+    } finally {
+      close();
+    }
+  }
+  const read = () =>
+    new Readable({
+      read: () => undefined,
+      destroy(_error, done) {
+        close();
+        done(null);
+      },
+    });
+  const exportTrees = () => {
+    if (kind === 'generator') return Promise.resolve(generate());
+    const stream = read();
+    stream.push('first');
+    return Promise.resolve(stream);
+  };
+  const handlers = { ...orchard.handlers, exportTrees };
+  return { ...(await startListening(t, { ...orchard, handlers, ...options })), closed };
+}
+
+/** How a client leaves while it receives a response. */
+const departures: Record<string, (connection: RawConnection) => void> = {
+  'ends the connection': ({ socket }) => socket.end(),
+  'is destroyed': ({ socket }) => socket.destroy(),
+  'resets the connection': (connection) => {
+    connection.reset();
+  },
+};
+
+// A generator that waits is returned only when it goes on; a stream is destroyed at once.
+t.test('a stream ends when its client leaves, and so does its request', async (t) => {
+  for (const [name, leave] of Object.entries(departures)) {
+    const { app, open, closed } = await startStreams(t, 'Readable');
+    const arrives = once(app.server, 'request') as Promise<[IncomingMessage]>;
+    const connection = await open();
+    connection.send(exportRequest);
+    const [request] = await arrives;
+    const ended = new Promise((resolve) => request.once('close', resolve));
+    await once(connection.socket, 'data');
+    leave(connection);
+    await closed;
+    await ended;
+    t.pass(`a client that ${name}`);
+  }
+});
+
+t.test('a stream whose client has left before it begins ends at once', async (t) => {
+  const { open, closed } = await startStreams(t, 'Readable');
+  const connection = await open();
+  connection.socket.end(exportRequest);
+  await closed;
+  t.equal(await connection.rest().then((text) => text.includes('0\r\n\r\n')), false);
+});
+
+t.test('a generator ends when its client leaves while it goes on', async (t) => {
+  const { promise: closed, resolve: close } = withResolvers();
+  async function* tick() {
+    try {
+      for (;;) {
+        await setImmediate();
+        yield 'tick';
+      }
+    } finally {
+      close();
+    }
+  }
+  const handlers = { ...orchard.handlers, exportTrees: () => Promise.resolve(tick()) };
+  const { open } = await startListening(t, { ...orchard, handlers });
+  const connection = await open();
+  connection.send(exportRequest);
+  await once(connection.socket, 'data');
+  connection.socket.end();
+  await closed;
+});
+
+t.test(
+  'a killed curl and an aborted fetch end their streams',
+  skipFor(lacks('curl') ?? (tls && 'plain')),
+  async (t) => {
+    const killed = await startStreams(t, 'Readable');
+    const url = (port: number) => `http://127.0.0.1:${port}/v1/orchard/trees`;
+    const arrives = once(killed.app.server, 'request');
+    const curl = execFile('curl', ['--no-buffer', '--silent', url(killed.port)], () => undefined);
+    await arrives;
+    await once(curl.stdout!, 'data');
+    curl.kill('SIGKILL');
+    await killed.closed;
+
+    const aborted = await startStreams(t, 'Readable');
+    const abort = new AbortController();
+    const { body } = await fetch(url(aborted.port), { signal: abort.signal });
+    await body!.getReader().read();
+    abort.abort();
+    await aborted.closed;
+  },
+);
+
+t.test('streams whose clients have left leave their places to others', async (t) => {
+  const { app, open } = await startStreams(t, 'Readable');
+  for (let round = 0; round < 2; round++) {
+    const connections = await Promise.all(Array.from({ length: 256 }, () => open()));
+    for (const connection of connections) {
+      connection.send(exportRequest);
+      await once(connection.socket, 'data');
+    }
+    for (const { socket } of connections) socket.end();
+    await Promise.all(connections.map((connection) => connection.rest()));
+  }
+  const next = await open();
+  next.send('GET /v1/orchard/trees/a/drawing HTTP/1.1\r\nHost: x\r\n\r\n');
+  t.match(String((await once(next.socket, 'data'))[0]), /^HTTP\/1\.1 200 /);
+  await app.close();
+});
+
+t.test('a client that half-closes after its request gets its response', async (t) => {
+  const { wrap, release, started } = holdCreates();
+  const { open, authorized, fill } = await startListening(t, { wrap });
+  await fill(300, () => 'x'.repeat(100_000));
+  const half = async (bytes: string) => {
+    const connection = await open();
+    connection.socket.end(bytes);
+    return connection;
+  };
+  const creating = await half(createRequest(authorized, '{"id":1000,"name":"a"}'));
+  await started;
+  for (let i = 0; i < 100; i++) await setImmediate();
+  release();
+  t.match(await creating.receive('POST', '/plants'), { status: 200, text: '{"name":"a"}' });
+  const listing = await half(listRequest(authorized));
+  t.match(await listing.receive('GET', '/plants'), { status: 200, json: { length: 301 } }, 'in many chunks');
+  const removing = await half(`DELETE /plants/1000 HTTP/1.1\r\n${authorized}\r\n`);
+  t.match(await removing.receive('DELETE', '/plants/1000'), { status: 204 });
+  const inBody = await half(`${createHead(authorized)}Content-Length: 10\r\n\r\n{`);
+  t.match(await inBody.receive('POST', '/plants'), { status: 400 }, 'which an incomplete one has not');
+  for (const connection of [creating, listing, removing, inBody]) t.equal(await connection.rest(), '');
+});
+
+t.test('a request that waits for its body fails with it, whatever its method', async (t) => {
+  const { app, open } = await startListening(t, { ...orchard, limits: { requestTimeout: 600_000 } });
+  const malformed = await open();
+  malformed.send(`${removeHead}zz\r\n`);
+  t.match(await malformed.receive(), { status: 400 });
+  t.equal(await malformed.rest(), '');
+  const half = await open();
+  half.socket.end(`${removeHead}1\r\n{\r\n`);
+  t.match(await half.receive(), { status: 400 });
+  t.equal(await half.rest(), '');
+  app.server.requestTimeout = app.server.headersTimeout = 100;
+  const late = await open();
+  late.send(`${removeHead}1\r\n{\r\n`);
+  t.match(await late.receive(), { status: 408 });
+  t.equal(await late.rest(), '');
+});
+
+t.test('clients that have left do not use up the connections', async (t) => {
+  const maxConnections = 8;
+  const { open } = await startListening(t, { ...orchard, limits: { maxConnections } });
+  for (const [bytes, isReset] of [
+    [`${removeHead}1\r\n{\r\n`, false],
+    [`${removeHead}zz\r\n`, false],
+    [removeHead, true],
+    [exportRequest + exportRequest, false],
+    ['GET /v1/orchard/trees HT', false],
+  ] as const) {
+    const connections = [];
+    while (connections.length < maxConnections) connections.push(await open());
+    for (const connection of connections) {
+      connection.send(bytes);
+      if (isReset) connection.reset();
+      else connection.socket.end();
+    }
+    await Promise.all(connections.map((connection) => connection.rest()));
+    for (const { socket } of connections) socket.destroy();
+    const served = await until(async () => {
+      const next = await open();
+      next.send(exportRequest.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+      return next.rest();
+    });
+    t.match(served, /^HTTP\/1\.1 200 /, JSON.stringify(bytes.slice(-20)));
+  }
+});
+
+t.test('a chunked body that is read does not wait for a turn of the event loop for each piece', async (t) => {
+  const { app, open, authorized } = await startListening(t);
+  const connection = await open();
+  const arrives = once(app.server, 'request') as Promise<[IncomingMessage]>;
+  connection.send(`${createHead(authorized)}Transfer-Encoding: chunked\r\n\r\n`);
+  const [request] = await arrives;
+  await repeatUntil(() => request.readableFlowing === true);
+  let turn = 0;
+  const turns = new Set<number>();
+  request.on('data', () => turns.add(turn));
+  const body = `{"id":1,"name":"a"${' '.repeat(300_000)}}`;
+  connection.send(body.replace(/[^]{1,900}/g, (chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`));
+  connection.send('0\r\n\r\n');
+  for (; !request.complete; turn++) await setImmediate();
+  t.match(await connection.receive('POST', '/plants'), { status: 200 });
+  t.ok(turns.size < 100, `${turns.size} turns for more than 300 pieces`);
+});
+
+t.test('plugins see a connection as a socket', async (t) => {
+  const { app, open, authorized, port } = await startListening(t);
+  const arrives = once(app.server, 'request') as Promise<[IncomingMessage]>;
+  const connection = await open();
+  connection.send(listRequest(authorized));
+  const [{ socket }] = await arrives;
+  t.match(socket, {
+    remoteAddress: '127.0.0.1',
+    remotePort: connection.socket.localPort,
+    localAddress: '127.0.0.1',
+    localPort: port,
+  });
+  t.equal('encrypted' in socket && socket.encrypted, tls !== undefined);
+  t.equal('authorized' in socket ? socket.authorized : undefined, tls && false);
+  t.strictSame((socket as unknown as { getPeerCertificate(): unknown }).getPeerCertificate(), tls && {});
+  t.equal(socket.setNoDelay(true), socket);
+  t.equal((await connection.receive('GET', '/plants'))?.status, 200);
+  const late = once(socket, 'timeout');
+  t.equal(socket.setTimeout(1), socket);
+  await late;
+});
+
+t.test('a server that listens through another looks as if it did itself', async (t) => {
+  const { app, open, authorized } = await startListening(t);
+  const { server } = app;
+  t.match(app.addresses(), [{ address: '127.0.0.1', family: 'IPv4' }]);
+  t.match(server, { listening: true });
+  t.equal(app.listeningOrigin.startsWith(tls ? 'https://127.0.0.1:' : 'http://127.0.0.1:'), true);
+  const connection = await open();
+  const count = await new Promise((resolve) => server.getConnections((_error, count) => resolve(count)));
+  t.equal(count, 1);
+  connection.send(listRequest(authorized));
+  await connection.receive('GET', '/plants');
+  const closed = once(server, 'close');
+  server.close();
+  await closed;
+  t.equal(await connection.rest(), '', 'idle connections are closed');
+  t.match(server, { listening: false });
+});
+
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+const choosesUpgrades = major > 24 || (major === 24 && minor >= 9) || (major === 22 && minor >= 23);
+const webSocket = (lines: string) =>
+  `GET /socket HTTP/1.1\r\n${lines}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+
+t.test('a listener for upgrades needs a Node.js that lets the server choose', async (t) => {
+  const { app } = await startService(t, engines[0]!);
+  const listen = () => app.server.on('upgrade', () => undefined);
+  if (choosesUpgrades) t.doesNotThrow(listen);
+  else t.throws(listen, { name: 'UpgradeError', message: /needs Node.js 22\.23/ });
+});
+
+t.test('a WebSocket gets its stream with what was read', { skip: !choosesUpgrades }, async (t) => {
+  const { app, open, authorized } = await startListening(t);
+  app.server.on('upgrade', ({ url }: IncomingMessage, stream: Duplex, head: Buffer) => {
+    stream.write(`HTTP/1.1 101 Switching Protocols\r\n\r\n${url} `);
+    stream.unshift(head);
+    stream.pipe(stream);
+  });
+  const connection = await open();
+  const frames = 'x'.repeat(200_000);
+  connection.socket.end(webSocket(authorized) + frames);
+  t.equal(await connection.rest(), `HTTP/1.1 101 Switching Protocols\r\n\r\n/socket ${frames}`);
+
+  for (const offer of [
+    `Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n`,
+    `Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 1\r\n`,
+  ]) {
+    const other = await open();
+    other.send(listRequest(authorized + offer) + (offer.includes('Length') ? 'x' : ''));
+    t.match(await other.receive('GET', '/plants'), { status: 200 }, 'all others are answered');
+  }
+  const behind = await open();
+  behind.send(listRequest(authorized) + webSocket(authorized));
+  t.match(await behind.receive('GET', '/plants'), { status: 200 });
+  t.equal(await behind.rest(), '', 'not before its turn');
+});
