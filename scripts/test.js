@@ -37,6 +37,7 @@ const long = [
   'test/deploy/',
   'test/docs/runbook',
   'test/package',
+  'packages/server/test/new',
   'packages/server/test/outside',
   'packages/server/test/http/connection/tls',
   'packages/server/test/process/resources',
