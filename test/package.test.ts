@@ -1,4 +1,4 @@
-// The packages as their users get them: packed, checked, installed in an empty folder, compiled, bundled and run.
+// Packs the packages, installs them in an empty folder as their users do, and checks, compiles, bundles and runs them there.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { copyFile, readdir, writeFile } from 'node:fs/promises';
@@ -30,7 +30,7 @@ const store = readManifest('package.json');
 const server = readManifest('packages/server/package.json');
 const client = readManifest('packages/client/package.json');
 
-/** Runs a command of npm's in a folder. */
+/** Runs an npm command in a folder. */
 const npm = (cwd: string, ...argv: string[]) => run('npm', argv, { cwd });
 const tarball = ({ name, version }: Manifest) => join(folder, `${name}-${version}.tgz`);
 
@@ -56,12 +56,12 @@ export async function use(token: () => Promise<string>, signal?: AbortSignal): P
 }`;
 
 t.test('the client', async (t) => {
-  // The build is there, as for all tests.
+  // The test runner has built everything already.
   await npm(root, 'pack', './packages/client', '--pack-destination', folder);
   const packed = tarball(client);
   const home = await temporaryFolder(t);
   await writeFile(join(home, 'package.json'), '{ "type": "module" }');
-  // What it depends on comes from here, so that no registry is asked.
+  // The dependencies come from this checkout, so that no registry is asked.
   const dependencies = ['openapi-fetch', 'openapi-typescript-helpers'].map((name) =>
     join(root, 'node_modules', name),
   );
@@ -171,7 +171,7 @@ t.test('the Plant Store', async (t) => {
   const packed = tarball(store);
   const home = await temporaryFolder(t);
   await writeFile(join(home, 'package.json'), '{}');
-  // An empty cache: nothing comes from a registry.
+  // With an empty cache, nothing can come from a registry.
   await npm(home, 'install', '--offline', '--cache', join(home, 'cache'), '--ignore-scripts', packed);
   const installed = join(home, 'node_modules/plant-store');
 

@@ -1,4 +1,5 @@
-// The contract itself: clients of the baseline still work with it, and its errors are unambiguous.
+// Tests the contract itself: it says what the specification says, clients of the baseline still work with it, and its error
+// codes are unambiguous.
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

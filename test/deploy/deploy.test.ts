@@ -1,5 +1,5 @@
-// compose.yaml and the files of deploy/ do what they are for, in the programs that read them: HAProxy, Prometheus,
-// systemd, and the SDK of OpenTelemetry.
+// Tests compose.yaml and the files of deploy/ in the programs that read them: HAProxy, Prometheus, systemd, and the SDK of
+// OpenTelemetry.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { randomUUID } from 'node:crypto';
@@ -36,7 +36,7 @@ import {
 
 const projectFile = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
 
-/** Starts a program that ends with the test. What it complained about is shown if the test fails. */
+/** Starts a program that ends with the test. If the test fails, its standard error is shown. */
 function start(t: Test, program: string, ...args: string[]): ChildProcess {
   const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   endWithThisProcess(child, () => child.kill('SIGTERM'));
@@ -63,13 +63,13 @@ const composeFile = async () =>
     networks: { balanced: { ipam: { config: { ip_range: string }[] } } };
   };
 
-/** The first three parts of addresses that nothing else here uses. Each container has its own address, and so here. */
+/** The first three parts of loopback addresses that nothing else uses, since each container has its own address. */
 const newNetwork = () => `127.${1 + Math.floor(Math.random() * 250)}.${Math.floor(Math.random() * 250)}`;
 
 /**
  * Starts the balancer of compose.yaml, with its own configuration.
  * @param network - The first three parts of the addresses of the instances.
- * @param change - What differs from the configuration, besides the ports.
+ * @param change - Changes the configuration, besides the ports.
  */
 async function startBalancer(t: Test, network: string, change = (config: string) => config) {
   const { services } = await composeFile();
@@ -83,7 +83,7 @@ async function startBalancer(t: Test, network: string, change = (config: string)
     .replace('bind :8404', `bind 127.0.0.1:${statusPort}`)
     .replace(target!, folder);
   await writeFile(file, change(config));
-  // As the image runs it: a process that replaces its worker on SIGUSR2.
+  // The image runs it like this: a master process replaces its worker on SIGUSR2.
   const master = start(t, 'env', `PLANTS_NETWORK=${network}`, 'haproxy', '-W', '-db', '-f', file);
   const status = `http://127.0.0.1:${statusPort}/;csv`;
   /** The servers that are up. */
@@ -97,11 +97,11 @@ async function startBalancer(t: Test, network: string, change = (config: string)
       row[0] === 'plants' && row[1] !== 'BACKEND' && row[17] === 'UP' ? [row[1]!] : [],
     );
   };
-  // Until then, it does not accept connections.
+  // It accepts no connections before.
   await until(() => fetch(status).catch(() => undefined));
   const workers = async () =>
     (await readFile(`/proc/${master.pid}/task/${master.pid}/children`, 'utf8')).trim().split(' ');
-  /** Has it read its configuration again, and waits until the worker with the old one has finished its requests. */
+  /** Reloads the configuration, and waits until the old worker has finished its requests. */
   const reload = async () => {
     const old = await workers();
     master.kill('SIGUSR2');
@@ -149,7 +149,7 @@ t.test(
         while (!life.over) await add();
       }),
     );
-    /** How many creates a process has answered. */
+    /** Returns the number of creates that a process has answered. */
     const createdBy = async (server: ServerProcess) => {
       const labels = 'method="POST",route="/plants",status="200"';
       const metrics = await (await fetch(`${adminOf(server)}/metrics`)).text();
@@ -174,7 +174,7 @@ t.test(
     t.strictSame(failures, [], `the response to all of ${id} requests was 200`);
 
     await third.end('SIGKILL');
-    // Each on a new connection, for which the balancer connects to the instance, or cannot.
+    // Each request has a new connection, for which the balancer must connect to an instance.
     const statuses = Array.from({ length: 20 }, () => statusOf(`${origin}/plants?limit=1`, token));
     t.strictSame(
       new Set(await Promise.all(statuses)),
@@ -204,11 +204,11 @@ async function statusOf(url: string, token: string, localAddress = '127.0.0.1', 
 t.test("the balancer's own responses are those of the service", skipFor(noBalancer), async (t) => {
   const network = newNetwork();
   const { origin, port, up } = await startBalancer(t, network, (config) =>
-    // The expiry of these is what the test is about.
+    // The test is about the expiry of these.
     config.replace(/timeout (server|http-request) \d+s/g, 'timeout $1 1s'),
   );
   const expectUnavailable = async (kind: ErrorKind) => {
-    // On a new connection: HAProxy may close one that it has used before, in place of a response.
+    // A new connection is needed: HAProxy may close one that it has used before instead of responding.
     const { status, text, headers } = await send(new Agent(), `${origin}/plants`);
     t.equal(status, 503);
     t.equal(text, new ApiError(allErrors[kind]).json);
@@ -221,7 +221,7 @@ t.test("the balancer's own responses are those of the service", skipFor(noBalanc
   };
   await expectUnavailable('unavailable');
 
-  // An instance that is ready, and then disconnects or never responds.
+  // This instance is ready, and then disconnects or never responds.
   let disconnect = true;
   const listeners = [
     createServer((request) => {
@@ -273,7 +273,7 @@ t.test(
   async (t) => {
     const network = newNetwork();
     const place = { HOST: `${network}.16`, PORT: '3000', OPS_HOST: `${network}.16`, OPS_PORT: '9090' };
-    // On the loopback interface, that is the balancer's address.
+    // On the loopback interface, this is the balancer's address.
     const limits = { TRUST_PROXY: '127.0.0.1', RATE_LIMIT_PER_ADDRESS: '2' };
     const server = await startServer(t, { env: { ...place, ...limits } });
     const token = await server.createToken('alice');
@@ -476,7 +476,7 @@ async function collectSpans(t: Test): Promise<{ endpoint: string; spans: Span[] 
   return { endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, spans };
 }
 
-/** A copy of deploy/tracing.mjs, where its packages are found. Ends with the test. */
+/** Copies deploy/tracing.mjs to a place where its packages are found. The copy is removed with the test. */
 async function copyTracing(t: Test, httpAlone = false): Promise<string> {
   const text = await projectFile('deploy/tracing.mjs');
   const file = fileURLToPath(new URL(`../../scripts/tracing-${randomUUID()}.mjs`, import.meta.url));
@@ -524,7 +524,7 @@ for (const { name, engine, env, expected, httpAlone } of [
     };
     // The first request opens connections to the database. Its caller requests no trace.
     await createTraced(9, false);
-    // Concurrently, so that they share iterations of the event loop and commits.
+    // The requests are concurrent, so that they share iterations of the event loop and commits.
     await Promise.all(ids.map((id) => createTraced(id, true)));
     // Shutting down sends the remaining spans.
     t.equal(await server.end(), 0);
@@ -568,7 +568,7 @@ t.test(
     const url = server.url('plants');
     t.match(await run('cli.js', ['migrate'], { DATABASE_URL: url }), { code: 0 });
     await runSql(url, `INSERT INTO plants VALUES ('alice', 1, '{"name":"a"}')`);
-    // In place of "docker compose exec -T database".
+    // This replaces "docker compose exec -T database".
     const docker = `shift 4; exec "/usr/lib/postgresql/${installed!.version}/bin/$1" "\${@:2}"`;
     await writeFile(join(folder, 'docker'), `#!/bin/bash\n${docker}\n`, { mode: 0o755 });
     const dumps = join(folder, 'dumps');
@@ -583,7 +583,7 @@ t.test(
     t.match(backUp(), { status: 0, stdout: /can be restored\. It has 1 plants\.\n$/ });
     const first = await readdir(dumps);
     t.equal(first.length, 1);
-    // As if it were of another night.
+    // Renames the backup as if it were from another night.
     const old = 'plants-2026-01-01-000000.dump';
     await rename(join(dumps, first[0]!), join(dumps, old));
     t.match(backUp(), { status: 0 });
@@ -605,7 +605,7 @@ t.test(
     for (const name of ['plant-store.service', 'plant-store-backup.service', 'plant-store-backup.timer']) {
       const unit = await projectFile(`deploy/${name}`);
       const file = join(folder, name);
-      // The verification wants programs and a user that this machine has.
+      // systemd-analyze verify needs programs and a user that exist on this machine.
       const here = unit.replace('/usr/bin/node', process.execPath).replace('/opt/plant-store/deploy', deploy);
       await writeFile(file, here.replaceAll('=plant-store\n', '=root\n'));
       const verified = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });

@@ -40,12 +40,12 @@ const documents = [
     .filter((name) => name.endsWith('.md') && name !== 'clients.md')
     .map((name) => `docs/${name}`),
 ].map((path) => ({ path, text: read(path).replace(/\s+/g, ' ') }));
-/** What all documents have that matches, without repetitions. */
+/** Returns the first group of every match in the documents, without repetitions. */
 const found = (pattern: RegExp) => [
   ...new Set(documents.flatMap(({ text }) => [...text.matchAll(pattern)].map(([, match = '']) => match))),
 ];
 
-/** All of the guide's code in one language, one block after the other. */
+/** Returns the guide's code in one language, one block after the other. */
 function blocks(language: string): string {
   return [...guide.matchAll(/^```(\w+)\n([^]*?)^```$/gm)]
     .filter(([, name]) => name === language)
@@ -71,7 +71,7 @@ async function runExample(command: string, path: string, url: string, token: str
   return stdout.trimEnd().split('\n');
 }
 
-/** What the examples of each language print: the guide's JSON, one line for each block. */
+/** The expected output of the examples in each language: the guide's JSON, one line for each block. */
 const output = blocks('json')
   .split('\n\n')
   .map((text) => JSON.stringify(JSON.parse(text)));
@@ -179,7 +179,7 @@ t.test('the commands of the README do what it describes', await needs('curl'), a
   t.strictSame(left.map(({ subject }) => subject).sort(), ['alice', 'bob'], 'one is revoked and pruned');
 });
 
-/** The examples of the section about lists, in a module that compiles if they do. */
+/** Puts the examples of the section about lists into a module that compiles if they do. */
 function listsOf(page: string): string {
   const [, section = ''] = page.split('### Lists of a part, and totals\n');
   const [, part = '', handler = ''] = /^```ts\n([^]*?)^```$[^]*?^```ts\n([^]*?)^```$/m.exec(section) ?? [];
@@ -249,7 +249,7 @@ t.test(
     const generated = await bash(migrate);
     for (const engine of ['sqlite', 'postgres'])
       t.match(generated, `migrations/${engine}/0002_tasks.sql is new: review it.`);
-    // The marks are those of Node.js's reporters.
+    // Node.js's reporters use either mark.
     t.match(await bash(test), /[#ℹ] pass 2\n[#ℹ] fail 0/);
     t.equal(await bash(`exec 2>&1\n${command} check openapi.yaml --strict`), '0 errors, 0 warnings.\n');
 
@@ -318,8 +318,8 @@ t.test('no command of a document or script has a secret in its arguments', (t) =
   });
   t.ok(files.length > 30 && commands.length > 500);
   const withSecret = commands.filter((command) => {
-    // Neither what a variable is set to nor what goes to the standard input is an argument, nor are those of commands
-    // that the shell itself runs.
+    // Values of variables and text for the standard input are no arguments, and a builtin of the shell shows its arguments
+    // to nobody.
     const args = command
       .replace(/<<< ?("[^"]*"|\S+)/g, '')
       .replace(/: (export )?((\w+=("[^"]*"|\$\([^)]*\)|\S*) ?)+)/, ': ')
@@ -330,7 +330,7 @@ t.test('no command of a document or script has a secret in its arguments', (t) =
       /\w+:\/\/[^\s/:@]+:[^\s@]+@/.test(args)
     );
   });
-  // The README's requests are for a try on one's own machine, where no other user sees them.
+  // The README's requests are for trying the service on one's own machine, where nobody else can see them.
   const isTry = (command: string) => /^README\.md: curl .*http:\/\/127\.0\.0\.1:3000\//.test(command);
   t.strictSame(
     withSecret.filter((command) => !isTry(command)),

@@ -1,6 +1,5 @@
-// Runs every command of docs/runbook.md and docs/restore.md, and those of docs/monitor.md, against a server in
-// the state that they are for. What a machine with systemd has is replaced: its commands, its folders, and the user
-// of the service.
+// Runs every command of docs/runbook.md, docs/restore.md and docs/monitor.md against a server in the state that the command
+// is for. The commands of systemd, its folders and the user of the service are replaced.
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -44,7 +43,7 @@ const sections = (page: string, ...headings: string[]) =>
     .split(/^(?=## )/m)
     .filter((section) => headings.includes(section.split('\n')[0]!.slice(3)))
     .join('');
-/** What is for the night: the runbook leads to the other pages. */
+/** The pages for an emergency; the runbook leads to the others. */
 const runbook = [
   await read('docs/runbook.md'),
   await read('docs/restore.md'),
@@ -68,7 +67,7 @@ const blocksOf = (page: string, heading: string) => {
 /** The commands that were run. */
 const run = new Set<string>();
 
-/** The commands of systemd and sudo, which the test receives, and a user who may do everything. */
+/** Replacements for the commands of systemd and sudo, which report to the test and let the user do everything. */
 const stubs = {
   sudo: '[[ $1 == -u ]] && shift 2; [[ $1 == --preserve-env=* ]] && shift; exec env "$@"',
   systemctl: 'exec curl -sS --fail --get --data-urlencode "command=systemctl $*" "$CONTROL"',
@@ -78,9 +77,9 @@ const stubs = {
 /** A machine with the service, on which the commands of the documents run. */
 class Machine {
   readonly folder: string;
-  /** Of the service; a change takes effect when it starts again. */
+  /** The environment of the service; a change takes effect at its next start. */
   env: Record<string, string>;
-  /** What the service printed when it last did not start. */
+  /** The output of the last start that failed. */
   failure = '';
   readonly #servers: ServerProcess[] = [];
   readonly #t: Test;
@@ -117,7 +116,7 @@ class Machine {
     return machine;
   }
 
-  /** Where the store is. */
+  /** The path of the store. */
   get store(): string {
     return join(this.folder, 'store/plants.db');
   }
@@ -148,7 +147,7 @@ class Machine {
     }
   }
 
-  /** The commands with the places and the ports of this machine. */
+  /** Adapts commands to the folders and ports of this machine. */
   here(code: string): string {
     const places: [string, string][] = [
       ['/var/lib/plant-store /var/lib /var/backups /var/log /opt', this.folder],
@@ -169,9 +168,9 @@ class Machine {
 
   /**
    * Runs commands of a document.
-   * @param changes - What a reader replaces in them.
-   * @param input - What the reader types.
-   * @returns What they print.
+   * @param changes - The placeholders that a reader replaces.
+   * @param input - The text that a reader types.
+   * @returns The output.
    */
   async run(code: string | undefined, changes: Record<string, string> = {}, input = ''): Promise<string> {
     if (code === undefined) throw new Error('there are no such commands');
@@ -208,18 +207,18 @@ class Machine {
     return '';
   }
 
-  /** The log of all servers of this machine, with a line of systemd. */
+  /** Returns the log of all servers of this machine, with a line of systemd. */
   #journal(): string {
     const lines = this.#servers.flatMap(({ log }) => log.map((line) => JSON.stringify(line)));
     return ['Started Plant Store.', ...lines, this.failure, ''].join('\n');
   }
 
-  /** The status of a request to the admin listener's /readyz. */
+  /** Requests /readyz from the admin listener, and returns the status. */
   async readiness(): Promise<number> {
     return (await fetch(`http://127.0.0.1:${this.#ports.ops}/readyz`)).status;
   }
 
-  /** The causes of failed requests, according to the log. */
+  /** Returns the causes of failed requests from the log. */
   causes(): string[] {
     return this.server.log.flatMap(
       (line) => (line['err'] as { message?: string } | undefined)?.message ?? [],
@@ -231,7 +230,7 @@ class Machine {
   }
 }
 
-/** Creates a plant of a new token's subject; returns the token, and the status. */
+/** Creates a plant with a new token. Returns the token and the status. */
 async function createPlant({ server }: Machine, token: string, id: number): Promise<number> {
   return (await create(server, token, `{"id":${id},"name":"a"}`)).status;
 }
@@ -244,7 +243,7 @@ async function nameService({ folder }: Machine, url: string): Promise<void> {
   await writeFile(join(folder, '.pg_service.conf'), ['[plants]', ...section, ''].join('\n'));
 }
 
-/** Fails unless the runbook quotes what was seen. */
+/** Fails unless the runbook quotes this text. */
 function quotes(t: Test, seen: string | undefined, quotation: string): void {
   t.ok(runbook.replaceAll(/\s+/g, ' ').includes(quotation), `the runbook quotes: ${quotation}`);
   t.match(seen, quotation);
@@ -396,7 +395,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     blocker.on('error', () => undefined);
     await blocker.connect();
     await blocker.query('BEGIN; LOCK TABLE plants');
-    // Another cause of the same code would be logged a minute later.
+    // A different cause with the same code would be logged a minute later.
     await machine.server.end();
     await machine.start();
     t.equal(await createPlant(machine, token, 3), 503);
@@ -569,7 +568,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     for (let night = 1; night <= 2; night++) {
       const printed = await machine.run(`${backUp} 1`);
       t.match(printed, /can be restored\. It has 3 plants\.\n/);
-      // The next one has another name: a second has begun.
+      // The name of the next backup differs only from the next second on.
       const [name = ''] = /plants-\S+\.db/.exec(printed) ?? [];
       const now = () =>
         `plants-${new Date().toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '')}.db`;
@@ -623,7 +622,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
   t.test('A certificate has expired', async (t) => {
     const folder = await temporaryFolder(t);
     const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-    /** Makes a certificate that expires after some days. */
+    /** Makes a certificate that expires after a number of days. */
     const certify = (days: number) => {
       const request = join(folder, 'request.pem');
       for (const args of [
@@ -633,7 +632,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
         t.equal(spawnSync('openssl', args.split(' ')).status, 0);
     };
     certify(-1);
-    // A client that rejects the certificate may leave a connection whose handshake is not over.
+    // A client that rejects the certificate may leave a connection whose handshake is incomplete.
     const env = { TLS_CERT_FILE: cert, TLS_KEY_FILE: key, SHUTDOWN_SECONDS: '1' };
     const machine = await Machine.install(t, env);
     await t.rejects(fetch(`${machine.server.origin}/plants`), TypeError);
@@ -691,12 +690,12 @@ t.test('no pattern of files is left to a shell that may not read their folder', 
 t.test("the operator's command has the settings of the service in its environment only", async (t) => {
   const folder = await temporaryFolder(t);
   const url = 'postgres://plants:hidden@127.0.0.1/plants?a=b=';
-  // Quotes around a value are systemd's.
+  // systemd removes quotes around a value.
   await writeFile(
     join(folder, 'plant-store.env'),
     `# a comment\nWORKERS=two\nDATABASE_URL=old\nDATABASE_URL="${url}"\n`,
   );
-  // As sudo does, it logs its arguments, and passes on only what it is told to.
+  // Like sudo, it logs its arguments, and passes on only the variables that it is told to.
   const sudo = `#!/bin/bash
 echo "$*" >>"${folder}/log"
 if [[ $1 != -u ]]; then exec "$@"; fi

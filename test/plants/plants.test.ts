@@ -1,5 +1,5 @@
-// The Plant Store through its public doors: every operation with its success and each declared error, followed by a look at
-// what is stored. Nothing but the resource, the service and the client knows that there are plants.
+// Tests the Plant Store through its public doors: every operation with its success and each declared error, followed by a
+// look at what is stored. Also, the server must not know that there are plants.
 import { readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -43,10 +43,10 @@ const error = (code: number, message: RegExp) => ({
   json: { error: code, message },
 });
 
-/** What a request may have besides its method, path and body; `token` is another one, or null for none. */
+/** The options of a request besides its method, path and body; a `token` replaces the caller's, and null omits it. */
 type Options = Omit<RequestOptions, 'token'> & { readonly token?: string | null };
 
-/** The three operations for a subject of its own. */
+/** Returns the three operations, for a new subject. */
 async function openPlants(plantStore: TestService) {
   const subject = `subject ${++subjects}`;
   const token = await plantStore.issueToken({ subject });
@@ -59,7 +59,7 @@ async function openPlants(plantStore: TestService) {
     create: (body: unknown, more?: Options) => call('POST', '/plants', { body, ...more }),
     list: (query = '', more?: Options) => call('GET', `/plants${query}`, more),
     remove: (id: unknown, more?: Options) => call('DELETE', `/plants/${String(id)}`, more),
-    /** All plants, as the list shows them. */
+    /** Lists all plants. */
     plants: async (more?: Options) => (await call('GET', '/plants', more)).json,
     issue: (options: Parameters<TestService['issueToken']>[0]) =>
       plantStore.issueToken({ subject, ...options }),
@@ -74,7 +74,7 @@ async function openService(t: Test, tested: Service = service, databaseUrl?: str
   return plantStore;
 }
 
-/** Opens the service on SQLite, for what is decided before the store is asked. */
+/** Opens the service on SQLite, for a test that does not depend on the engine. */
 const startPlants = async (t: Test, tested?: Service) => openPlants(await openService(t, tested));
 
 /** A repository whose every method fails. */
@@ -107,8 +107,8 @@ const failing = (failure: () => unknown): Service => ({
   }),
 });
 
-// The storage of a thread passes the same suite as the other engines (packages/server/test/storage/storage.test.ts), and
-// what two threads respond as one, packages/server/test/process/threads.test.ts shows.
+// Several threads have tests of their own: of their storage in packages/server/test/storage/storage.test.ts, and of the
+// service as a whole in packages/server/test/process/threads.test.ts.
 for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite in other threads')) {
   t.test(engine.name, engine.options, async (t) => {
     const databaseUrl = engine.name === 'postgres' ? await emptyDatabase(t) : undefined;

@@ -1,4 +1,4 @@
-// What prove:threads takes for a contradiction is one: its checker agrees with trying all orders.
+// Tests the checker of prove:threads: it finds a contradiction exactly if no order of the requests explains the outcomes.
 import fc from 'fast-check';
 import t from 'tap';
 import { Register, type State } from '../../scripts/lib/linearizability.js';
@@ -14,7 +14,7 @@ function apply(state: State, operation: Operation): { outcome: string; state: St
   return { outcome: `${state}+`, state: `${state}+` };
 }
 
-/** A request, from when to when, and its outcome; undefined if it is unknown. */
+/** A request with its begin, its end and its outcome, which is undefined if it is unknown. */
 interface Request {
   readonly operation: Operation;
   readonly begin: number;
@@ -66,7 +66,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   fc.constant<Operation>({ act: 'delete' }),
   fc.constantFrom('a', 'b').map(write),
 );
-/** Requests that overlap at random. No two events happen at the same time. */
+/** Generates requests that overlap at random. No two events happen at the same time. */
 const requests = fc
   .array(
     fc.record({
@@ -84,7 +84,7 @@ const requests = fc
     ),
   );
 
-/** The same requests, with the outcomes that they have if they take effect in a random order that fits. */
+/** Gives requests the outcomes of a random order in which they could have taken effect. */
 const explained = fc
   .tuple(requests, fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })))
   .map(([sent, random]) => {

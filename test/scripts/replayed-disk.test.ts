@@ -1,4 +1,4 @@
-// The replay of prove:power-cut overlooks no change of a file.
+// Tests that the replay of prove:power-cut overlooks no change of a file.
 // cspell:ignore fallocate
 import { spawnSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -46,7 +46,7 @@ t.test('the replay refuses a change that it cannot repeat', strace(), async (t) 
   }
 });
 
-/** Replays what a command changes in a folder. Returns also the number of changes. */
+/** Replays the changes that a command makes in a folder. Also returns their number. */
 async function replay(t: Test, folder: string, command: readonly string[]) {
   const trace = join(await temporaryFolder(t), 'trace');
   const { status } = spawnSync('strace', [...traceOptions, '-o', trace, ...command], { cwd: folder });

@@ -24,7 +24,7 @@ export function breakingChanges(before: object, after: object): string[] {
   const old = dereference(before as Json, before as Json);
   const now = dereference(after as Json, after as Json);
   const addresses = ({ servers = [] }: Json) => (servers as Json[]).map(({ url }) => url);
-  // More may be added after them.
+  // Further addresses may be added after them.
   if (addresses(old).some((url, i) => addresses(now)[i] !== url)) found.push('servers: another address');
   for (const code of errorCodes(old)) {
     if (!errorCodes(now).has(code)) found.push(`error codes: ${code} is gone`);
@@ -66,7 +66,7 @@ function operationBreaks(where: string, [old, before]: [Json, Json], [now, after
   return found;
 }
 
-/** What a caller needs: the security of an operation, with its schemes, and the scope. */
+/** Returns the credentials that a caller needs: the security of an operation, with its schemes, and the scope. */
 function access(document: Json, operation: Json): unknown {
   const security = (operation['security'] ?? document['security'] ?? []) as Json[];
   const known = object(object(document['components'])['securitySchemes']);
@@ -80,7 +80,7 @@ function withoutDescription(scheme: unknown): Json {
   return copy;
 }
 
-/** The schemas of a content before and after; api-smart-diff reports a removed media type. */
+/** Pairs the schemas of a content before and after; api-smart-diff reports a removed media type. */
 function schemas(before: Json, after: Json): [media: string, before: Json, after: Json][] {
   return Object.entries(object(before['content'])).flatMap(([media, type]) => {
     const { schema } = object(type);
@@ -89,7 +89,7 @@ function schemas(before: Json, after: Json): [media: string, before: Json, after
   });
 }
 
-/** What is no longer accepted: a field that a closed schema no longer lists, or an open schema that is closed. */
+/** Finds what is no longer accepted: a field that a closed schema no longer lists, or an open schema that is closed. */
 function requestBreaks(where: string, before: Json, after: Json): string[] {
   const found: string[] = [];
   const isClosed = after['additionalProperties'] === false;
@@ -105,7 +105,7 @@ function requestBreaks(where: string, before: Json, after: Json): string[] {
   return found;
 }
 
-/** What is no longer returned: a field, its type, or that it is not null. */
+/** Finds what callers can no longer rely on: a field, its type, or that it is not null. */
 function responseBreaks(where: string, before: Json, after: Json): string[] {
   const found: string[] = [];
   if (!isDeepStrictEqual(before['type'], after['type'])) found.push(`${where}: another type`);
@@ -122,7 +122,7 @@ function responseBreaks(where: string, before: Json, after: Json): string[] {
   return found;
 }
 
-/** The parts of two compositions that have the same place. */
+/** Pairs the parts of two compositions that have the same place. */
 function parts(before: Json, after: Json): [name: string, before: Json, after: Json][] {
   return ['allOf', 'anyOf', 'oneOf'].flatMap((keyword) =>
     Object.entries(object(before[keyword])).flatMap(([i, part]): [string, Json, Json][] => {
