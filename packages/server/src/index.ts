@@ -4,7 +4,7 @@
 // The definition of a service, and what it opens.
 export type { AnyOpened, ExampleRequest, Opened, Service, ServiceContext } from './service/definition.js';
 
-// Who owns documents of all callers.
+// The owners of documents that all callers share.
 export { shared } from './service/shared-subject.js';
 
 // Access tokens that handlers issue and revoke.
@@ -31,7 +31,7 @@ export {
 // Verifiers of the contract's security schemes.
 export type { BasicCredential, SchemeKind, Verified, Verifiers, Verify } from './contract/verifiers.js';
 
-// What a service stores.
+// The documents that a service stores.
 export { Documents, type DocumentArray, type Stored } from './service/documents.js';
 export {
   StorageError,

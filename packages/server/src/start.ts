@@ -1,4 +1,4 @@
-// What the entry points of a service call. It loads almost nothing before signals are received.
+// The functions that the entry points of a service call. This loads almost nothing before signals are received.
 import { isMainThread } from 'node:worker_threads';
 import type { Service } from './service/definition.js';
 import { receiveSignals } from './process/ending.js';

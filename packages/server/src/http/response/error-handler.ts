@@ -19,7 +19,7 @@ const fastifyErrors: Readonly<Record<string, ErrorKind>> = {
   ECONNRESET: 'malformedRequest',
 };
 
-/** What the parser of the body refuses, before the other parts are read. */
+/** The errors of the body's parser, which runs before the other parts are read. */
 const bodyErrors: readonly ErrorKind[] = [
   ...(['malformedJson', 'invalidBody', 'unsupportedMediaType', 'missingBody', 'bodyTooLarge'] as const),
 ];
