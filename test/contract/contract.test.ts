@@ -56,8 +56,15 @@ t.test('the contract says what the specification says', async (t) => {
   t.strictSame(operations.sort(), ['delete /plants/{id}', 'get /plants', 'post /plants']);
   t.strictSame(at('/security'), [{ bearerAuth: [] }]);
   t.match(at('/components/securitySchemes/bearerAuth'), { type: 'http', scheme: 'bearer' });
-  for (const place of [create, list, remove])
-    t.equal((at(place) as { security?: unknown }).security, undefined);
+  for (const place of [create, list, remove]) {
+    const operation = at(place) as { security?: unknown; responses: Record<string, unknown> };
+    t.equal(operation.security, undefined);
+    t.match(
+      Object.keys(operation.responses).join(),
+      /^\d{3}(,\d{3})*$/,
+      'every status is declared by itself',
+    );
+  }
 
   const body = { required: true, content: { 'application/json': { schema: { $ref: ref('NewPlant') } } } };
   t.match(at(`${create}/requestBody`), body);

@@ -121,7 +121,9 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite in othe
       t.equal(tagged.text, '{"name":"Monstera","tag":"indoor"}');
       const untagged = await create({ name: 'Quercus', id: 0 });
       t.equal(untagged.text, '{"name":"Quercus"}');
-      t.strictSame(await plants(), [{ name: 'Quercus' }, { name: 'Monstera', tag: 'indoor' }]);
+      const odd = { name: '', tag: ' \u{1f335}"\\\n' };
+      t.strictSame((await create({ id: -1, ...odd })).json, odd, 'any string is returned unchanged');
+      t.strictSame(await plants(), [odd, { name: 'Quercus' }, { name: 'Monstera', tag: 'indoor' }]);
     });
 
     t.test('createPlant distinguishes all 64-bit ids, however they are written', async (t) => {
@@ -439,6 +441,19 @@ t.test('a request never overtakes the one before it on its connection', async (t
   const response = await fetch(`${origin}/plants`, { headers: { authorization: `Bearer ${token}` } });
   const expected = statuses[1] === undefined ? [{ name: 'Monstera' }] : [];
   t.strictSame(await response.json(), expected, 'the deletion came after the create, or was not served');
+});
+
+t.test('one response names the faults of all parts of a request, in their order', async (t) => {
+  const { call, remove, plants } = await startPlants(t);
+  t.match(
+    await call('POST', '/plants?x=1', { body: { name: 7 } }),
+    error(40006, /: "x" is unknown; in the body: id is missing; name must be a string, not a number\.$/),
+  );
+  t.match(
+    await remove('abc?x=1'),
+    error(40007, /: id must be an integer .*; in the query: "x" is unknown\.$/),
+  );
+  t.strictSame(await plants(), []);
 });
 
 t.test('a storage failure returns 503 or 500, without its cause', async (t) => {
