@@ -941,13 +941,15 @@ t.test(
   async (t) => {
     const { wrap, release, started } = holdCreates();
     const limits = { requestTimeout: 300_000 };
-    const { app, openBoth, authorized } = await startListening(t, { limits, wrap });
+    const { app, openBoth, authorized, fill } = await startListening(t, { limits, wrap });
+    // More than the buffers between client and server can hold.
+    await fill(300, () => 'x'.repeat(100_000));
     t.ok(app.server.timeout > limits.requestTimeout);
     // Only where nothing can move, and not before, is the limit a short one.
     const shorten = (socket: Socket) => socket.setTimeout(100);
     const { connection: waiting, served } = await openBoth();
     const nothingMoves = once(app.server, 'timeout');
-    waiting.send(createRequest(authorized, '{"id":1,"name":"a"}'));
+    waiting.send(createRequest(authorized, '{"id":1000,"name":"a"}'));
     await started;
     shorten(served);
     await nothingMoves;
@@ -956,8 +958,7 @@ t.test(
 
     const { connection: stalling, served: socket } = await openBoth();
     stalling.socket.pause();
-    // More than the buffers between client and server can hold.
-    stalling.send('GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(400));
+    stalling.send(listRequest(authorized));
     await repeatUntil(
       () => socket.writableLength > 0,
       () => setImmediate(),
