@@ -157,6 +157,7 @@ async function compile(folders: readonly string[]): Promise<void> {
     config: { compilerOptions: object };
   };
   const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, root);
+  delete options.incremental;
   delete options.rootDir;
   delete options.outDir;
   const sources = await Promise.all(

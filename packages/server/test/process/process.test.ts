@@ -2,15 +2,15 @@
 // can never stop the service, not with a reader that stalls, nor when another program changes a pipe that it shares, nor by what Node.js prints to standard error.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, constants, openSync } from 'node:fs';
+import { closeSync, constants, openSync, statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
-import { list, logMuch, newDatabase, startServer } from '../support/processes.js';
-import { skipFor } from '../support/skip.js';
+import { create, list, logMuch, newDatabase, startServer } from '../support/processes.js';
+import { lacks, skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
 import { needsThreads } from '../support/threads.js';
 
@@ -64,6 +64,30 @@ t.test('the first start creates the store and shows a working token once', async
 t.test('acknowledged writes survive SIGKILL at any moment', async (t) => {
   await surviveKills(t);
 });
+
+t.test(
+  'createPlant: a commit that fails is a 50302, and the repeated request finds out what became of it',
+  skipFor(lacks('prlimit')),
+  async (t) => {
+    const { file, env } = await newDatabase(t);
+    const server = await startServer(t, { env });
+    const token = await server.createToken('alice');
+    const send = async () => {
+      const response = await create(server, token, '{"id":2,"name":"a"}');
+      return { status: response.status, body: (await response.json()) as unknown };
+    };
+    t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200);
+    const limit = (bytes: number | string) =>
+      spawnSync('prlimit', ['--pid', `${server.child.pid}`, `--fsize=${bytes}:unlimited`]);
+    // Its log cannot grow.
+    limit(statSync(`${file}-wal`).size);
+    t.match(await send(), { status: 503, body: { error: 50302 } });
+    limit('unlimited');
+    const { status, body } = await send();
+    t.match(body, status === 200 ? { name: 'a' } : { error: 40011 });
+    t.equal(await (await list(server, token)).text(), '[{"name":"a"},{"name":"a"}]');
+  },
+);
 
 t.test(
   'lines of any length are logged in their order, also in the iteration of the event loop in which the process ends',

@@ -463,6 +463,33 @@ async function startStreams(t: Test, exported: () => AsyncIterable<Buffer>, list
   return { request, sockets };
 }
 
+t.test('a list for which there is no room waits for it, and is then sent', async (t) => {
+  // Lists have twice this budget: room for a page of 256 KiB, but not for another.
+  const service = await startTenants(t, { limits: { memoryBudget: 275_000, requestTimeout: 600_000 } });
+  const { fill, authorized, open, openBoth, sockets, call } = service;
+  await fill(1_000, () => 'x'.repeat(10_000));
+  const stalled: RawConnection[] = [];
+  for (let i = 0; i < 4; i++) {
+    const { connection } = await openBoth();
+    connection.socket.pause();
+    connection.send(listRequest(authorized));
+    stalled.push(connection);
+  }
+  // One beside the oldest, which does not count, waits for its reader.
+  await repeatUntil(
+    () => sockets.filter(({ writableLength }) => writableLength > 0).length >= 2,
+    () => setImmediate(),
+  );
+  const waiting = await open();
+  waiting.send(`GET /plants?limit=1 HTTP/1.1\r\n${authorized}\r\n`);
+  let isSent = false;
+  waiting.socket.once('data', () => (isSent = true));
+  for (let i = 0; i < 10; i++) t.equal((await call('GET', '/openapi.json')).status, 200);
+  t.notOk(isSent, 'not before there is room');
+  for (const { socket } of stalled) socket.destroy();
+  t.match(await waiting.receive('GET', '/plants?limit=1'), { status: 200, json: { length: 1 } });
+});
+
 t.test('streams hold their share of the memory of lists', async (t) => {
   const listBudget = 4_000_000;
   const chunk = Buffer.alloc(500_000, 'x');
