@@ -53,7 +53,7 @@ const expiredAtOnce = 2;
  * The keys of requests that can be repeated, in a collection of the service. The contract declares the header, and keeps
  * its values printable and short: `pattern: '^"[ !#-\[\]-~]{1,255}"$'`, a string of RFC 9651.
  * @example
- * const keys = new IdempotencyKeys(context, { name: 'keys', id: 'text', column: 'kept' });
+ * const keys = new IdempotencyKeys(context, { name: 'keys', id: 'text', column: 'kept', isTransient: true });
  * // In a handler, whose header is not required:
  * const key = headers['Idempotency-Key'];
  * return keys.run(caller.subject, { caller, key, request: ['createOrder', body] }, async (tx) => {
@@ -72,7 +72,7 @@ export class IdempotencyKeys {
   /** @param definition - The collection for the keys, which the service lists in its `collections`, and has alone. */
   constructor(
     { collection, transaction }: Pick<ServiceContext, 'collection' | 'transaction'>,
-    definition: CollectionDefinition<'text'>,
+    definition: CollectionDefinition<'text'> & { readonly isTransient: true },
     { keepFor = 86_400_000, now = Date.now }: IdempotencyOptions = {},
   ) {
     this.#transaction = transaction;

@@ -285,7 +285,10 @@ export interface Payment {
 }
 
 /** Payments, whose ids are made here. */
-export const payments = { all: texts('payments'), keys: texts('payment_keys') };
+export const payments = {
+  all: texts('payments'),
+  keys: { ...texts('payment_keys'), isTransient: true },
+} as const;
 export function createPayments(context: ServiceContext) {
   const all = new Documents<string, Payment>(context.collection(payments.all), { id: true, cents: true });
   const keys = new IdempotencyKeys(context, payments.keys);

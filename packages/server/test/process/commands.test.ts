@@ -124,7 +124,8 @@ t.test('only the server, migrate and init create a store', async (t) => {
     ['token', 'revoke', '0123456789ab'],
     ['token', 'prune'],
     ['backup', join(file, '..', 'copy.db')],
-    ['sql', 'SELECT 1'],
+    ['export'],
+    ['import'],
   ]) {
     const message = `plant-store: no store at ${file}, whose folder does not exist: name another one with DATABASE_URL or --database, or create this one with "init"\n`;
     const refused = { code: 1, stdout: '', stderr: `Store: ${file}\n${message}` };
@@ -136,85 +137,6 @@ t.test('only the server, migrate and init create a store', async (t) => {
   });
   t.match(JSON.parse(migrated.stdout), { applied: [{ version: 1 }] });
   t.equal((await run('cli.js', ['token', 'list'], env)).code, 0);
-});
-
-t.test('sql runs a statement while the server runs', async (t) => {
-  const { file, env } = await newDatabase(t);
-  const server = await startServer(t, { env });
-  const token = await server.createToken('alice');
-  for (const id of ['1', '9007199254740993'])
-    t.equal((await create(server, token, `{"id":${id},"name":"a"}`)).status, 200);
-  const store = `Store: ${file}\n`;
-  const sql = (...args: string[]) => run('cli.js', ['sql', ...args], env);
-  const usage = 'SELECT id, octet_length(plant) AS bytes FROM plants';
-  t.strictSame(await sql(usage), {
-    code: 0,
-    stdout: '1\t12\n9007199254740993\t12\n',
-    stderr: `${store}2 rows; 0 changed.\n`,
-  });
-  t.strictSame(JSON.parse((await sql(usage, '--json')).stdout), [
-    { id: 1, bytes: 12 },
-    { id: '9007199254740993', bytes: 12 },
-  ]);
-  t.match(await sql('DELETE FROM plants WHERE id = 1'), {
-    code: 0,
-    stdout: '',
-    stderr: /\n0 rows; 1 changed/,
-  });
-  t.equal(await (await list(server, token)).text(), '[{"name":"a"}]');
-  t.match(await sql('SELECT'), { code: 1, stderr: /^Store: .*\nplant-store: SQLite, .*\n$/ });
-  t.match(await run('cli.js', ['sql', 'SELECT 1', '--database', 'postgres://nobody@127.0.0.1/none'], {}), {
-    code: 1,
-    stderr: /\nplant-store: this is for SQLite; for PostgreSQL, use psql\n$/,
-  });
-  t.equal(await server.end('SIGTERM'), 0);
-});
-
-t.test('sql prints what it reads before it meets damage, from both ends', async (t) => {
-  const { file, env } = await newDatabase(t);
-  await run('cli.js', ['migrate'], env);
-  const sql = (statement: string) => run('cli.js', ['sql', statement], env);
-  const rows = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)';
-  await sql(`${rows} INSERT INTO plants SELECT 'alice', i, json_object('name', printf('%0100d', i)) FROM n`);
-  const { size } = statSync(file);
-  const descriptor = openSync(file, 'r+');
-  writeSync(descriptor, Buffer.alloc(4096, 0xff), 0, 4096, Math.floor(size / 8192) * 4096);
-  closeSync(descriptor);
-  for (const [order, first] of [
-    ['ASC', '1\n2\n'],
-    ['DESC', '5000\n4999\n'],
-  ] as const) {
-    const { code, stdout, stderr } = await sql(
-      `SELECT id FROM plants WHERE subject = 'alice' ORDER BY id ${order}`,
-    );
-    t.equal(code, 1);
-    t.equal(stdout.slice(0, first.length), first, order);
-    t.match(stderr, 'database disk image is malformed');
-  }
-});
-
-t.test('sql fails if the store is moved away while its statement waits', skipFor(noProc), async (t) => {
-  const { file, env } = await newDatabase(t);
-  await run('cli.js', ['migrate'], env);
-  const other = new DatabaseSync(file);
-  t.teardown(() => {
-    other.close();
-  });
-  other.exec('BEGIN IMMEDIATE');
-  const cli = fileURLToPath(new URL('../../../../dist/cli.js', import.meta.url));
-  const child = spawn(process.execPath, [cli, 'sql', 'DELETE FROM plants'], { env: environment(env) });
-  const exited = once(child, 'exit');
-  const printed = text(child.stderr);
-  // SQLite maps the index of the log into memory.
-  await repeatUntil(() => readFileSync(`/proc/${child.pid}/maps`, 'latin1').includes(`${file}-shm`));
-  renameSync(dirname(file), `${dirname(file)}.away`);
-  other.exec('ROLLBACK');
-  t.strictSame(await exited, [1, null]);
-  // By then it may still be opening the store.
-  t.match(
-    await printed,
-    /^plant-store: SQLite, .*(plants\.db was deleted|no such file|unable to open|disk I\/O error).*\n$/m,
-  );
 });
 
 t.test('a reader that closes the pipe ends the command silently', async (t) => {

@@ -245,11 +245,7 @@ t.test(
     }
     for (const path of ['readyz', 'metrics'])
       t.match(await fetch(`${adminOf(server)}/${path}`), { status: 200 });
-    for (const args of [
-      ['token', 'create', 'bob'],
-      ['backup', join(folder, 'copy.db')],
-      ['sql', 'SELECT 1'],
-    ])
+    for (const args of [['token', 'create', 'bob'], ['backup', join(folder, 'copy.db')], ['export']])
       t.match(await run('cli.js', args, env), { code: 0 });
     t.strictSame(locks(), first);
     t.match(await run('main.js', [], { ...env, PORT: '0' }), {

@@ -16,7 +16,7 @@ import { garden } from '../support/garden/store.js';
 const [beds, , labels] = garden.collections as [
   CollectionDefinition<'int64'>,
   CollectionDefinition<'int64'>,
-  CollectionDefinition<'text'>,
+  CollectionDefinition<'text'> & { isTransient: true },
 ];
 
 /** Creates requests that count how often they took effect, and respond with that. */

@@ -29,8 +29,7 @@ import { clientsOf, needsThreads, startThreads } from '../support/threads.js';
 import { startWriter } from '../support/writer-process.js';
 import { service } from '../../../../dist/service.js';
 import { backUp } from '../../dist/storage/sqlite/backup.js';
-import { migrateStorage, openStorage as openStorageOf } from '../../dist/storage/open.js';
-import { runSql } from '../../dist/storage/sqlite/sql-command.js';
+import { migrateStorage, openContents, openStorage as openStorageOf } from '../../dist/storage/open.js';
 import { openWhole } from '../../dist/storage/sqlite/store-check.js';
 
 const names = ['plants.db', 'plants.db-wal', 'plants.db-shm'];
@@ -271,7 +270,7 @@ for (const commit of commitsBefore) {
         const before = await contents();
         const reason =
           'the store was made before 1.0.0, the first release, which does not open it: to take its documents along, ' +
-          'read them with "sql" of the server that made it, and create them in a new store';
+          'read them with sqlite3, and create them in a new store';
         const refused = {
           name: 'StorageError',
           failure: 'unavailable',
@@ -281,7 +280,7 @@ for (const commit of commitsBefore) {
         await t.rejects(openExistingStorage(url), refused);
         await t.rejects(migrateStorage(service, url), refused);
         t.throws(() => backUp(service, url, join(away, 'copy')), { message: `the copy failed: ${reason}` });
-        t.throws(() => runSql(service, url, 'DELETE FROM plants', []), { message: new RegExp(reason) });
+        await t.rejects(openContents(service, url), { message: new RegExp(reason) });
         const { code, stderr } = await run('main.js', [], { DATABASE_URL: url });
         t.strictSame({ code, stderr }, { code: 1, stderr: `plant-store: SQLite, ${file}: ${reason}\n` });
         t.strictSame(await contents(), before);
@@ -320,7 +319,7 @@ t.test('a log is not mixed with another database that is put in the place of its
     await staysClosed(t, store, /plants\.db was put in the place of another database, .*plants\.db-wal: put/);
     const message = /was put in the place of another database/;
     await t.rejects(migrateStorage(service, store.url), { message });
-    t.throws(() => runSql(service, store.url, 'DELETE FROM plants', []), { message });
+    await t.rejects(openContents(service, store.url), { message });
     // Without the log, it is a store.
     const folder = join(store.away, 'apart');
     await mkdir(folder);
@@ -379,12 +378,7 @@ t.test(
       /plants\.db was overwritten while its server used it: writing has stopped. Stop the server, and/;
     t.equal(await write(20), 503);
     t.equal((await fetch(`${adminOf(server)}/readyz`)).status, 503);
-    for (const args of [
-      ['check'],
-      ['token', 'list'],
-      ['sql', 'DELETE FROM plants'],
-      ['backup', `${backup}2`],
-    ])
+    for (const args of [['check'], ['token', 'list'], ['export'], ['backup', `${backup}2`]])
       t.match(await run('cli.js', args, env), { code: 1, stderr: message }, args.join(' '));
     t.match(
       server.log.find(({ msg }) => msg === 'requests fail'),

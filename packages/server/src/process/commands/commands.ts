@@ -1,4 +1,4 @@
-// The command of a service: runs its server, manages access tokens, and migrates, backs up and queries a store.
+// The command of a service: runs its server, manages access tokens, and migrates, backs up, exports and imports a store.
 import { InvalidArgumentError, type Command } from 'commander';
 import { ConfigError } from '../config.js';
 import type { Service } from '../../service/definition.js';
@@ -7,7 +7,6 @@ import { messageOf, StorageError } from '../../storage/core/interface.js';
 import { migrateStorage } from '../../storage/open.js';
 import { pathOf } from '../../storage/sqlite/location.js';
 import { backUp } from '../../storage/sqlite/backup.js';
-import { runSql } from '../../storage/sqlite/sql-command.js';
 import { version } from '../../base/version.js';
 import { addCheckCommand } from './check-command.js';
 import { addServerOptions, createCommand, type ServerOptions } from './command-line.js';
@@ -18,6 +17,8 @@ import {
   type StoreCommands,
   type StoreOptions,
 } from './store-commands.js';
+import { addExportCommand } from './export-command.js';
+import { addImportCommand } from './import-command.js';
 import { receiveSignals } from '../ending.js';
 import { addTokenCommands } from './token-commands.js';
 
@@ -51,7 +52,7 @@ export async function runServiceCommand(
     // Node.js reports a bug in the program with its stack.
     if (!known) throw error;
     for (const line of error.message.split('\n')) console.error(`${service.name}: ${line}`);
-    process.exitCode = 1;
+    process.exitCode = error instanceof CommandError ? error.status : 1;
   }
 }
 
@@ -68,7 +69,8 @@ function addStoreCommands(program: Command, commands: StoreCommands, environment
   });
   addTokenCommands(program, commands);
   addBackupCommand(program, commands);
-  addSqlCommand(program, commands);
+  addExportCommand(program, commands);
+  addImportCommand(program, commands);
 }
 
 function createProgram(service: Service): Command {
@@ -139,38 +141,6 @@ function addBackupCommand(program: Command, commands: StoreCommands): void {
       console.error(`Copied ${counts.join(', ')} (${bytes} bytes) to ${file} and checked the copy.`);
       if (options.json) printJson({ file, ...documents, bytes });
     });
-}
-
-function addSqlCommand(program: Command, commands: StoreCommands): void {
-  commands
-    .add(program, 'sql')
-    .description('run one SQL statement on a SQLite store while the server runs; for PostgreSQL, use psql')
-    .argument('<statement>', 'its rows are printed to standard output, with tabs between the columns')
-    .action((statement: string, options: StoreOptions) => {
-      const rows: Record<string, unknown>[] = [];
-      // The rows are printed after the transaction, so that a stalled reader cannot keep it open.
-      const print = () => {
-        const shown = rows.map((row) =>
-          Object.fromEntries(Object.entries(row).map(([name, value]) => [name, readable(value)])),
-        );
-        if (options.json) printJson(shown);
-        else for (const row of shown) console.log(Object.values(row).join('\t'));
-      };
-      try {
-        const changes = runSql(commands.service, commands.urlOf(options), statement, rows);
-        print();
-        console.error(`${rows.length} rows; ${changes} changed.`);
-      } catch (error) {
-        if (error instanceof StorageError && error.failure === 'damaged') print();
-        throw error;
-      }
-    });
-}
-
-/** An integer as a number of JSON if every reader takes it exactly; otherwise as a text. */
-function readable(value: unknown): unknown {
-  if (typeof value !== 'bigint') return value;
-  return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
 }
 
 function parsePath(name: string): string {

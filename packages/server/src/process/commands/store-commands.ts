@@ -13,7 +13,15 @@ export interface StoreOptions {
 }
 
 /** An error that the command reports by its message alone. */
-export class CommandError extends Error {}
+export class CommandError extends Error {
+  /** The exit status of the command. */
+  readonly status: number;
+
+  constructor(message: string, { status = 1, ...options }: ErrorOptions & { status?: number } = {}) {
+    super(message, options);
+    this.status = status;
+  }
+}
 
 /** Adds commands that use the store of a service. */
 export type StoreCommands = ReturnType<typeof createStoreCommands>;

@@ -48,6 +48,8 @@ export interface CollectionDefinition<Kind extends IdKind = IdKind> {
   readonly id: Kind;
   /** The column of the documents. */
   readonly column: string;
+  /** Whether `export` leaves its documents out, because they are only needed for a while, such as \`IdempotencyKeys\`. */
+  readonly isTransient?: boolean;
 }
 
 /**

@@ -61,7 +61,7 @@ export const applicationId = 0x63747372;
 /** @throws Error when a database is not empty, and no release has begun it. */
 function checkMark(database: DatabaseSyncInstance): void {
   database.function('refuse', () => {
-    throw new Error(madeBeforeReleases('"sql" of the server that made it'));
+    throw new Error(madeBeforeReleases('sqlite3'));
   });
   // A prepared statement would keep the connection open after it was closed.
   database.exec(`SELECT refuse() FROM pragma_application_id

@@ -6,8 +6,8 @@ import { Documents, IdempotencyKeys, idempotencyErrors } from '../../../dist/ind
 const invoices = { name: 'invoices', id: 'int64', column: 'invoice' };
 /** @type {import('../../../dist/index.js').CollectionDefinition<'text'>} */
 const totals = { name: 'totals', id: 'text', column: 'total' };
-/** @type {import('../../../dist/index.js').CollectionDefinition<'text'>} */
-const keys = { name: 'keys', id: 'text', column: 'kept' };
+/** @type {import('../../../dist/index.js').CollectionDefinition<'text'> & { isTransient: true }} */
+const keys = { name: 'keys', id: 'text', column: 'kept', isTransient: true };
 
 /** @typedef {{ number: bigint, amount: number }} Invoice */
 /** @typedef {{ count: bigint, amount: number }} Total */

@@ -1,0 +1,334 @@
+// The commands "export" and "import": what one writes, the other stores, on every engine and from what is left of a store.
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import { chmod, open, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import fc from 'fast-check';
+import t, { type Test } from 'tap';
+import { migrateStorage, openStorage } from '../../dist/storage/open.js';
+import type { CollectionDefinition } from '../../dist/storage/core/interface.js';
+import { emptyDatabase, noPostgres, temporaryFolder } from '../support/engines.js';
+import { create, environment, fillStore, list, newDatabase, run, startServer } from '../support/processes.js';
+import { skipFor } from '../support/skip.js';
+import { service } from '../../../../dist/service.js';
+
+const cli = fileURLToPath(new URL('../../../../dist/cli.js', import.meta.url));
+
+/** Runs a command with lines on its standard input. */
+async function runWith(input: string, args: string[], env: Record<string, string>) {
+  const child = spawn(process.execPath, [cli, ...args], { env: environment(env) });
+  child.stdin.on('error', () => undefined).end(input);
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit') as Promise<[number]>,
+  ]);
+  return { code, stdout, stderr };
+}
+
+const importOf = (lines: string, env: Record<string, string>) => runWith(lines, ['import'], env);
+const exportOf = async (env: Record<string, string>, ...args: string[]) => {
+  const { code, stdout, stderr } = await run('cli.js', ['export', ...args], env);
+  if (code !== 0) throw new Error(stderr);
+  return stdout;
+};
+/** A new store, on an engine. */
+const newStore = async (t: Test, engine: 'sqlite' | 'postgres') => {
+  const DATABASE_URL = engine === 'sqlite' ? (await newDatabase(t)).env.DATABASE_URL : await emptyDatabase(t);
+  await migrateStorage(service, DATABASE_URL);
+  return { DATABASE_URL };
+};
+const plants = service.collections[0] as CollectionDefinition<'int64'>;
+/** Stores documents as they are. */
+async function store(
+  env: { DATABASE_URL: string },
+  documents: readonly (readonly [string, bigint, string])[],
+) {
+  const storage = await openStorage(service, env.DATABASE_URL);
+  const collection = storage.collection(plants);
+  await Promise.all(
+    documents.map(([subject, id, text]) => collection.write(subject, id, { when: 'any', text })),
+  );
+  await storage.close();
+}
+
+t.test('export reads while the server runs, and import says that it does', async (t) => {
+  const { file, env } = await newDatabase(t);
+  const server = await startServer(t, { env });
+  const token = await server.createToken('alice');
+  const other = await server.createToken('bob');
+  for (const id of ['1', '9007199254740993'])
+    t.equal((await create(server, token, `{"id":${id},"name":"a"}`)).status, 200);
+  t.equal((await create(server, other, '{"id":-1,"name":"\\u2028","tag":"b"}')).status, 200);
+  const line = (subject: string, id: string, document: string) =>
+    `{"collection":"plants","subject":"${subject}","id":${id},"document":${document}}\n`;
+  const alices = line('alice', '1', '{"name":"a"}') + line('alice', '9007199254740993', '{"name":"a"}');
+  t.strictSame(await run('cli.js', ['export'], env), {
+    code: 0,
+    stdout: alices + line('bob', '-1', '{"name":"\u2028","tag":"b"}'),
+    stderr: `Store: ${file}\nExported 3 plants.\n`,
+  });
+  t.equal(await exportOf(env, '--subject', 'alice'), alices);
+  t.match(await importOf(alices, env), { code: 1, stderr: /another server has this store/ });
+
+  const copy = join(dirname(file), 'export.jsonl');
+  t.match(JSON.parse(await exportOf(env, copy, '--tokens', '--subject', 'bob', '--json')), {
+    file: copy,
+    tokens: 1,
+    plants: 1,
+    gaps: [],
+  });
+  t.equal(statSync(copy).mode & 0o777, 0o600);
+  const [tokenLine = ''] = (await readFile(copy, 'utf8')).split('\n');
+  t.match(JSON.parse(tokenLine), {
+    token: { subject: 'bob', hash: createHash('sha256').update(other).digest('hex'), expires: null },
+  });
+  t.match(await run('cli.js', ['export', copy], env), { code: 1, stderr: `${copy} already exists` });
+  t.match(await run('cli.js', ['export', '--json'], env), { code: 1, stderr: '--json needs a file' });
+  t.notOk(existsSync(`${copy}.partial`));
+  t.equal(await server.end('SIGTERM'), 0);
+});
+
+t.test('tokens are not exported to a file that others can read', async (t) => {
+  const { env, file } = await fillStore(t, 1, () => 'a');
+  const path = join(dirname(file), 'redirected');
+  for (const [mode, code] of [
+    [0o644, 1],
+    [0o600, 0],
+  ] as const) {
+    await writeFile(path, '');
+    await chmod(path, mode);
+    const output = await open(path, 'w');
+    const child = spawn(process.execPath, [cli, 'export', '--tokens'], {
+      env: environment(env),
+      stdio: ['ignore', output.fd, 'pipe'],
+    });
+    const stderr = text(child.stderr!);
+    t.strictSame(await once(child, 'exit'), [code, null], await stderr);
+    await output.close();
+    t.equal((await readFile(path, 'utf8')).split('\n').length, code === 0 ? 3 : 1);
+  }
+});
+
+t.test('import leaves what is stored as it is, and names what differs and what is wrong', async (t) => {
+  const { env, file } = await fillStore(t, 3, (i) => `${i}`);
+  const before = await exportOf(env, '--tokens', join(dirname(file), 'before'));
+  t.equal(before, '');
+  const lines = await readFile(join(dirname(file), 'before'), 'utf8');
+  t.strictSame(await importOf(lines, env), {
+    code: 0,
+    stdout: '',
+    stderr: `Store: ${file}\nStored 0; 4 were stored already, 0 differ, 0 are wrong.\n`,
+  });
+  const key = '"collection":"plants","subject":"alice"';
+  const [token = '', ...rest] = lines.split('\n');
+  const other = await importOf(
+    [
+      token.replace('"revoked":null', '"revoked":"2026-01-01T00:00:00.000Z"'),
+      rest[0]!.replace('"name":"0"', '"name":"other"'),
+      '',
+      `{${key},"id":7,"document":{"name":"new"}}`,
+    ].join('\n'),
+    env,
+  );
+  const [, id = ''] = /"id":"(\w+)"/.exec(token) ?? [];
+  t.strictSame(other, {
+    code: 1,
+    stdout: '',
+    stderr:
+      `Store: ${file}\nLine 1: the token ${id} is stored, and differs\n` +
+      'Line 2: plants 0 of "alice" is stored, and differs\n' +
+      'Stored 1; 0 were stored already, 2 differ, 0 are wrong.\n' +
+      'plant-store: what differs was left as it is stored\n',
+  });
+  const wrong: [line: string, reason: RegExp][] = [
+    ['nonsense', /it is no JSON: /],
+    ['[]', /it is no object/],
+    [`{${key},"id":1}`, /it has no text/],
+    [`{${key},"id":1,"document":{},"more":1}`, /it has more, which no export has/],
+    [`{${key},"id":"1","document":{}}`, /its id is none of plants/],
+    [`{${key},"id":9223372036854775808,"document":{}}`, /its id is none of plants/],
+    [`{${key.replace('plants', 'trees')},"id":1,"document":{}}`, /the service has no collection "trees"/],
+    [`{${key.replace('alice', '')},"id":1,"document":{}}`, /it has no subject/],
+    [`{${key},"id":1,"text":"\\u0000"}`, /the document has U\+0000 or an unpaired surrogate/],
+    ['{"token":{"id":"a"}}', /it has no subject, scopes, hash, created, expires, revoked, keptUntil/],
+    [token.replace(/"hash":"../, '"hash":"'), /the hash of the token is no SHA-256/],
+    [token.replace(/"created":"[^"]*"/, '"created":"soon"'), /"created" is no time/],
+  ];
+  const many = await importOf(
+    [...wrong.map(([line]) => line), `{${key},"id":8,"document":{"name":"last"}}`].join('\n'),
+    env,
+  );
+  t.match(many, { code: 65, stderr: /Stored 1; 0 were stored already, 0 differ, 12 are wrong\./ });
+  for (const [i, [, reason]] of wrong.entries())
+    t.match(many.stderr, new RegExp(`^Line ${i + 1}: ${reason.source}`, 'm'));
+  t.match(await importOf('x\n'.repeat(50), env), {
+    code: 65,
+    stderr: /Line 20: [^\n]*\nThere are more such lines\.\nStored 0;.* 50 are wrong/,
+  });
+  t.match(await run('cli.js', ['import', join(dirname(file), 'none')], env), {
+    code: 1,
+    stderr: /the lines cannot be read: ENOENT/,
+  });
+  const ids = (await exportOf(env)).match(/"id":\d+,"document":\{"name":"[^"]*"/g);
+  t.strictSame(
+    ids,
+    [0, 1, 2, '7:new', '8:last'].map((one) => {
+      const [id, name = id] = String(one).split(':');
+      return `"id":${id},"document":{"name":"${name}"`;
+    }),
+  );
+});
+
+t.test('a caller gets back deleted plants from a backup by two commands', async (t) => {
+  const { env, file } = await fillStore(t, 3, (i) => `${i}`);
+  const backup = join(dirname(file), 'backup.db');
+  t.match(await run('cli.js', ['backup', backup], env), { code: 0 });
+  const all = await exportOf(env);
+  const storage = await openStorage(service, env.DATABASE_URL);
+  await storage.collection(plants).write('alice', 1n, { when: 'present', text: null });
+  await storage.close();
+  t.not(await exportOf(env), all);
+  const lines = await exportOf(env, '--database', backup, '--subject', 'alice');
+  t.match(await importOf(lines, env), { code: 0, stderr: /Stored 1; 2 were stored already/ });
+  t.equal(await exportOf(env), all);
+});
+
+for (const [name, damagedPart, subject] of [
+  ['all subjects', 0.5, undefined],
+  ['one subject', 0.5, 'alice'],
+] as const)
+  t.test(`export reads a damaged store from both ends: ${name}`, async (t) => {
+    const { file, env } = await newDatabase(t);
+    await migrateStorage(service, env.DATABASE_URL);
+    const documents = Array.from(
+      { length: 5_000 },
+      (_, i) => ['alice', BigInt(i), JSON.stringify({ name: `${i}`.padStart(100, '0') })] as const,
+    );
+    await store(env, [...documents, ['bob', 1n, '{"name":"b"}']]);
+    const page = 4096 * Math.floor((statSync(file).size * damagedPart) / 4096);
+    const descriptor = openSync(file, 'r+');
+    writeSync(descriptor, Buffer.alloc(4096, 0xff), 0, 4096, page);
+    closeSync(descriptor);
+    const before = readFileSync(file);
+    const path = join(dirname(file), 'export.jsonl');
+    const args = subject === undefined ? [] : ['--subject', subject];
+    const { code, stderr } = await run('cli.js', ['export', path, ...args], env);
+    t.equal(code, 1);
+    t.strictSame(readFileSync(file), before, 'nothing is changed');
+    const [, last = '', first = ''] =
+      /plants after (\d+) of "alice" before (\d+) of "alice" cannot be read: .*malformed/.exec(stderr) ?? [];
+    const ids = [...(await readFile(path, 'utf8')).matchAll(/"subject":"alice","id":(\d+)/g)].map(([, id]) =>
+      Number(id),
+    );
+    const missing = Number(first) - Number(last) - 1;
+    t.ok(missing > 0 && missing < 200, `${missing} are missing`);
+    t.strictSame(
+      ids.sort((a, b) => a - b),
+      documents.map((_, i) => i).filter((i) => i <= Number(last) || i >= Number(first)),
+    );
+    t.equal((await readFile(path, 'utf8')).includes('"bob"'), subject === undefined);
+  });
+
+t.test(
+  'what a service keeps for a while only, such as keys of repeated requests, is not exported',
+  async (t) => {
+    const { env, file } = await fillStore(t, 1, () => 'a');
+    const command = join(dirname(file), 'cli.mjs');
+    const dist = (path: string) => new URL(`../../../../${path}`, import.meta.url).href;
+    await writeFile(
+      command,
+      `import { runCommand } from '${dist('packages/server/dist/start.js')}';
+    import { service } from '${dist('dist/service.js')}';
+    const collections = service.collections.map((one) => ({ ...one, isTransient: true }));
+    await runCommand(async () => ({ service: { ...service, collections } }));`,
+    );
+    t.match(await run(command, ['export', '--tokens', join(dirname(file), 'lines')], env), {
+      code: 0,
+      stderr: /Exported 1 tokens to /,
+    });
+  },
+);
+
+t.test(
+  'what is exported and imported is the same, byte for byte, on any engine',
+  skipFor(noPostgres),
+  async (t) => {
+    const character = fc.oneof(
+      fc.constantFrom('"', '\\', '\n', '\r', '\t', '\u2028', '\u2029', '\ufeff', '😀', 'é', '\u007f'),
+      fc.string({ unit: 'grapheme', minLength: 1, maxLength: 3 }),
+    );
+    const anyText = fc.string({ unit: character, maxLength: 8 }).filter((value) => !value.includes('\0'));
+    const subject = anyText.filter((value) => value !== '');
+    const id = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
+    const stored = fc.oneof(
+      fc.jsonValue().map((value) => JSON.stringify({ value })),
+      // What another program may have stored.
+      fc.constantFrom('{ "a": 1 }', '1.0', '9007199254740993', '{"a":12345678901234567890}', '\n', 'none'),
+      anyText,
+    );
+    const [document] = fc.sample(
+      fc.array(fc.tuple(subject, id, stored), { minLength: 300, maxLength: 400 }),
+      1,
+    );
+    const all = new Map(
+      document!
+        .filter(([, , text]) => !text.includes('\0'))
+        .map(([subject, id, text]) => [`${subject} ${id}`, [subject, id, text] as const]),
+    );
+    const first = await newStore(t, 'sqlite');
+    await store(first, [...all.values()]);
+    const lines = await exportOf(first);
+    t.equal(lines.trimEnd().split('\n').length, all.size);
+    for (const engine of ['sqlite', 'postgres'] as const) {
+      const next = await newStore(t, engine);
+      t.match(await importOf(lines, next), { code: 0, stderr: new RegExp(`Stored ${all.size}; 0 were`) });
+      const storage = await openStorage(service, next.DATABASE_URL);
+      for (const [subject, id, text] of all.values())
+        if ((await storage.collection(plants).get(subject, id)) !== text) t.fail(`${subject} ${id}`);
+      await storage.close();
+      t.ok((await exportOf(next)) === lines, `exported from ${engine} again`);
+      t.match(await importOf(lines, next), { code: 0, stderr: new RegExp(`Stored 0; ${all.size} were`) });
+    }
+  },
+);
+
+t.test(
+  'a store moves from SQLite to PostgreSQL and back, and its clients go on with their tokens',
+  skipFor(noPostgres),
+  async (t) => {
+    const first = await fillStore(t, 3, (i) => `${i}`);
+    t.match(await run('cli.js', ['token', 'create', 'bob', '--expires', '1d'], first.env), { code: 0 });
+    const [, revoked = ''] =
+      /Token (\w+) /.exec((await run('cli.js', ['token', 'create', 'alice'], first.env)).stderr) ?? [];
+    t.match(await run('cli.js', ['token', 'revoke', revoked], first.env), { code: 0 });
+    const tokens = async (env: Record<string, string>) =>
+      JSON.parse((await run('cli.js', ['token', 'list', '--json'], env)).stdout) as unknown[];
+    const before = await tokens(first.env);
+    t.equal(before.length, 3);
+    let env: { DATABASE_URL: string } = first.env;
+    for (const [round, engine] of (['postgres', 'sqlite'] as const).entries()) {
+      const server = await startServer(t, { env });
+      t.equal((await create(server, first.token, `{"id":${10 + round},"name":"a"}`)).status, 200);
+      const plantsBefore = await (await list(server, first.token)).text();
+      await server.end('SIGTERM');
+      const path = join(await temporaryFolder(t), 'moved.jsonl');
+      await exportOf(env, path, '--tokens');
+      env = await newStore(t, engine);
+      t.match(await run('cli.js', ['import', path], env), { code: 0, stderr: new RegExp('Stored ') });
+      t.strictSame(await tokens(env), before);
+      const next = await startServer(t, { env });
+      t.equal(await (await list(next, first.token)).text(), plantsBefore, `on ${engine}`);
+      if (engine === 'postgres')
+        t.match(await run('cli.js', ['import', path], env), {
+          code: 0,
+          stderr: /Stored 0; 7 were stored already/,
+        });
+      await next.end('SIGTERM');
+    }
+  },
+);
