@@ -121,9 +121,6 @@ function uniqueTypes(types: readonly (string | RegExp)[]): (string | RegExp)[] {
   return [...new Map(types.map((type) => [String(type), type])).values()];
 }
 
-/** How many names a warning has. */
-const namedComponents = 10;
-
 /** Warns of what has not been read: components that no operation refers to, except for those that only describe. */
 function warnUnused(components: ContractNode): void {
   const kinds = ['schemas', 'responses', 'parameters', 'requestBodies', 'headers', 'pathItems'];
@@ -134,10 +131,8 @@ function warnUnused(components: ContractNode): void {
       .map(([name]) => `${kind}/${name}`),
   );
   if (unused.length === 0) return;
-  const more = unused.length - namedComponents;
-  const names = unused.slice(0, namedComponents).join(', ') + (more > 0 ? ` and ${more} more` : '');
-  const rest = unused.length === 1 ? 'it is not checked' : 'they are not checked';
-  components.warn(`no operation refers to ${names}: ${rest}`, 'Refer to each, or leave it out');
+  const names = unused.length > 10 ? `${unused.slice(0, 10).join(', ')} and others` : unused.join(', ');
+  components.warn(`no operation refers to ${names}: not checked`, 'Refer to each, or leave it out');
 }
 
 /** Returns whether the document is of OpenAPI 3.0; otherwise it is of 3.1. */
@@ -165,14 +160,8 @@ function readVersion(document: ContractNode): boolean {
 /** Checks the outermost fields. */
 function checkDocument(document: ContractNode, is30: boolean): void {
   const newer = is30 ? '' : ' webhooks jsonSchemaDialect';
-  const elsewhere = {
-    'schemas responses parameters requestBodies headers securitySchemes': 'Write it in components',
-    definitions:
-      'Write what is in it in components/schemas, to which references are #/components/schemas/Name',
-    securityDefinitions: 'Write what is in it in components/securitySchemes',
-    'host basePath schemes': 'Write servers, as in servers: [{ url: https://example.org/v1 }]',
-  };
-  document.allow(`openapi info servers paths components security tags externalDocs${newer}`, elsewhere);
+  const fields = `openapi info servers paths components security tags externalDocs${newer}`;
+  document.allow(fields, 'in components');
   const kinds = 'schemas responses parameters examples requestBodies headers securitySchemes links callbacks';
   if (document.has('components')) document.at('components').allow(`${kinds}${is30 ? '' : ' pathItems'}`);
   document.require('info', 'Write info with title and version');

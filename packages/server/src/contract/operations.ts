@@ -80,10 +80,7 @@ export function readOperations(surroundings: Surroundings): Operation[] {
 
 function readPath(path: string, item: ContractNode, surroundings: Surroundings) {
   const verbs = [...methods, ...Object.keys(otherMethods)].join(' ');
-  item.allow(`summary description servers parameters $ref ${verbs}`, {
-    'operationId requestBody responses security tags':
-      'Write it in an operation such as get, with more indentation',
-  });
+  item.allow(`summary description servers parameters $ref ${verbs}`, 'in an operation such as get');
   if (path.includes('#')) {
     const fix = 'Describe it in the operation of the path before the #, or leave it out';
     item.warn('it is not served: clients do not send what follows a #', fix);
@@ -120,10 +117,6 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
   node.allow(
     'operationId tags summary description externalDocs deprecated servers parameters requestBody responses security ' +
       `callbacks ${scopeExtension}`,
-    {
-      consumes: 'Write the media types in content of requestBody',
-      produces: 'Write the media types in content of the responses',
-    },
   );
   for (const tag of node.list('tags'))
     if (typeof tag.value !== 'string') tag.fault('must be a text', 'Write the name of a tag');

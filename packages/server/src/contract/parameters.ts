@@ -1,5 +1,4 @@
 // Reads the parameters of an operation, and the template of its path.
-import { keywordsInSchema } from './schema/schema-keywords.js';
 import { nearest, type ContractNode } from './document/contract-node.js';
 import { anySchema, type Schema } from './schema/schema.js';
 import { readContent } from './responses.js';
@@ -78,9 +77,8 @@ export function readParameters(
   const missing = placeholders.filter((name) => !inPath.includes(name));
   const extra = inPath.filter((name) => !placeholders.includes(name));
   for (const name of extra) {
-    const fix = path.split('/').includes(`:${name}`)
-      ? `Write {${name}} in the path instead of :${name}`
-      : missing.length > 0
+    const fix =
+      missing.length > 0
         ? `Write {${name}} in the path instead of {${missing.join('} or {')}}: URLs stay`
         : `Leave it out, or write {${name}} in the path: clients must then use other URLs`;
     places.get(`path ${name}`)!.fault(`the path parameter ${name} is not in the path`, fix);
@@ -98,18 +96,14 @@ export function readParameters(
 function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefined {
   node.allow(
     'name in description required deprecated schema example examples style explode allowReserved allowEmptyValue content',
-    {
-      [keywordsInSchema]: 'Write it in schema',
-      collectionFormat: 'Write explode: false for csv, and true for multi',
-    },
+    'in schema',
   );
   if (!node.isObject) return undefined;
   node.require('name', 'Write the name');
   const name = node.text('name');
   const where = node.text('in') ?? '';
   if (!Object.hasOwn(styles, where)) {
-    const isBody = where === 'body' || where === 'formData';
-    const fix = isBody ? 'Write requestBody in the operation' : 'Write in: path, query, header or cookie';
+    const fix = 'Write in: path, query, header or cookie, or requestBody in the operation';
     (node.has('in') ? node.at('in') : node).fault('in is missing or not valid', fix);
     return undefined;
   }

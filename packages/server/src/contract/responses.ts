@@ -10,7 +10,6 @@ import {
   type MediaType,
 } from './media-type.js';
 import { anySchema, type Schema, type Use } from './schema/schema.js';
-import { keywordsInSchema } from './schema/schema-keywords.js';
 import type { Schemas } from './schema/schema-normalizer.js';
 import { propertyOf } from './schema/shape.js';
 
@@ -120,7 +119,7 @@ export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Co
       );
       return [];
     }
-    given.allow('schema example examples encoding', { [`${keywordsInSchema} $ref`]: 'Write it in schema' });
+    given.allow('schema example examples encoding', 'in schema');
     const range = parseMediaType(name);
     const canonical = canonicalType(range);
     const same = names.get(canonical);
@@ -235,11 +234,7 @@ function readResponse(place: ContractNode, schemas: Schemas, key: string, use: '
   const node = place.target('responses');
   if (!/^([2-5]\d\d|[2-5]XX|default)$/.test(key))
     place.fault(`${key} is not a status`, 'Write a status from 200 to 599, a range such as 4XX, or default');
-  node.allow('description summary headers content links', {
-    [`${keywordsInSchema} schema`]:
-      'Write content with a media type such as application/json, and schema in that',
-    'application/json': 'Write it in content, with more indentation',
-  });
+  node.allow('description summary headers content links', 'in a media type in content');
   node.require('description', 'Write description, with what the response means');
   const isEmpty = ['204', '205', '304'].includes(key);
   const at = node.at('content');
@@ -277,9 +272,7 @@ function readHeader(
   set: readonly string[],
 ): ResponseHeader {
   const node = given.target('headers');
-  node.allow('description required deprecated style explode schema content example examples', {
-    [keywordsInSchema]: 'Write it in schema',
-  });
+  node.allow('description required deprecated style explode schema content example examples', 'in schema');
   if (/^content-type$/i.test(name)) given.warn('OpenAPI ignores a header Content-Type', 'Leave it out');
   const [content] = node.has('content') ? readContent(node, schemas, 'response') : [];
   return {

@@ -66,27 +66,10 @@ function readScheme(node: ContractNode): SecurityScheme | undefined {
     );
     return { kind: type };
   } else {
-    const isHttp = type !== undefined && /^(bearer|basic|jwt)$/i.test(type);
-    const scheme = type?.toLowerCase() === 'basic' ? 'basic' : 'bearer';
-    const fix = isHttp
-      ? `Write type: http and scheme: ${scheme}`
-      : 'Write type: http, apiKey, oauth2 or openIdConnect: clients must then authenticate so';
+    const fix = 'Write type: http with scheme: bearer or basic, or apiKey, oauth2 or openIdConnect';
     node.fault(`the security scheme ${JSON.stringify(type ?? null)} is not supported`, fix);
   }
   return undefined;
-}
-
-/** How many schemes a remedy names. */
-const maxNamed = 10;
-
-function undefinedFix(name: string, known: readonly string[]): string {
-  const near = nearest(name, known);
-  if (near !== undefined) return `Write ${near}`;
-  const others =
-    known.length === 0 || known.length > maxNamed
-      ? 'Add'
-      : `Write ${known.join(' or ')} if callers authenticate so, or add`;
-  return `${others} it to components/securitySchemes, as in ${name}: { type: http, scheme: bearer }`;
 }
 
 /**
@@ -115,9 +98,11 @@ export function readRequirements(
       });
       const isOfOauth = kind === 'oauth2' || kind === 'openIdConnect';
       if (!components.at('securitySchemes').has(name)) {
-        requirement
-          .at(name)
-          .fault(`${name} is not a security scheme of the contract`, undefinedFix(name, known));
+        const near = nearest(name, known);
+        const example = `${name}: { type: http, scheme: bearer }`;
+        const fix =
+          near === undefined ? `Add it to components/securitySchemes, as in ${example}` : `Write ${near}`;
+        requirement.at(name).fault(`${name} is not a security scheme of the contract`, fix);
       } else if (scopes.length > 0 && !isOfOauth && is30) {
         requirement
           .at(name)

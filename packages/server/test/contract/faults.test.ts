@@ -840,14 +840,14 @@ const warned: Record<string, Case[]> = {
   'components that nothing refers to': [
     [
       { '/components': { ...components, schemas: { ...schemas, Lost: { $ref: '#/nothing' } } } },
-      'no operation refers to schemas/Lost: it is not checked',
+      'no operation refers to schemas/Lost: not checked',
     ],
     [
       {
         '/components': { ...components, pathItems: { a: { $ref: '#/components/pathItems/b' }, b: {} } },
         ...version31,
       },
-      'no operation refers to pathItems/a, pathItems/b: they are not checked',
+      'no operation refers to pathItems/a, pathItems/b: not checked',
     ],
   ],
   'parameters and headers named Accept, Content-Type or Authorization': [
@@ -1157,7 +1157,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     "schema:\n                $ref: '#/components/schemas/Task'",
     "$ref: '#/components/schemas/Task'",
-    '32:15 $ref is not supported here. Write it in schema.',
+    '32:15 $ref is not supported here. Write it in schema, or leave it out.',
   ],
   [
     "content:\n            application/json:\n              schema:\n                $ref: '#/components/schemas/Task'",
@@ -1167,7 +1167,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     "content:\n            application/json:\n              schema:\n                $ref: '#/components/schemas/Task'",
     "schema:\n            $ref: '#/components/schemas/Task'",
-    '30:11 schema is not supported here. Write content with a media type such as application/json, and schema in that.',
+    '30:11 schema is not supported here. Write it in a media type in content, or leave it out.',
   ],
   [
     "schema:\n                $ref: '#/components/schemas/Task'",
@@ -1197,7 +1197,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     '/tasks/{id}:',
     '/tasks/:id:',
-    '22:11 the path parameter id is not in the path. Write {id} in the path instead of :id.',
+    '22:11 the path parameter id is not in the path. Leave it out, or write {id} in the path: clients must then use other URLs.',
   ],
   ['  /tasks:\n', '  tasks:\n', '5:3 a path of this form is not supported. Write /tasks.'],
   [
@@ -1208,7 +1208,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     '          schema:\n            type: string\n      resp',
     '          schema: {}\n          type: string\n      resp',
-    '26:11 type is not supported here. Write it in schema.',
+    '26:11 type is not supported here. Write it in schema, or leave it out.',
   ],
   [
     '        - name: id\n          in: path\n          required: true\n          schema:\n            type: string\n',
@@ -1218,7 +1218,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     '        - name: id\n          in: path\n          required: true\n          schema:\n            type: string\n',
     '        - name: id\n          in: path\n          required: true\n          schema:\n            type: string\n        - { name: task, in: body, schema: {} }\n',
-    '27:25 in is missing or not valid. Write requestBody in the operation.',
+    '27:25 in is missing or not valid. Write in: path, query, header or cookie, or requestBody in the operation.',
   ],
   [
     'operationId: getTask',
@@ -1233,7 +1233,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     'components:\n',
     'components:\n  securitySchemes:\n    key: { type: bearer }\n',
-    '38:5 the security scheme "bearer" is not supported. Write type: http and scheme: bearer.',
+    '38:5 the security scheme "bearer" is not supported. Write type: http with scheme: bearer or basic, or apiKey, oauth2 or openIdConnect.',
   ],
   [
     '        201: { description: Created }',
@@ -1243,12 +1243,12 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     'components:\n',
     'definitions: {}\ncomponents:\n',
-    '36:1 definitions is not supported here. Write what is in it in components/schemas, to which references are #/components/schemas/Name.',
+    '36:1 definitions is not supported here. Write it in components, or leave it out.',
   ],
   [
     'summary: Creates a task',
     'consumes: [application/json]',
-    '8:7 consumes is not supported here. Write the media types in content of requestBody.',
+    '8:7 consumes is not supported here. Leave it out, or begin its name with x-.',
   ],
   ['title:\n          type: string', 'title: string', '49:9 must be a schema. Write type: string in it.'],
   [
@@ -1285,7 +1285,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     'type: boolean',
     'type: string\n          min: 1',
-    '53:11 min is not supported here. Write minimum, minLength or minItems.',
+    '53:11 min is not supported here. Leave it out, or begin its name with x-.',
   ],
   [
     'type: boolean',

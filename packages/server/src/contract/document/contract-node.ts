@@ -206,9 +206,9 @@ export class ContractNode {
   /**
    * Checks that this is an object with the known fields, apart from extensions; other fields are faults.
    * @param names - Separated by spaces.
-   * @param elsewhere - What to do about other fields that authors write here, by their names, separated by spaces.
+   * @param place - Where other fields belong that authors write here.
    */
-  allow(names: string, elsewhere: Readonly<Record<string, string>> = {}): void {
+  allow(names: string, place?: string): void {
     const allowed = names.split(' ');
     if (!this.isObject) {
       this.#refuse('an object', `Write an object here, as in { ${allowed[0]!}: … }`);
@@ -218,15 +218,18 @@ export class ContractNode {
       const isExtension = name.startsWith('x-');
       const near = nearest(name, isExtension ? [scopeExtension] : allowed);
       if (isExtension && near === undefined) continue;
-      const place = Object.entries(elsewhere).find(([fields]) => fields.split(' ').includes(name))?.[1];
       // As in { description: Red, or green }.
       const isRest = this.at(name).value === null && name.includes(' ');
-      const other = isRest
+      const other =
+        place === undefined
+          ? 'Leave it out, or begin its name with x-'
+          : `Write it ${place}, or leave it out`;
+      const fix = isRest
         ? 'Write the text before it in quotes if the comma belongs to that, or leave it out'
         : near === undefined
-          ? 'Leave it out, or begin its name with x-'
+          ? other
           : `Write ${near}`;
-      this.at(name).fault(`${name} is not supported here`, place ?? other);
+      this.at(name).fault(`${name} is not supported here`, fix);
     }
   }
 

@@ -28,6 +28,8 @@ const maxAliasCount = 10_000;
 /** How many steps there are to a component, as in /components/schemas/Bed. */
 const componentDepth = 3;
 
+type Mistake = Pick<YAMLParseError, 'message' | 'code'>;
+
 /** What to do about mistakes in YAML, by the codes of the parser. */
 const remedies: Partial<Record<ErrorCode, string>> = {
   BAD_INDENT: 'Correct the indentation here or above, or close the { or [ above',
@@ -200,7 +202,7 @@ function isSameName(one: unknown, other: unknown): boolean {
 }
 
 /** Describes an error of syntax, and what to do about it. */
-function describeMistake(text: string, { message, code }: YAMLParseError): [message: string, fix: string] {
+function describeMistake(text: string, { message, code }: Mistake): [message: string, fix: string] {
   if (/^\s*<[!\w]/.test(text))
     return ['this is HTML or XML', 'Write YAML or JSON; if it is a download, get the raw file'];
   const fix = remedies[code] ?? 'Correct the syntax of YAML or JSON here, or above';

@@ -35,16 +35,6 @@ const newer = (
 /** Keywords of JSON Schema that the server does not support. */
 const unsupported = ['$id', '$dynamicRef', '$dynamicAnchor'];
 const known = [...Object.values(keywordsOf), otherKeywords, annotations, ...unsupported].join(' ');
-/** Keywords that authors also write next to a schema. */
-export const keywordsInSchema = [...Object.values(keywordsOf), 'type format enum default'].join(' ');
-/** What to do about names that are no keywords. */
-const elsewhere = {
-  min: 'Write minimum, minLength or minItems',
-  max: 'Write maximum, maxLength or maxItems',
-  optional: 'Leave it out, and list the other properties in required, next to properties',
-  'in name': 'Write it in the parameter, next to schema',
-};
-
 /** Whether a keyword has no effect on validation. */
 export function onlyDescribes(keyword: string): boolean {
   return annotations.split(' ').includes(keyword) || keyword.startsWith('x-');
@@ -59,7 +49,7 @@ export function checkKeywords(node: ContractNode, is30: boolean): void {
       node.at(name).fault(`OpenAPI 3.0 has no ${name}`, 'Write openapi: 3.1.0');
     }
   }
-  node.allow(known, elsewhere);
+  node.allow(known);
 }
 
 /** What a reader of keywords needs beside the node of the schema. */
