@@ -276,7 +276,7 @@ export interface operationSecurity {
   createPlant: "bearerAuth";
   deletePlant: "bearerAuth";
 }
-/** What each security scheme is; optional if no operation uses it. */
+/** The kind of each security scheme; optional if no operation uses it. */
 export interface securitySchemes {
   bearerAuth: "bearer";
 }

@@ -99,7 +99,7 @@ function securityTypes(contract: Contract): string {
   const names = scopesOf(contract).map(quoted);
   return `/** The names of each operation's security schemes, with null if they are optional; never if it is public. */
 ${lines.length === 0 ? 'export type operationSecurity = Record<string, never>;' : `export interface operationSecurity {\n${lines.join('\n')}\n}`}
-/** What each security scheme is; optional if no operation uses it. */
+/** The kind of each security scheme; optional if no operation uses it. */
 export interface securitySchemes {
 ${schemes.join('\n')}
 }
