@@ -11,8 +11,8 @@ import { ContractError } from '../../packages/server/dist/contract/document/find
 import { parseExactJson } from '../../packages/server/dist/contract/document/exact-json.js';
 import {
   Compiler,
+  compileForRequests,
   createResponseValidator,
-  createValidator,
 } from '../../packages/server/dist/http/request/validation/validation.js';
 import { createSerializer } from '../../packages/server/dist/http/response/serializer.js';
 import { deviations } from './schema-deviations.js';
@@ -61,8 +61,8 @@ function accepting(schema, use) {
   if (use === 'request') {
     const [body] = operation?.body?.contents ?? [];
     if (body === undefined) throw new Error('the contract has no body');
-    const validate = createValidator(compiler, body.schema, 'json');
-    return (data) => validate(parseExactJson(JSON.stringify(data))) === undefined;
+    const compiled = compileForRequests(compiler, body.schema, 'json');
+    return (data) => compiled.read(parseExactJson(JSON.stringify(data))).faults.length === 0;
   }
   const body = operation?.results[0]?.content;
   if (!body) throw new Error('the contract has no response');

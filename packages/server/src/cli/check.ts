@@ -1,7 +1,6 @@
 // Finds all faults and warnings that a start of the server would report for a contract.
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../process/config.js';
-import { idOf } from '../contract/schema/alternatives.js';
 import type { Contract } from '../contract/contract.js';
 import { ContractError, formatFinding, inOrder } from '../contract/document/finding.js';
 import type { Finding } from '../contract/document/finding.js';
@@ -44,9 +43,14 @@ export function checkContract(file: string, hasOwnErrors: boolean): Checked {
 function findUnfitErrors(compiler: Compiler, { operations }: Contract): Finding[] {
   /** The fault of each form of errors that has been checked; undefined if it has none. */
   const known = new Map<string, string | undefined>();
+  const numbers = new Map<object, number>();
+  const numberOf = (schema: object) => {
+    if (!numbers.has(schema)) numbers.set(schema, numbers.size);
+    return numbers.get(schema)!;
+  };
   return operations.flatMap((operation) => {
     const contents = operation.errors.flatMap((one) => one.contents);
-    const key = contents.map(({ name, schema }) => `${idOf(schema)} ${name}`).join();
+    const key = contents.map(({ name, schema }) => `${numberOf(schema)} ${name}`).join();
     if (!known.has(key)) known.set(key, findUnfitError(compiler, operation));
     const fault = known.get(key);
     return fault === undefined ? [] : operation.find(fault, 'Allow it, or render errors with renderError');

@@ -2,7 +2,7 @@
 import type { Contract } from '../contract/contract.js';
 import type { Operation } from '../contract/operations.js';
 import { keysOf, type Content } from '../contract/responses.js';
-import type { Shape } from '../contract/schema/shape.js';
+import { shapeOf, type Shape } from '../contract/schema/shape.js';
 import type { ErrorFacts, RenderedError } from '../base/errors.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
 import { Compiler } from '../http/request/validation/validation.js';
@@ -130,8 +130,8 @@ function candidatesOf(operations: readonly Declaring[]): readonly ErrorForm[] {
   const distinct = [...new Map(contents.map((content) => [content.schema, content])).values()];
   const forms = distinct.flatMap(formsOf);
   // Schemas that allow any other members accept the server's own form; but clients expect the members that they name.
-  const namesOwn = distinct.every(({ schema: { shape } }) =>
-    Object.keys(ownForm.body).every((name) => Object.hasOwn(shape.properties, name)),
+  const namesOwn = distinct.every(({ schema }) =>
+    Object.keys(ownForm.body).every((name) => Object.hasOwn(shapeOf(schema).properties, name)),
   );
   return namesOwn ? [ownForm, ...forms] : [...forms, ownForm];
 }
@@ -174,9 +174,9 @@ function isList(form: Form): form is readonly [Form] {
 }
 
 /** Proposes forms for a body. */
-function formsOf({ mediaType, schema: { shape } }: Content): ErrorForm[] {
+function formsOf({ mediaType, schema }: Content): ErrorForm[] {
   return [false, true].flatMap((second) => {
-    const body = formOf(shape, '', second, 0);
+    const body = formOf(shapeOf(schema), '', second, 0);
     return body === undefined ? [] : [{ mediaType, body }];
   });
 }

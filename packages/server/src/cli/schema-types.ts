@@ -2,7 +2,8 @@
 import type { Contract } from '../contract/contract.js';
 import { isAnything, isNothing, type Schema, type Use } from '../contract/schema/schema.js';
 import { allSchemas } from '../contract/schema/schema-walk.js';
-import { isOfType, type Shape, typeNames, type TypeName } from '../contract/schema/shape.js';
+import { isOfType, typeNames, type TypeName } from '../contract/schema/json-types.js';
+import { shapeOf, type Shape } from '../contract/schema/shape.js';
 
 /** The use of a value, and whether its bytes are files, as in multipart/form-data; otherwise they are strings. */
 export interface Place {
@@ -142,7 +143,7 @@ export class SchemaTypes {
     const indexes = this.#indexesOf(place);
     const index = indexes.get(schema);
     // Without a type, a part of a combination does not say by itself that it is an object.
-    const isPart = known !== undefined && schema.shape.types === undefined && !this.#open.has(schema);
+    const isPart = known !== undefined && shapeOf(schema).types === undefined && !this.#open.has(schema);
     if (index !== undefined && !isPart) return markOf(index);
     if (this.#open.has(schema)) {
       const named = this.#name('Recursive');
@@ -161,7 +162,7 @@ export class SchemaTypes {
   #written(schema: Schema, place: Place, described?: Described | null, known?: readonly TypeName[]): string {
     if (isNothing(schema)) return 'never';
     this.#open.add(schema);
-    const types = schema.shape.types ?? known;
+    const types = shapeOf(schema).types ?? known;
     const { allOf = [], anyOf, oneOf, if: condition, then, else: otherwise } = schema;
     const part = (one: Schema | undefined) => (one === undefined ? 'unknown' : this.#type(one, place, types));
     const alternatives = [anyOf, oneOf, condition && [then, otherwise]].filter(
@@ -169,7 +170,7 @@ export class SchemaTypes {
     );
     const all = [
       this.#own(schema, place, types, described),
-      ...allOf.map((one) => without(part(one), absentIn(schema.shape, one.shape))),
+      ...allOf.map((one) => without(part(one), absentIn(shapeOf(schema), shapeOf(one)))),
       ...alternatives.map((group) => unionOf(group.map(part))),
     ];
     this.#open.delete(schema);
@@ -189,7 +190,7 @@ export class SchemaTypes {
     const isArray = schema.items !== undefined || schema.prefixItems !== undefined;
     if (type === undefined && !isObject && !isArray) return 'unknown';
     const types = (type ?? known ?? typeNames).filter((one) => known?.includes(one) ?? true);
-    const form = type === undefined ? schema.shape.number : schema.number;
+    const form = type === undefined ? shapeOf(schema).number : schema.number;
     const isEither = form === undefined || form === 'either';
     const number = isEither ? '(number | bigint)' : form === 'int64' ? 'bigint' : 'number';
     return unionOf(
@@ -202,7 +203,8 @@ export class SchemaTypes {
   }
 
   #object(schema: Schema, place: Place, described?: Described | null): string {
-    const { properties = {}, required = [], patternProperties = {}, shape } = schema;
+    const { properties = {}, required = [], patternProperties = {} } = schema;
+    const shape = shapeOf(schema);
     const rest = schema.additionalProperties ?? schema.unevaluatedProperties;
     const others = [...Object.values(patternProperties), ...(rest && !isNothing(rest) ? [rest] : [])];
     const isAbsent = (name: string, one?: Schema) =>
@@ -250,7 +252,7 @@ export class SchemaTypes {
   /** Whether a request always has a property, because its default is filled in. */
   #isFilled(schema: Schema): boolean {
     const isLost = () => [...allSchemas(schema, ['allOf'])].some((one) => this.#unfilled.has(one));
-    return schema.shape.default !== undefined && !isLost();
+    return shapeOf(schema).default !== undefined && !isLost();
   }
 }
 

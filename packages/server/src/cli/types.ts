@@ -3,6 +3,7 @@ import type { BodyContent } from '../contract/body.js';
 import type { Contract } from '../contract/contract.js';
 import type { Operation } from '../contract/operations.js';
 import type { Parameter, ParameterPlace } from '../contract/parameters.js';
+import { shapeOf } from '../contract/schema/shape.js';
 import { comment, indented, keyOf, quoted, SchemaTypes } from './schema-types.js';
 
 const places: readonly ParameterPlace[] = ['path', 'query', 'header', 'cookie'];
@@ -31,7 +32,7 @@ function operationType(operation: Operation, types: SchemaTypes): string {
   const inPlaces = places.map((at) => {
     const own = parameters.filter((one) => one.in === at);
     // A default is filled in.
-    const isThere = ({ required, schema }: Parameter) => required || schema.shape.default !== undefined;
+    const isThere = ({ required, schema }: Parameter) => required || shapeOf(schema).default !== undefined;
     const members = own.map((one) => {
       const type = types.typeOf(one.schema, { use: one.kind === 'json' ? 'request' : 'text' });
       return [one.name, type, isThere(one)] as const;

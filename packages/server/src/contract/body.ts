@@ -4,7 +4,7 @@ import { isJson, isRange, parseMediaType, type MediaType } from './media-type.js
 import { checkProperties, checkReadable, plain, readForm, type TextForm } from './parameters.js';
 import { readContent, type Content } from './responses.js';
 import type { Schemas } from './schema/schema-normalizer.js';
-import { propertyOf, type Shape } from './schema/shape.js';
+import { propertyOf, shapeOf, type Shape } from './schema/shape.js';
 
 /** What a body is: `form` is application/x-www-form-urlencoded, and `multipart` is multipart/form-data. */
 export type BodyFormat = 'json' | 'form' | 'multipart' | 'text' | 'bytes';
@@ -87,9 +87,9 @@ function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyConten
   if (isForm || range.type === 'multipart/form-data') {
     const format = isForm ? 'form' : 'multipart';
     const schema = node.has('schema') ? schemas.normalize(schemaNode, 'request') : given.schema;
-    if (schema.shape.types?.includes('object') === false)
+    if (shapeOf(schema).types?.includes('object') === false)
       schemaNode.fault('a form is an object', 'Write type: object, with a property for each field');
-    return { ...given, schema, format, ...readFields(given, schema.shape, format, is30) };
+    return { ...given, schema, format, ...readFields(given, shapeOf(schema), format, is30) };
   }
   if (node.has('encoding')) node.at('encoding').warn('encoding has no effect here', 'Leave it out');
   // A range may also stand for any text, or for bytes.

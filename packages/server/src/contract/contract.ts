@@ -101,7 +101,7 @@ export function loadContract(
       'application/json',
       ...bodies.map(({ range, format }) => typesOf(range, format)),
     ]),
-    bodyDepth: Math.max(0, ...bodies.map(({ schema }) => depthOf(schema.shape))),
+    bodyDepth: Math.max(0, ...bodies.map(({ schema }) => depthOf(schema))),
     basePaths: [...new Set(operations.flatMap(({ basePaths }) => basePaths))],
     defaults: schemas.defaults,
     examples: schemas.examples,

@@ -3,7 +3,8 @@ import { nearest, type ContractNode } from './document/contract-node.js';
 import { anySchema, type Schema } from './schema/schema.js';
 import { readContent } from './responses.js';
 import type { Schemas } from './schema/schema-normalizer.js';
-import { anything, typeNames, type Shape, type TypeName } from './schema/shape.js';
+import { typeNames, type TypeName } from './schema/json-types.js';
+import { anything, shapeOf, type Shape } from './schema/shape.js';
 
 /** The part of a request that has a parameter. */
 export type ParameterPlace = 'path' | 'query' | 'header' | 'cookie';
@@ -128,7 +129,7 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
   checkText(node.at('schema'), schema, at);
   checkEnum(node.at('schema'), schema);
   schemas.addExamples(node, schema);
-  return { name, in: at, required, schema: asText(schema), ...readForm(node, schema.shape, at) };
+  return { name, in: at, required, schema: asText(schema), ...readForm(node, shapeOf(schema), at) };
 }
 
 /** Reads a parameter that is written as a media type: JSON, or a text of another one. */
@@ -140,7 +141,7 @@ function readContentForm(node: ContractNode, schemas: Schemas): TextForm & { sch
   if (content?.isJson) return { schema: content.schema, kind: 'json', separator: undefined };
   const given = content?.node.at('schema');
   const schema = given?.isObject ? schemas.normalize(given, 'text') : anySchema;
-  if (schema.shape.types?.some((type) => type === 'object' || type === 'array'))
+  if (shapeOf(schema).types?.some((type) => type === 'object' || type === 'array'))
     given?.fault(
       `an object or array is not supported as ${content?.name}`,
       'Write type: string, and read the text in the handler: requests stay',
@@ -175,7 +176,7 @@ function checkSpread(operation: ContractNode, parameters: readonly Parameter[]):
   const inQuery = parameters.filter((one) => one.in === 'query');
   // The names of a deep object all have brackets.
   const names = inQuery.flatMap(({ name, kind, schema }) =>
-    kind === 'spread' ? Object.keys(schema.shape.properties) : kind === 'deep' ? [] : [name],
+    kind === 'spread' ? Object.keys(shapeOf(schema).properties) : kind === 'deep' ? [] : [name],
   );
   const deep = inQuery.filter(({ kind }) => kind === 'deep').map(({ name }) => `${name}[`);
   const twice = names.find(
@@ -190,15 +191,15 @@ function checkSpread(operation: ContractNode, parameters: readonly Parameter[]):
 
 /** A parameter is a text, unless its schema says otherwise. */
 function asText(schema: Schema): Schema {
-  if (schema.shape.types !== undefined) return schema;
-  return { ...schema, type: ['string'], shape: { ...schema.shape, types: ['string'] } };
+  return shapeOf(schema).types === undefined ? { ...schema, type: ['string'] } : schema;
 }
 
 const textFix =
   'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change';
 
 /** Checks that a text can be read in only one way. */
-function checkText(node: ContractNode, { shape }: Schema, where: ParameterPlace): void {
+function checkText(node: ContractNode, schema: Schema, where: ParameterPlace): void {
+  const shape = shapeOf(schema);
   const types = textTypes(shape);
   if (types.length === 1 && types[0] === 'object') {
     if (where !== 'query') node.fault('an object is not supported here', textFix);
@@ -263,7 +264,8 @@ export function checkReadable(node: ContractNode, shape: Shape, name = ''): void
 /** Refuses values that no text could equal: without a type, a parameter and its items are texts. */
 function checkEnum(node: ContractNode, schema: Schema): void {
   const isWrong = (one: Schema | undefined) =>
-    (one?.type ?? one?.shape.types) === undefined && one?.enum?.some((value) => typeof value !== 'string');
+    (one?.type ?? (one && shapeOf(one).types)) === undefined &&
+    one?.enum?.some((value) => typeof value !== 'string');
   if (!isWrong(schema) && !isWrong(schema.items)) return;
   node.fault(
     'no text equals a value of enum that is not a text',

@@ -11,7 +11,7 @@ import {
 } from './media-type.js';
 import { anySchema, type Schema, type Use } from './schema/schema.js';
 import type { Schemas } from './schema/schema-normalizer.js';
-import { propertyOf } from './schema/shape.js';
+import { propertyOf, shapeOf } from './schema/shape.js';
 
 /** What a body may be. */
 export interface Content {
@@ -250,7 +250,7 @@ function readResponse(place: ContractNode, schemas: Schemas, key: string, use: '
     const fix = 'Write the type that the response has';
     at.warn(`${range} is a range: the handler names the type of each body`, fix);
   }
-  const isList = content?.schema.shape.types?.join() === 'array';
+  const isList = content !== undefined && shapeOf(content.schema).types?.join() === 'array';
   const set = ['content-type', ...serverHeaders, ...(isList ? listHeaders : [])];
   return {
     key,
@@ -291,7 +291,7 @@ function readHeader(
 function isErrorBody({ contents }: Result): boolean {
   const content = mostSpecific(contents, json);
   if (content === undefined) return false;
-  const { shape } = content.schema;
+  const shape = shapeOf(content.schema);
   const has = (name: string, ...types: string[]) =>
     Object.hasOwn(shape.properties, name) &&
     propertyOf(shape, name).types?.some((type) => types.includes(type));

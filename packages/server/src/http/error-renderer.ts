@@ -15,7 +15,8 @@ import {
   type RenderedError,
   type WrittenError,
 } from '../base/errors.js';
-import { createValidator, type Compiler } from './request/validation/validation.js';
+import { textOf as describe } from './request/validation/fault-messages.js';
+import type { Compiler } from './request/validation/validation.js';
 
 /** What a service says about its errors. */
 export interface OwnErrors {
@@ -103,7 +104,7 @@ interface DeclaredError extends ErrorContents {
 /** Returns the function that describes what is wrong with an error that was written, or returns undefined. */
 function createCheck(compiler: Compiler, declared: readonly DeclaredError[]) {
   const schemas = [...new Set(declared.flatMap(({ contents }) => contents.map(({ schema }) => schema)))];
-  const validators = new Map(schemas.map((schema) => [schema, createValidator(compiler, schema, 'json')]));
+  const validators = new Map(schemas.map((schema) => [schema, compiler.compile(schema, { source: 'json' })]));
   const distinct = new Map(
     declared.map((one) => {
       const parts = one.contents.map(({ name, schema }) => `${name} ${schemas.indexOf(schema)}`);
@@ -117,8 +118,9 @@ function createCheck(compiler: Compiler, declared: readonly DeclaredError[]) {
       const found = mostSpecific(contents, parseMediaType(mediaType));
       if (found === undefined)
         return `it is ${mediaType}, not ${contents.map(({ name }) => name).join(' or ')}`;
-      const fault = validators.get(found.schema)!(found.isJson ? JSON.parse(text) : text)?.text;
-      if (fault !== undefined) return fault;
+      const value: unknown = found.isJson ? JSON.parse(text) : text;
+      const fault = describe(validators.get(found.schema)!.faultsOf(value));
+      if (fault !== '') return fault;
     }
     return undefined;
   };

@@ -5,7 +5,7 @@ import { parseExactJson } from '../contract/document/exact-json.js';
 import { isJson, mostSpecific, parseMediaType } from '../contract/media-type.js';
 import { keysOf, type ResponseHeader } from '../contract/responses.js';
 import type { Schema } from '../contract/schema/schema.js';
-import { anything, propertyOf, type Shape } from '../contract/schema/shape.js';
+import { anything, propertyOf, shapeOf, type Shape } from '../contract/schema/shape.js';
 import type { Service } from '../service/definition.js';
 import {
   ApiError,
@@ -58,7 +58,7 @@ export function responseCheck(
   const mismatchOf = (value: unknown, schema: Schema) => {
     const validate = validators.get(schema) ?? createResponseValidator(compiler, schema);
     validators.set(schema, validate);
-    return validate(value) ?? unknownField(value, schema.shape);
+    return validate(value) ?? unknownField(value, shapeOf(schema));
   };
 
   return (method, url, response) => {
@@ -128,7 +128,7 @@ export function responseCheck(
 
 /** Parses a header's value as a client does. */
 function readHeader(given: string | string[], { name, schema, isJson, isExploded }: ResponseHeader): unknown {
-  const { shape } = schema;
+  const shape = shapeOf(schema);
   const text = String(given);
   if (isJson) return parseExactJson(text);
   const pairs = () => text.split(',').flatMap((pair) => (isExploded ? pair.split(/=(.*)/s, 2) : pair));

@@ -458,10 +458,12 @@ t.test('recordHarvest takes one of two alternatives, with exact numbers in both'
   ];
   for (const body of harvests) t.match(await post('/harvests', body), { status: 200, text: body }, body);
   const faults: [string, string][] = [
-    ['{"kind":"fruit"}', 'count is missing; it must match one of the alternatives'],
-    ['{"kind":"stone","count":1}', 'it must match one of the alternatives'],
-    ['{"kind":"wood","length":1,"count":1}', '"count" is unknown; it must match one of the alternatives'],
-    ['1', 'it must be an object, not a number; it must match one of the alternatives'],
+    ['{"kind":"fruit"}', ': count is missing'],
+    ['{"kind":"fruit","buyer":1}', ': count is missing; buyer must be a string or an object, not a number'],
+    ['{"count":1}', ': kind is missing'],
+    ['{"kind":"stone","count":1}', ': kind must be one of fruit, wood'],
+    ['{"kind":"wood","length":1,"count":1}', ': "count" is unknown'],
+    ['1', ': it must be an object, not a number'],
   ];
   for (const [body, message] of faults) t.match(await post('/harvests', body), error(40002, message), body);
 });
@@ -723,7 +725,7 @@ t.test('a default of another type, or that allOf refuses, is left to the handler
   );
 });
 
-t.test('items of any type are unique, and comparing them is counted', async (t) => {
+t.test('items of any type are unique', async (t) => {
   const items = { type: 'array', uniqueItems: true, items: {} };
   const { sow } = await startGarden(t, {
     edits: {
@@ -738,10 +740,7 @@ t.test('items of any type are unique, and comparing them is counted', async (t) 
   for (const list of ['[[1,1.0]]', '[[{"a":1,"b":2},{"b":2,"a":1}]]', '[[1],[1]]'])
     t.match(await sow(`,"list":${list}`), error(40002, 'must not contain equal items'), list);
   const nested = `${'['.repeat(50)}"${'x'.repeat(50_000)}"${']'.repeat(50)}`;
-  t.match(
-    await sow(`,"deep":${nested}`),
-    error(40002, 'it takes too long to check: send fewer values at a time'),
-  );
+  t.match(await sow(`,"deep":${nested}`), { status: 201 });
 });
 
 t.test('a path may have parameters that are parts of a segment, and undeclared ones', async (t) => {

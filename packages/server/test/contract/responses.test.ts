@@ -176,19 +176,13 @@ t.test(
         'items must not contain equal items',
       ],
       [{ items: [1, 2, 3, 4] }, 'items must have at most 3 items'],
-      [{ either: true }, 'either must match one of the alternatives'],
+      [{ either: true }, 'either must be a string or an integer, not true'],
       [{ map: { a: 1 } }, 'map.a must be null or a string, not a number'],
       [{ map: { long: 'a' } }, 'the name map."long" must have at most 3 characters'],
       [{ map: { a: '\ud800' } }, 'map.a must not contain unpaired surrogates'],
     ];
     for (const [changes, fault] of fields) {
-      // Of a schema with alternatives, only the first fault is reported.
-      await refuse(
-        { id: 1, unnamed: 1, ...changes },
-        fault.startsWith('either')
-          ? `either must be a string, not true; either must be ${integer}, not true; ${fault}`
-          : fault,
-      );
+      await refuse({ id: 1, unnamed: 1, ...changes }, fault);
     }
     for (const body of [undefined, () => 1]) await refuse(body, 'it is missing');
     for (const [body, kind] of [
@@ -444,9 +438,7 @@ t.test('what only the alternative of a response leaves out is a 500, so that it 
   });
   t.match(await send({ born: 1 }), { status: 200, text: '{"born":1}' });
   t.match(await send({ founded: 1, secret: 's' }), { status: 200, text: '{"founded":1,"secret":"s"}' });
-  const fault =
-    'secret is write-only: leave it out; founded is missing; it must match one of the alternatives';
-  await refuse({ born: 1, secret: 's' }, fault);
+  await refuse({ born: 1, secret: 's' }, 'it must match one of the alternatives');
 });
 
 /** Serves the orchard; its export is what `body` returns. */

@@ -1,5 +1,5 @@
 // Evaluates JSON Schema 2020-12 as the specification says, keyword by keyword, to compare validators with.
-import { typeOf } from '../../dist/contract/schema/shape.js';
+import { typeOf } from '../../dist/contract/schema/json-types.js';
 
 type Keywords = Readonly<Record<string, unknown>>;
 /** The names and the indexes that the schema of a valid value has evaluated (core, section 11); undefined if it is not valid. */

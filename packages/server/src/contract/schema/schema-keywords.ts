@@ -2,7 +2,7 @@
 import { PatternError, patternOf } from './pattern.js';
 import type { ContractNode } from '../document/contract-node.js';
 import { countKeywords, schemaKeywords, type MutableSchema, type Schema, type Use } from './schema.js';
-import { absent, isOfType, type TypeName } from './shape.js';
+import { isOfType, type TypeName } from './json-types.js';
 
 const textFormats = 'date-time date time uuid email uri hostname ipv4 ipv6 byte password'.split(' ');
 /** Formats that ask for nothing that a server could check. */
@@ -101,7 +101,7 @@ function readSchemas(node: ContractNode, { normalize }: Context): Partial<Mutabl
       if (keyword === 'patternProperties' && !checkPattern(part, name, 'request')) return [];
       const schema = normalize(part);
       const isAbsent = keyword === 'properties' && schema.refused;
-      return [[name, isAbsent ? { refused: schema.refused, shape: absent } : schema] as const];
+      return [[name, isAbsent ? { refused: schema.refused } : schema] as const];
     });
     if (node.has(keyword)) draft[keyword] = Object.fromEntries(schemas);
   }

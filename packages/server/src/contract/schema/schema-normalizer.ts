@@ -1,10 +1,11 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
+import { checkTogether, findUnfilled } from './schema-checks.js';
 import { checkKeywords, checkValues, onlyDescribes, readKeywords } from './schema-keywords.js';
-import { nearest, type ContractNode } from '../document/contract-node.js';
 import { stepsOf } from '../document/references.js';
-import { covers } from './coverage.js';
+import type { ContractNode } from '../document/contract-node.js';
 import {
   anySchema,
+  combiningKeywords,
   isOfRequests,
   nothing,
   partsOf,
@@ -13,9 +14,8 @@ import {
   type Schema,
   type Use,
 } from './schema.js';
-import { allSchemas } from './schema-walk.js';
-import { ShapeGraph, type Origin } from './shape-graph.js';
-import { anything, typeNames, type NumberForm, type TypeName } from './shape.js';
+import { typeNames, type NumberForm, type TypeName } from './json-types.js';
+import { shapeOf } from './shape.js';
 
 /** The maximum nesting of schemas that are written in one another. */
 const maxNesting = 200;
@@ -37,8 +37,8 @@ const slips: readonly [RegExp, fix: string][] = [
   [/^null$/, 'Write "null" in quotes in OpenAPI 3.1, and nullable: true next to the type in 3.0'],
 ];
 
-/** The keywords whose schemas apply to some values only, and `allOf` in them. */
-const sometimes = ['allOf', 'anyOf', 'oneOf', 'if', 'then', 'else', 'dependentSchemas'] as const;
+/** The maximum nesting of schemas that are combined in one another. */
+const maxCombined = 100;
 
 /** Normalizes the schemas of one document. A schema that several places refer to is normalized once for each use. */
 export class Schemas {
@@ -53,8 +53,13 @@ export class Schemas {
   #nesting = 0;
   /** Reads the schemas that are read later. */
   readonly #unread: (() => void)[] = [];
-  readonly #shapes = new ShapeGraph();
-  /** Checks of shapes, which are known only when all schemas are. */
+  /** Where the schemas are written. */
+  readonly #nodes = new Map<Schema, ContractNode>();
+  /** The schemas that are not checked yet for what they combine. */
+  readonly #uncombined: MutableSchema[] = [];
+  /** How deeply schemas are combined in each one. */
+  readonly #combined = new Map<Schema, number>();
+  /** Checks of what schemas say together, which is known only when all are read. */
   readonly #checks: (() => void)[] = [];
   /** The defaults of requests, those of a schema or of a part of it. */
   readonly defaults: Sample[] = [];
@@ -72,9 +77,36 @@ export class Schemas {
   normalize(node: ContractNode, use: Use): Schema {
     const schema = this.#find(node, use);
     for (let read = this.#unread.pop(); read !== undefined; read = this.#unread.pop()) read();
-    this.#shapes.settle();
+    for (const one of this.#uncombined.splice(0)) this.#checkCombined(one, new Set());
     for (const check of this.#checks.splice(0)) check();
     return schema;
+  }
+
+  /**
+   * Refuses a schema that contains itself other than in its properties or items; it then combines none.
+   * @returns How deeply schemas are combined in one another.
+   */
+  #checkCombined(schema: MutableSchema, outer: Set<Schema>): number {
+    const known = this.#combined.get(schema);
+    if (known !== undefined) return known;
+    outer.add(schema);
+    let depth = 0;
+    for (const part of partsOf(schema, combiningKeywords)) {
+      const isCycle = outer.has(part) && !this.#combined.has(part);
+      depth = Math.max(depth, isCycle ? Infinity : 1 + this.#checkCombined(part, outer));
+    }
+    outer.delete(schema);
+    if (depth > maxCombined) {
+      const message =
+        depth === Infinity
+          ? 'the schema contains itself'
+          : `more than ${maxCombined} schemas are combined in one another`;
+      this.#nodes.get(schema)?.fault(message, 'Refer to it only in a property or in items');
+      for (const keyword of combiningKeywords) Reflect.deleteProperty(schema, keyword);
+      depth = 0;
+    }
+    this.#combined.set(schema, depth);
+    return depth;
   }
 
   /** What `normalize` has returned for a schema of the document; undefined if it has no such use. */
@@ -130,8 +162,10 @@ export class Schemas {
       node.fault(`the schema is nested more than ${maxNesting} levels deep`, 'Refer to parts of it');
       return anySchema;
     }
-    const schema: MutableSchema = { shape: anything, ...(isLeftOut(node, use) && { refused: true }) };
+    const schema: MutableSchema = isLeftOut(node, use) ? { refused: true } : {};
     this.#known[use].set(node.value, schema);
+    this.#nodes.set(schema, node);
+    this.#uncombined.push(schema);
     const read = () => {
       this.#nesting += 1;
       this.#read(node, use, schema);
@@ -167,16 +201,13 @@ export class Schemas {
       schema.minimum = Math.max(schema.minimum ?? -Infinity, -(2 ** 31));
       schema.maximum = Math.min(schema.maximum ?? Infinity, 2 ** 31 - 1);
     }
-    if (use !== 'error') this.#discriminate(node, schema, use);
+    if (use !== 'error') this.#discriminate(node, schema);
     if (referred.length > 0) schema.allOf = [...referred, ...(schema.allOf ?? [])];
     if (schema.allOf?.some((part) => part.refused)) schema.refused = true;
-    schema.shape = this.#shapes.shapeOf(schema, this.#originOf(node, use));
     if (use !== 'error') this.addExamples(node, schema);
     this.#checks.push(() => {
-      this.#checkRequired(node, schema);
-      checkEvaluation(node, schema);
-      if (use !== 'error') checkAlternatives(node, schema);
-      checkValues(node, schema.shape.types);
+      checkTogether(node, schema);
+      checkValues(node, shapeOf(schema).types);
       this.#addDefault(node, schema, use);
     });
   }
@@ -185,7 +216,7 @@ export class Schemas {
    * Holds each alternative to the values by which the discriminator names it, so that a value is what it says it is. An
    * alternative that has values of its own keeps them, and one without the property is left alone.
    */
-  #discriminate(node: ContractNode, draft: MutableSchema, use: Use): void {
+  #discriminate(node: ContractNode, draft: MutableSchema): void {
     const given = node.at('discriminator').quiet;
     const name = given.text('propertyName');
     if (name === undefined) return;
@@ -193,7 +224,6 @@ export class Schemas {
       const text = String(target.value);
       return [value, /[#/.]/.test(text) ? text : `#/components/schemas/${text}`] as const;
     });
-    const origin = this.#originOf(node, use);
     const held = (one: Schema, alternative: ContractNode): Schema => {
       const reference = alternative.at('$ref').value;
       if (typeof reference !== 'string') return one;
@@ -202,16 +232,8 @@ export class Schemas {
       const own = valuesOf(alternative.quiet, name);
       if (own === undefined || (own.length > 0 && !own.some((value) => values.includes(value as string))))
         return one;
-      const property: MutableSchema = { type: ['string'], enum: values, shape: anything };
-      property.shape = this.#shapes.shapeOf(property, origin);
-      const schema: MutableSchema = {
-        allOf: [one],
-        required: [name],
-        properties: { [name]: property },
-        shape: anything,
-      };
-      schema.shape = this.#shapes.shapeOf(schema, origin);
-      return schema;
+      const property = { type: ['string'], enum: values } as const;
+      return { allOf: [one], required: [name], properties: { [name]: property } };
     };
     for (const keyword of ['anyOf', 'oneOf'] as const) {
       const all = draft[keyword]?.map((one, i) => held(one, node.at(keyword).at(i)));
@@ -248,33 +270,26 @@ export class Schemas {
     this.#checks.push(() => {
       this.#addDefault(node, schema, use);
     });
-    schema.shape = this.#shapes.shapeOf(schema, this.#originOf(node, use));
     return true;
-  }
-
-  #originOf(node: ContractNode, use: Use): Origin {
-    return {
-      use,
-      report: (message, fix) => {
-        node.fault(message, fix);
-      },
-      loseDefault: (schema) => {
-        const place = node.has('default') ? node.at('default') : node;
-        place.warn(
-          'it is not filled in: not every alternative has it, or its schema does not allow it',
-          'Fill it in in the handler',
-        );
-        this.unfilled.add(schema);
-      },
-    };
   }
 
   #addDefault(node: ContractNode, schema: Schema, use: Use): void {
     // What a request must not contain is not filled in.
     if (!isOfRequests(use) || schema.refused) return;
+    for (const lost of findUnfilled(schema)) this.#loseDefault(lost, node);
     const place = node.has('default') ? node.at('default') : node;
-    if (schema.shape.default === undefined) return;
-    this.defaults.push(sampleOf(schema, place, schema.shape.default));
+    const { default: value } = shapeOf(schema);
+    if (value !== undefined) this.defaults.push(sampleOf(schema, place, value));
+  }
+
+  #loseDefault(schema: Schema, outer: ContractNode): void {
+    if (this.unfilled.has(schema)) return;
+    this.unfilled.add(schema);
+    const node = this.#nodes.get(schema) ?? outer;
+    (node.has('default') ? node.at('default') : node).warn(
+      'it is not filled in: its schema, or another one of the same value, does not allow it',
+      'Fill it in in the handler',
+    );
   }
 
   /** Remembers the examples that are next to a schema, or in it. */
@@ -318,65 +333,23 @@ export class Schemas {
       return undefined;
     }
     const types = [...new Set(names)] as TypeName[];
-    if (node.flag('nullable') !== true || types.includes('null')) return types;
+    const listed = node.at('enum').value;
+    const lacksNull = Array.isArray(listed) && listed.length > 0 && !listed.includes(null);
+    const isNullable = node.flag('nullable') === true;
+    if (lacksNull && (types.includes('null') || (isNullable && this.#is30)))
+      node
+        .at('enum')
+        .warn('null is not in enum: it is refused', 'Add null to enum, or leave null out of the type');
+    if (!isNullable || types.includes('null')) return types;
     if (!this.#is30)
       node
         .at('nullable')
-        .warn('OpenAPI 3.1 has no nullable: null is allowed', `Write type: [${types.join(', ')}, "null"]`);
+        .warn(
+          `OpenAPI 3.1 has no nullable${lacksNull ? ', and null is not in enum: it is refused' : ': null is allowed'}`,
+          `Write type: [${types.join(', ')}, "null"]${lacksNull ? ', and add null to enum' : ''}`,
+        );
     return [...types, 'null'];
   }
-
-  #checkRequired(node: ContractNode, { shape, allOf }: Schema): void {
-    const names = Object.keys(shape.properties);
-    const missing = shape.required.find((name) => !names.includes(name));
-    if (missing === undefined) return;
-    const near = nearest(missing, names);
-    const at = allOf === undefined ? node.at('required') : node;
-    const message = `requires ${missing}, which is not one of its properties`;
-    const fix =
-      near === undefined
-        ? 'Add the property, or do not require it'
-        : `Write ${near}, which requests must then have, or add the property`;
-    if (shape.additional === false) at.fault(message, fix);
-    else if (near !== undefined) at.warn(message, fix);
-  }
-}
-
-/** Refuses what Ajv gets wrong: items that have been evaluated by `contains`, or only in some cases. */
-function checkEvaluation(node: ContractNode, schema: Schema): void {
-  if (schema.unevaluatedItems === undefined) return;
-  const sure = allSchemas(schema, ['allOf']);
-  const others = new Set<Schema>();
-  for (const one of [sure, others])
-    for (const outer of one) for (const part of partsOf(outer, sometimes)) others.add(part);
-  const describesItems = (one: Schema) => one.items ?? one.prefixItems ?? one.unevaluatedItems;
-  const isWrong =
-    [...sure, ...others].some(({ contains }) => contains) ||
-    [...others].some((one) => !sure.has(one) && describesItems(one));
-  if (isWrong) {
-    const fix = 'Describe items only by items and prefixItems, and not in alternatives or conditions';
-    node.at('unevaluatedItems').fault('unevaluatedItems is not supported with these schemas', fix);
-  }
-}
-
-/** Finds alternatives whose values would all fit another one, too; if that is so for each, no value is valid. */
-function checkAlternatives(node: ContractNode, { oneOf = [] }: Schema): void {
-  // Nothing more is said about a reference to nothing.
-  if (oneOf.includes(anySchema)) return;
-  const others = oneOf.map((one, i) => oneOf.findIndex((wide, j) => i !== j && covers(wide, one)));
-  const fix =
-    'Write anyOf, or let each have what the other one refuses, such as a property with another value';
-  if (oneOf.length > 0 && !others.includes(-1))
-    node.at('oneOf').fault('whatever fits an alternative also fits another one, and only one may fit', fix);
-  for (const [i, other] of others.entries())
-    if (other >= 0)
-      node
-        .at('oneOf')
-        .at(i)
-        .warn(
-          `no value can be of it: what fits it also fits alternative ${other + 1}, and only one may fit`,
-          fix,
-        );
 }
 
 /** The values that a schema allows for a property: none if it names none, and undefined if it has no such property. */

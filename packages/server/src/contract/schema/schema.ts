@@ -1,6 +1,6 @@
 // The normal form of a schema.
 import type { Finding } from '../document/finding.js';
-import { anything, type NumberForm, type Shape, type TypeName } from './shape.js';
+import type { NumberForm, TypeName } from './json-types.js';
 
 /** Where a schema is used; URLs and headers contain only text. The server has errors of its own, so theirs describes. */
 export type Use = 'text' | 'request' | 'response' | 'error';
@@ -34,8 +34,7 @@ export const numericKeywords = [
 type Keywords<Names extends readonly string[], Value> = { readonly [_ in Names[number]]?: Value };
 
 /**
- * A schema in the normal form: keywords of JSON Schema 2020-12, each checked, and the shape that follows from them. It may
- * contain itself.
+ * A schema in the normal form: keywords of JSON Schema 2020-12, each checked. It may contain itself.
  */
 export interface Schema
   extends
@@ -59,7 +58,6 @@ export interface Schema
   readonly dependentRequired?: Readonly<Record<string, readonly string[]>>;
   /** Whether a request (`readOnly`) or a response (`writeOnly`) must not contain the value. */
   readonly refused?: true;
-  readonly shape: Shape;
 }
 
 /** A value in the contract that its schema must allow: a default, or an example. */
@@ -74,12 +72,12 @@ export interface Sample {
 export type MutableSchema = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
 
 /** The schema that accepts every value, and the one that accepts none. */
-export const anySchema: Schema = { shape: anything };
-export const nothing: Schema = { not: anySchema, shape: anything };
+export const anySchema: Schema = {};
+export const nothing: Schema = { not: anySchema };
 
 /** Whether a schema accepts every value, as `true` does. */
 export function isAnything(schema: Schema): boolean {
-  return Object.keys(schema).length === 1;
+  return Object.keys(schema).length === 0;
 }
 
 /** Whether a schema accepts no value, as `false` does. */
@@ -90,6 +88,12 @@ export function isNothing({ not }: Schema): boolean {
 /** The keywords whose schemas apply to the value itself. */
 export const combiningKeywords = [
   ...(['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', 'dependentSchemas'] as const),
+];
+
+/** The keywords whose schemas apply to what is in the value. */
+export const insideKeywords = [
+  ...(['items', 'prefixItems', 'unevaluatedItems', 'properties', 'patternProperties'] as const),
+  ...(['additionalProperties', 'unevaluatedProperties'] as const),
 ];
 
 type SchemaKeyword = (typeof schemaKeywords)[keyof typeof schemaKeywords][number];

@@ -1,94 +1,282 @@
 // The shape of a value: what all parts of its schema together say about types and places, without the limits.
+import { combiningKeywords, insideKeywords, isAnything, isNothing, partsOf, type Schema } from './schema.js';
+import { type TypeName, isOfType, type NumberForm } from './json-types.js';
+import { allSchemas } from './schema-walk.js';
 
-/** The types of JSON Schema. */
-export const typeNames = ['null', 'boolean', 'integer', 'number', 'string', 'array', 'object'] as const;
-export type TypeName = (typeof typeNames)[number];
-
-/** The type of a value of JSON; every number is a `number`. */
-export function typeOf(value: unknown): TypeName {
-  if (value === null) return 'null';
-  return Array.isArray(value) ? 'array' : (typeof value as TypeName);
-}
-
-/** Whether a value is of one of these types, if there are any. */
-export function isOfType(value: unknown, types: readonly TypeName[] | undefined): boolean {
-  const isInteger = Number.isInteger(value) && types?.includes('integer') === true;
-  return types === undefined || isInteger || types.includes(typeOf(value));
-}
-
-/** How a number is represented in the code: as a bigint, as a safe integer, or as the nearest double. */
-export type NumberForm = 'int64' | 'integer' | 'double';
-
-/**
- * What is known about a value, whichever alternatives it has. Shapes are the nodes of a graph: that of a schema which
- * contains itself leads back to itself.
- */
-export interface Shape {
+/** What is known about a value itself, whichever alternatives it has. */
+interface Outside {
   /** The possible types; undefined if the schema names none. */
   readonly types: readonly TypeName[] | undefined;
   /** `either` if some alternatives have int64s, and others do not; undefined if no schema says that it is a number. */
   readonly number: NumberForm | 'either' | undefined;
+  /** Whether the value is bytes, where it is not JSON. */
+  readonly binary: boolean;
+  /** The value of an absent property or parameter. */
+  readonly default: unknown;
+  /** Whether a value is of the types, and listed if values are; undefined if every value is. */
+  readonly accepts: ((value: unknown) => boolean) | undefined;
+}
+
+/** What is known about the parts of a value. */
+interface Inside {
   readonly properties: Readonly<Record<string, Shape>>;
   readonly required: readonly string[];
   /** Other properties; undefined if a schema neither forbids nor describes them. */
   readonly additional: Shape | false | undefined;
   readonly items: Shape | undefined;
-  /** Whether the value is bytes, where it is not JSON. */
-  readonly binary?: boolean;
-  /** The value of an absent property or parameter. */
-  readonly default?: unknown;
 }
 
-/** The shape of a value about which nothing is known. */
-export const anything: Shape = {
+/** What is known about a value. That of a schema which contains itself has no end, so the parts are found when needed. */
+export class Shape implements Outside, Inside {
+  readonly types: Outside['types'];
+  readonly number: Outside['number'];
+  readonly binary: boolean;
+  readonly default: unknown;
+  readonly accepts: Outside['accepts'];
+  /** The shapes that a value has all together, if it has several. */
+  readonly parts: readonly Shape[];
+  readonly #find: () => Inside;
+  #inside: Inside | undefined;
+
+  constructor(outside: Outside, find: () => Inside, parts: readonly Shape[] = []) {
+    this.types = outside.types;
+    this.number = outside.number;
+    this.binary = outside.binary;
+    this.accepts = outside.accepts;
+    this.default = outside.accepts?.(outside.default) === false ? undefined : outside.default;
+    this.parts = parts;
+    this.#find = find;
+  }
+
+  get properties(): Inside['properties'] {
+    return (this.#inside ??= this.#find()).properties;
+  }
+
+  get required(): Inside['required'] {
+    return (this.#inside ??= this.#find()).required;
+  }
+
+  get additional(): Inside['additional'] {
+    return (this.#inside ??= this.#find()).additional;
+  }
+
+  get items(): Inside['items'] {
+    return (this.#inside ??= this.#find()).items;
+  }
+}
+
+const unknown = {
   types: undefined,
   number: undefined,
-  properties: {},
-  required: [],
-  additional: undefined,
-  items: undefined,
+  binary: false,
+  default: undefined,
+  accepts: undefined,
 };
+const empty: Inside = { properties: {}, required: [], additional: undefined, items: undefined };
+
+/** The shape of a value about which nothing is known. */
+export const anything = new Shape(unknown, () => empty);
 
 /** The shape of a property that is never there: in a request (`readOnly`) or in a response (`writeOnly`). */
-export const absent: Shape = { ...anything, types: [] };
+export const absent = new Shape({ ...unknown, types: [], accepts: () => false }, () => empty);
+
+const shapes = new WeakMap<Schema, Shape>();
+
+/** Returns the shape of a schema that has been read. */
+export function shapeOf(schema: Schema): Shape {
+  if (isAnything(schema) || isNothing(schema)) return anything;
+  let shape = shapes.get(schema);
+  if (shape === undefined) shapes.set(schema, (shape = allOf(shapesIn(schema))));
+  return shape;
+}
+
+/** The shape of a property, which may be one that is never there. */
+export function propertyShape(schema: Schema): Shape {
+  return schema.refused ? absent : shapeOf(schema);
+}
+
+/** What a schema says by itself, and each group of schemas that apply to the same value. */
+function shapesIn(schema: Schema): Shape[] {
+  const { anyOf: some, oneOf, then, else: otherwise, dependentSchemas = {} } = schema;
+  const of = (part: Schema | undefined) => (part === undefined ? anything : shapeOf(part));
+  const groups = [some, oneOf, schema.if && (then ?? otherwise) && [then, otherwise]];
+  return [
+    ownShape(schema),
+    ...(schema.allOf ?? []).map(shapeOf),
+    ...groups.flatMap((group) => (group === undefined ? [] : [anyOf(group.map(of))])),
+    ...Object.values(dependentSchemas).map((part) => anyOf([of(part), anything])),
+  ];
+}
+
+/** What a schema says by itself. */
+function ownShape(schema: Schema): Shape {
+  const { type, enum: listed, number, binary = false, default: value } = schema;
+  const isText = listed?.every((one) => typeof one === 'string') === true;
+  const isListed = (one: unknown) =>
+    listed?.some((other) => JSON.stringify(other) === JSON.stringify(one)) ?? true;
+  const { properties = {}, patternProperties = {}, prefixItems = [], required = [] } = schema;
+  const outside = {
+    types: type ?? (isText ? (['string'] as const) : undefined),
+    number,
+    binary,
+    default: value,
+    accepts: type || listed ? (one: unknown) => isOfType(one, type) && isListed(one) : undefined,
+  };
+  const says = [type, number, value, schema.binary, schema.properties, schema.required, schema.items];
+  const others = [schema.additionalProperties, schema.patternProperties, schema.unevaluatedProperties];
+  const isSilent = [...says, ...others, schema.prefixItems, schema.unevaluatedItems, listed].every(
+    (one) => one === undefined,
+  );
+  if (isSilent) return anything;
+  return new Shape(outside, () => ({
+    properties: mapValues(properties, propertyShape),
+    required,
+    additional: rest(schema.additionalProperties, [
+      ...Object.values(patternProperties),
+      ...describing(schema.unevaluatedProperties),
+    ]),
+    items: rest(schema.items, [...prefixItems, ...describing(schema.unevaluatedItems)]) || undefined,
+  }));
+}
+
+/** All parts that are not named: those of the schema of the rest, and others. */
+function rest(schema: Schema | undefined, others: readonly Schema[]): Shape | false | undefined {
+  const isClosed = schema !== undefined && isNothing(schema);
+  if (others.length === 0) return isClosed ? false : schema && shapeOf(schema);
+  const given = schema === undefined ? anything : shapeOf(schema);
+  return anyOf([...others.map(shapeOf), ...(isClosed ? [] : [given])]);
+}
+
+function describing(schema: Schema | undefined): Schema[] {
+  return schema === undefined || isNothing(schema) ? [] : [schema];
+}
+
+/** The shape of a value that has all of these shapes. */
+function allOf(shapesOfValue: readonly Shape[]): Shape {
+  const parts = [...new Set(shapesOfValue)].filter((part) => part !== anything);
+  if (parts.includes(absent)) return absent;
+  if (parts.length < 2) return parts[0] ?? anything;
+  const types = parts.flatMap((part) => part.types && [part.types]).filter((one) => one !== undefined);
+  const forms = parts.map(({ number }) => number);
+  const outside = {
+    types: types.length === 0 ? undefined : types.reduce(commonTypes),
+    number: (['int64', 'either', 'integer', 'double'] as const).find((form) => forms.includes(form)),
+    binary: parts.some(({ binary }) => binary),
+    default: parts.find((part) => part.default !== undefined)?.default,
+    accepts: (value: unknown) => parts.every(({ accepts }) => accepts?.(value) ?? true),
+  };
+  const all = (inside: readonly (Shape | false | undefined)[]): Shape | false | undefined => {
+    const described = inside.filter((one) => one !== undefined);
+    if (described.length === 0) return undefined;
+    return described.includes(false) ? false : allOf(described as Shape[]);
+  };
+  const find = () => {
+    const properties = propertiesOf(parts, (name) => allOf(parts.map((part) => propertyOf(part, name))));
+    return {
+      properties,
+      required: [...new Set(parts.flatMap(({ required }) => required))].filter(
+        (name) => properties[name] !== absent,
+      ),
+      additional: all(parts.map(({ additional }) => additional)),
+      items: all(parts.map(({ items }) => items)) || undefined,
+    };
+  };
+  return new Shape(outside, find, parts);
+}
+
+/** The shape of a value that has one of these shapes. */
+function anyOf(alternatives: readonly Shape[]): Shape {
+  const distinct = [...new Set(alternatives)].filter((one) => one !== absent);
+  const possible = distinct.filter(({ types }) => types?.length !== 0);
+  const parts = possible.length === 0 ? distinct : possible;
+  if (parts.length < 2) return parts[0] ?? absent;
+  const types = parts.map((part) => part.types);
+  const [first] = parts;
+  const isSame = parts.every((part) => JSON.stringify(part.default) === JSON.stringify(first!.default));
+  const outside = {
+    types: types.includes(undefined) ? undefined : [...new Set(types.flat() as TypeName[])],
+    number: eitherForm(parts.map(({ number }) => number)),
+    binary: parts.some(({ binary }) => binary),
+    default: isSame ? first!.default : undefined,
+    accepts: (value: unknown) => parts.some(({ accepts }) => accepts?.(value) ?? true),
+  };
+  const either = (inside: readonly (Shape | false | undefined)[]): Shape | false | undefined => {
+    const allowed = inside.filter((one) => one !== false);
+    if (allowed.length === 0 && inside.length > 0) return false;
+    const isSaid = allowed.some((one) => one !== undefined);
+    return isSaid ? anyOf(allowed.map((one) => one ?? anything)) : undefined;
+  };
+  const having = (type: TypeName) => parts.filter((part) => part.types?.includes(type) ?? true);
+  const find = () => {
+    const objects = having('object');
+    const owners = objects.length === 0 ? parts : objects;
+    const inOwners = (name: string) => {
+      const allowing = owners.filter(
+        ({ properties, additional }) => additional !== false || Object.hasOwn(properties, name),
+      );
+      return anyOf((allowing.length > 0 ? allowing : owners).map((one) => propertyOf(one, name)));
+    };
+    return {
+      properties: propertiesOf(parts, inOwners),
+      required: first!.required.filter((name) => parts.every(({ required }) => required.includes(name))),
+      additional: either(objects.map(({ additional }) => additional)),
+      items: either(having('array').map(({ items }) => items)) || undefined,
+    };
+  };
+  return new Shape(outside, find);
+}
+
+function eitherForm(forms: readonly Shape['number'][]): Shape['number'] {
+  const given = new Set(forms.filter((form) => form !== undefined));
+  if (given.has('either') || (given.has('int64') && given.size > 1)) return 'either';
+  return (['double', 'integer', 'int64'] as const).find((form) => given.has(form));
+}
+
+function propertiesOf(parts: readonly Shape[], find: (name: string) => Shape): Record<string, Shape> {
+  const names = new Set(parts.flatMap(({ properties }) => Object.keys(properties)));
+  return Object.fromEntries([...names].map((name) => [name, find(name)]));
+}
+
+function mapValues<From, To>(
+  values: Readonly<Record<string, From>>,
+  map: (value: From) => To,
+): Record<string, To> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
+}
+
+function commonTypes(a: readonly TypeName[], b: readonly TypeName[]): readonly TypeName[] {
+  const has = (types: readonly TypeName[], type: TypeName) =>
+    types.includes(type) || (type === 'integer' && types.includes('number'));
+  return [...new Set([...a, ...b])].filter((type) => has(a, type) && has(b, type));
+}
 
 /** The shape of a property of an object that has this shape. */
 export function propertyOf({ properties, additional }: Shape, name: string): Shape {
   if (Object.hasOwn(properties, name)) return properties[name]!;
-  return additional === false ? anything : (additional ?? anything);
-}
-
-/** The shapes of what is directly in a value that may have these types. */
-function shapesInside({ types, properties, additional, items }: Shape): Shape[] {
-  const inObject =
-    types?.includes('object') === false ? [] : [...Object.values(properties), additional ?? anything];
-  const inArray = types?.includes('array') === false ? [] : [items ?? anything];
-  return [...inObject, ...inArray].filter((shape) => shape !== false);
+  return additional || anything;
 }
 
 /** How deep a value without a schema may be nested: deep enough for any document, and shallow enough to walk through. */
 export const unknownDepth = 64;
 
 /** The deepest nesting of arrays and objects in a value; at least `unknownDepth` if its schema contains itself. */
-export function depthOf(root: Shape, known = new Map<Shape, number>()): number {
-  // Without recursion, since the longest way through a graph can have as many steps as there are schemas.
-  const stack = [root];
-  for (let shape = stack.at(-1); shape !== undefined; shape = stack.at(-1)) {
-    const inner = shape.types === undefined ? [] : shapesInside(shape);
-    const isContainer = shape.types?.some((type) => type === 'object' || type === 'array') ?? true;
-    const isFirst = !known.has(shape);
-    if (isFirst) known.set(shape, unknownDepth);
-    if (isFirst && inner.length > 0) {
-      for (const one of inner) if (!known.has(one)) stack.push(one);
-    } else {
-      const depths = inner.map((one) => known.get(one)!);
-      known.set(shape, shape.types === undefined ? unknownDepth : isContainer ? 1 + max(depths) : 0);
-      stack.pop();
-    }
-  }
-  return known.get(root)!;
-}
-
-function max(numbers: readonly number[]): number {
-  return numbers.reduce((greatest, one) => Math.max(greatest, one), 0);
+export function depthOf(schema: Schema, known = new Map<Schema, number>()): number {
+  const found = known.get(schema);
+  if (found !== undefined) return found;
+  // For a schema that contains itself.
+  known.set(schema, unknownDepth);
+  const { types, additional, items } = shapeOf(schema);
+  const takes = (type: TypeName) => types?.includes(type) === true;
+  const isOpen = (takes('object') && additional === undefined) || (takes('array') && items === undefined);
+  const inner = [...allSchemas(schema, combiningKeywords)]
+    .flatMap((one) => partsOf(one, insideKeywords))
+    .filter((part) => !isNothing(part));
+  const deepest = inner.reduce(
+    (most, part) => Math.max(most, depthOf(part, known)),
+    isOpen ? unknownDepth : 0,
+  );
+  const isContainer = takes('object') || takes('array');
+  const depth = types === undefined ? unknownDepth : isContainer ? 1 + deepest : 0;
+  known.set(schema, depth);
+  return depth;
 }

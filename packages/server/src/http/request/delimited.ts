@@ -1,6 +1,7 @@
 // Separates the items of a text before it is decoded, as clients join them (RFC 6570 section 3.2.1): a comma that is encoded
 // belongs to an item.
 import type { Parameter, ParameterPlace } from '../../contract/parameters.js';
+import { shapeOf } from '../../contract/schema/shape.js';
 import { addTo, toValues, type Values } from './texts.js';
 
 /**
@@ -34,8 +35,10 @@ export function createSplitter(
   path: string,
 ): ((values: Values, url: string) => void) | undefined {
   const names = parameters
-    .filter(({ separator, schema: { shape } }) => {
-      return separator === ',' && shape.types?.some((type) => type === 'array' || type === 'object');
+    .filter(({ separator, schema }) => {
+      return (
+        separator === ',' && shapeOf(schema).types?.some((type) => type === 'array' || type === 'object')
+      );
     })
     .map(({ name }) => name);
   if (names.length === 0) return undefined;

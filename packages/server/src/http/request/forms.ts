@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import type { BodyContent, Field } from '../../contract/body.js';
 import { isJson, mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import { UploadedFile } from '../../contract/raw-body.js';
-import { anything, propertyOf } from '../../contract/schema/shape.js';
+import { anything, propertyOf, shapeOf } from '../../contract/schema/shape.js';
 import { fault, type Part } from './multipart.js';
 import { readPairs } from './delimited.js';
 import { quote } from './validation/fault-messages.js';
@@ -33,9 +33,10 @@ function decode(text: string): string {
 
 /** Returns the function that reads the fields of a form as the types of its schema. */
 export function createFormReader(
-  { schema: { shape }, fields, otherField, format }: BodyContent,
+  { schema, fields, otherField, format }: BodyContent,
   parseJson: ParseJson,
 ): (data: unknown) => Values {
+  const shape = shapeOf(schema);
   const known = new Map(
     fields.map((field) => [field.name, { ...field, shape: propertyOf(shape, field.name) }]),
   );

@@ -3,20 +3,20 @@ import type { FastifyRequest } from 'fastify';
 import { mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import type { Operation } from '../../contract/operations.js';
 import type { ParameterPlace } from '../../contract/parameters.js';
-import { nothing, type Schema } from '../../contract/schema/schema.js';
-import { anything } from '../../contract/schema/shape.js';
+import { anySchema, nothing, type Schema } from '../../contract/schema/schema.js';
+import { shapeOf } from '../../contract/schema/shape.js';
 import { addressOf } from '../headers/client-address.js';
 import { ApiError, joinErrors, missingBody, type ErrorKind, type RequestFault } from '../../base/errors.js';
 import { cookiesOf } from '../headers/cookies.js';
 import { acceptedTypes, type BodyContent } from '../../contract/body.js';
 import { parseJson } from './body.js';
-import { createConverter } from './validation/conversion.js';
+import { requestFaults, textOf } from './validation/fault-messages.js';
 import type { ValueSource } from './validation/numeric-keyword.js';
 import { createSplitter } from './delimited.js';
 import { createFormReader } from './forms.js';
 import { nothingRead } from './json-bounds.js';
 import { createTextReader, readerOf, type Values } from './texts.js';
-import { createValidator, type Compiler } from './validation/validation.js';
+import { compileForRequests, type Compiler } from './validation/validation.js';
 
 /** What a handler receives. */
 export interface Input {
@@ -132,7 +132,7 @@ function partReader(
 ): ((values: Values, url: string) => Values) | undefined {
   const own = parameters.filter((parameter) => parameter.in === place);
   if (own.length === 0 && place !== 'query') return undefined;
-  const others = place === 'query' ? credentials.map((name) => [name, { shape: anything }]) : [];
+  const others = place === 'query' ? credentials.map((name) => [name, anySchema]) : [];
   const properties = Object.fromEntries([
     ...others,
     ...own.map(({ name, schema }) => [name, schema]),
@@ -143,16 +143,10 @@ function partReader(
     required: own.filter(({ required }) => required).map(({ name }) => name),
     // Unknown query parameters are refused, like unknown fields of a body.
     ...(place === 'query' && { additionalProperties: nothing }),
-    shape: {
-      ...anything,
-      types: ['object'],
-      properties: Object.fromEntries(own.map(({ name, schema: { shape } }) => [name, shape])),
-      additional: false,
-    },
   });
   const split = createSplitter(own, place, path);
   const read = createTextReader(
-    own.map((parameter) => ({ ...parameter, shape: parameter.schema.shape })),
+    own.map((parameter) => ({ ...parameter, shape: shapeOf(parameter.schema) })),
     (text) => readJson(text, maxDepth),
   );
   return (values, url) => {
@@ -173,7 +167,7 @@ function readJson(text: string, maxDepth: number, read = nothingRead()): unknown
   }
 }
 
-/** Returns the function that validates and converts a part of a request. */
+/** Returns the function that validates and reads a part of a request. */
 function partChecker(
   compiler: Compiler,
   part: RequestFault['in'],
@@ -181,20 +175,14 @@ function partChecker(
   source: ValueSource,
   schema: Schema,
 ): (data: unknown) => unknown {
-  const validate = createValidator(compiler, schema, source);
-  const convert = createConverter(schema.shape);
+  const compiled = compileForRequests(compiler, schema, source);
   return (data) => {
-    const found = validate(data);
-    if (found !== undefined)
-      throw new ApiError(kind, {
-        detail: found.text,
-        faults: () => found.list.map((fault) => ({ in: part, ...fault })),
-      });
-    if (convert === undefined) return data;
-    const faults: string[] = [];
-    const converted = convert(data, '', faults);
-    if (faults.length > 0) throw new ApiError(kind, { detail: faults.slice(0, 10).join('; ') });
-    return converted;
+    const { value, faults } = compiled.read(data);
+    if (faults.length === 0) return value;
+    throw new ApiError(kind, {
+      detail: textOf(faults),
+      faults: () => requestFaults(faults, part),
+    });
   };
 }
 
@@ -236,7 +224,7 @@ function contentChecker(
   const check = partChecker(compiler, 'body', 'invalidBody', format === 'json' ? 'json' : 'text', schema);
   if (!isForm) {
     const read =
-      format === 'text' ? readerOf({ ...content.otherField, name: '', shape: schema.shape }) : undefined;
+      format === 'text' ? readerOf({ ...content.otherField, name: '', shape: shapeOf(schema) }) : undefined;
     return read === undefined ? check : (data) => check(read(data));
   }
   // A form is read without interruption.

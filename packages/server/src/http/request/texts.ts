@@ -1,7 +1,8 @@
 // Reads parameters and fields of forms, which are texts, as the types that their schemas name.
-import { parseDecimal, setOwn } from '../../contract/document/exact-json.js';
+import { isInexact, parseDecimal, setOwn } from '../../contract/document/exact-json.js';
 import type { TextForm } from '../../contract/parameters.js';
-import { anything, propertyOf, typeOf, type Shape } from '../../contract/schema/shape.js';
+import { typeOf } from '../../contract/schema/json-types.js';
+import { anything, propertyOf, type Shape } from '../../contract/schema/shape.js';
 import { decimalNumber } from './validation/numeric-keyword.js';
 
 /** Texts by their names, an array where a name is repeated; and the values that they are read as. */
@@ -9,6 +10,11 @@ export type Values = Record<string, unknown>;
 
 /** Stands for a value that occurs more often than it may: no schema allows it. */
 export const repeated = Symbol('is repeated: send it once');
+
+/** What is wrong with a text that could not be read, if a value stands for one; other symbols are numbers. */
+export function unreadable(value: unknown): string | undefined {
+  return isInexact(value) && value.description!.startsWith('is ') ? value.description : undefined;
+}
 
 /** A parameter or a field. */
 export interface Named extends TextForm {

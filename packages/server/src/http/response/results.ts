@@ -6,7 +6,7 @@ import type { Operation } from '../../contract/operations.js';
 import { TypedBody } from '../../contract/raw-body.js';
 import { isJson, isRange, mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import { keysOf, type Content, type ResponseHeader, type Result } from '../../contract/responses.js';
-import type { Shape } from '../../contract/schema/shape.js';
+import { shapeOf, type Shape } from '../../contract/schema/shape.js';
 import { UndeclaredResponseError } from '../../base/errors.js';
 import { arrayFrame, sendJsonArray, type Frame } from './json-array.js';
 import { sendRawBody, type RawBodyOptions } from './raw-body.js';
@@ -120,8 +120,8 @@ function contentSender(
   const sendRaw: SendAs = (reply, mediaType, body) => sendRawBody(reply, body, { ...bounds, mediaType });
   if (!mayBeJson) return sendRaw;
   const serialize = createSerializer(schema, operationId, validatorOf);
-  const isList = schema.shape.types?.join() === 'array';
-  const arrays = namesOfArrays(schema.shape);
+  const isList = shapeOf(schema).types?.join() === 'array';
+  const arrays = namesOfArrays(shapeOf(schema));
   // Created once per operation, because most responses are lists.
   const ofDeclared = { ...bounds, mediaType: declared };
   return (reply, mediaType, body) => {

@@ -3,7 +3,7 @@ import { setOwn } from '../../contract/document/exact-json.js';
 import { exactJson } from '../../contract/document/json-text.js';
 import type { Schema } from '../../contract/schema/schema.js';
 import { UndeclaredResponseError } from '../../base/errors.js';
-import { absent, anything, propertyOf, type Shape } from '../../contract/schema/shape.js';
+import { absent, anything, propertyOf, shapeOf, type Shape } from '../../contract/schema/shape.js';
 
 /** Compiles the function that describes what is wrong with a value, or returns undefined if it is valid. */
 export type ValidatorOf = (schema: Schema) => (value: unknown) => string | undefined;
@@ -20,7 +20,7 @@ export function createSerializer(schema: Schema, operationId: string, validatorO
   let validate: ReturnType<ValidatorOf> | undefined;
   return (body) => {
     const copier = new Copier();
-    const value = copier.copy(body, schema.shape);
+    const value = copier.copy(body, shapeOf(schema));
     // Compiled by the first response: a contract can have so many that the start would take long.
     validate ??= validatorOf(schema);
     const fault = value === undefined ? 'it is missing' : validate(value);

@@ -8,10 +8,9 @@ import {
   partsOf,
   type Schema,
 } from '../../../contract/schema/schema.js';
-import { idOf } from '../../../contract/schema/alternatives.js';
 import { allSchemas } from '../../../contract/schema/schema-walk.js';
-import type { TypeName } from '../../../contract/schema/shape.js';
-import { weigh } from './validation-effort.js';
+import { shapeOf } from '../../../contract/schema/shape.js';
+import type { ChoiceRule, Guard } from './choice.js';
 import type { NumericRule, ValueSource } from './numeric-keyword.js';
 
 /** The keywords that Ajv gets as they are. */
@@ -31,10 +30,6 @@ const maxContexts = 10_000;
 /** How schemas are rewritten. */
 export interface RewriteOptions {
   readonly source: ValueSource;
-  /** Whether the effort of checks is counted. */
-  readonly isCounted?: boolean;
-  /** Whether validation goes on after the first fault. */
-  readonly allErrors: boolean;
   /** Whether responses are checked; otherwise, requests. */
   readonly isResponse?: boolean;
   /** Whether examples are checked, which may have what only requests or only responses have. */
@@ -53,75 +48,113 @@ interface Place {
   readonly isTest: boolean;
 }
 
-/**
- * Returns the function that rewrites schemas for one instance of Ajv, and defines those that they refer to.
- * @param define - Is called with each schema that another one refers to.
- * @param prefix - The beginning of their names.
- */
-export function createRewriter(
-  options: RewriteOptions,
-  prefix: string,
-  define: (name: string, schema: AnySchemaObject) => void,
-): (schema: Schema) => AnySchemaObject {
-  const { source, isCounted = false, allErrors } = options;
+/** Rewrites schemas for one instance of Ajv, and defines those that they refer to. */
+export class Rewriter {
+  readonly #options: RewriteOptions;
+  readonly #prefix: string;
+  readonly #define: (name: string, schema: AnySchemaObject) => void;
   /** The names of the schemas that are referred to. */
-  const names = new Map<string, string>();
+  readonly #names = new Map<string, string>();
+  readonly #namesOf = new Map<Schema, string[]>();
+  readonly #ids = new Map<Schema, number>();
   /** The schemas whose evaluated properties and items other schemas need to know. */
-  const tracked = new Set<Schema>();
-  const refused = new Map<Schema, ReadonlySet<string>>();
-  const unwritten: (() => void)[] = [];
+  readonly #tracked = new Set<Schema>();
+  readonly #refused = new Map<Schema, ReadonlySet<string>>();
+  readonly #unwritten: (() => void)[] = [];
+
+  /**
+   * @param prefix - The beginning of their names.
+   * @param define - Is called with each schema that another one refers to.
+   */
+  constructor(
+    options: RewriteOptions,
+    prefix: string,
+    define: (name: string, schema: AnySchemaObject) => void,
+  ) {
+    this.#options = options;
+    this.#prefix = prefix;
+    this.#define = define;
+  }
+
+  /** Rewrites a schema. */
+  rewrite(schema: Schema): AnySchemaObject {
+    for (const outer of this.#options.hasUnevaluated ? allSchemas(schema) : []) {
+      if ((outer.unevaluatedItems ?? outer.unevaluatedProperties) === undefined) continue;
+      for (const one of allSchemas(outer, combiningKeywords)) this.#tracked.add(one);
+    }
+    const written = this.#write({ schema, context: [schema], isTest: false });
+    this.#writeOthers();
+    return written;
+  }
+
+  /** The names by which a schema is referred to, one for each context. */
+  namesOf(schema: Schema): readonly string[] {
+    const names = this.#namesOf.get(schema);
+    if (names !== undefined) return names;
+    const name = this.#nameOf({ schema, context: [schema], isTest: false });
+    this.#writeOthers();
+    return [name];
+  }
+
+  #writeOthers(): void {
+    for (let write = this.#unwritten.pop(); write !== undefined; write = this.#unwritten.pop()) write();
+  }
 
   /**
    * Writes a schema in place, or refers to it if it is large.
-   * @param keyword - `$ref` for a schema of the same value, since Ajv then knows what it has evaluated; `refer` for one
-   *   inside it, which need not be compiled first.
+   * @param keyword - `$ref` for a schema of the same value, if Ajv must know what it has evaluated.
    */
-  function use(place: Place, keyword: '$ref' | 'refer'): AnySchemaObject {
-    if (isSmall(place.schema)) return write(place);
-    const isKnown = names.size > maxContexts || !options.hasRefused;
-    const context = isKnown ? [place.schema] : place.context;
-    const ids = [...new Set(context)].map(idOf).sort();
-    const key = [place.isTest, tracked.has(place.schema), idOf(place.schema), ...ids].join();
-    let name = names.get(key);
-    if (name === undefined) {
-      const defined = (name = `${prefix}${names.size}`);
-      names.set(key, name);
-      unwritten.push(() => {
-        define(defined, write({ ...place, context }));
-      });
-    }
-    return { [keyword]: name };
+  #use(place: Place, keyword: '$ref' | 'refer' = 'refer'): AnySchemaObject {
+    return isSmall(place.schema) ? this.#write(place) : { [keyword]: this.#nameOf(place) };
   }
 
-  function track(root: Schema): void {
-    for (const schema of options.hasUnevaluated ? allSchemas(root) : []) {
-      if ((schema.unevaluatedItems ?? schema.unevaluatedProperties) === undefined) continue;
-      for (const one of allSchemas(schema, combiningKeywords)) tracked.add(one);
+  #nameOf(place: Place): string {
+    const { schema, isTest } = place;
+    const isAlone = this.#names.size > maxContexts || !this.#options.hasRefused;
+    const context = isAlone ? [schema] : [...new Set(place.context)];
+    const ids = context.map((one) => this.#idOf(one)).sort((a, b) => a - b);
+    const key = [isTest, this.#tracked.has(schema), this.#idOf(schema), ...ids].join();
+    let name = this.#names.get(key);
+    if (name === undefined) {
+      const defined = (name = `${this.#prefix}${this.#names.size}`);
+      this.#names.set(key, name);
+      if (!isTest) this.#namesOf.set(schema, [...(this.#namesOf.get(schema) ?? []), name]);
+      this.#unwritten.push(() => {
+        this.#define(defined, this.#write({ ...place, context }));
+      });
     }
+    return name;
+  }
+
+  #idOf(schema: Schema): number {
+    let id = this.#ids.get(schema);
+    if (id === undefined) this.#ids.set(schema, (id = this.#ids.size));
+    return id;
   }
 
   /**
-   * Rewrites a schema. Numbers are checked by the keyword `numeric`, because Ajv does not accept a bigint as an integer,
-   * and accepts a rounded number. Every string must be well-formed, unless the schema only tests a value.
+   * Numbers are checked by the keyword `numeric`, because Ajv does not accept a bigint as an integer, and accepts a rounded
+   * number. Every string must be well-formed, unless the schema only tests a value.
    */
-  function write(place: Place): AnySchemaObject {
-    const { schema, isTest } = place;
+  #write(place: Place): AnySchemaObject {
+    const { schema, isTest, context } = place;
+    const { source } = this.#options;
     if (schema.binary && source === 'text')
       return { bytes: pick(schema, ['minLength', 'maxLength']) satisfies BytesRule };
     const { type, enum: values } = schema;
     const isNumeric =
       type?.some((name) => name === 'integer' || name === 'number') ??
       numericKeywords.some((keyword) => schema[keyword] !== undefined);
-    const takes = (name: TypeName) => type?.includes(name) ?? true;
-    const isContainer = takes('object') || takes('array');
-    const weight = weigh(schema, allErrors);
+    const required = schema.required?.filter(
+      (name) => !context.some((one) => this.#refusedBy(one).has(name)),
+    );
     const written: AnySchemaObject = {
       ...pick(schema, plainKeywords),
-      ...(schema.uniqueItems && { distinct: { isCounted } }),
+      ...(schema.uniqueItems && { distinct: true }),
       ...(type !== undefined && { type: type.length === 1 ? type[0] : type }),
-      ...(!isTest && takes('string') && { wellFormed: true }),
-      ...writeParts(place),
-      ...(isCounted && (isContainer || weight.own + weight.text > 0) && { counted: weight }),
+      ...(!isTest && (type?.includes('string') ?? true) && { wellFormed: true }),
+      ...(required && required.length > 0 && { needs: required }),
+      ...this.#writeParts(place),
     };
     if (!isNumeric) return written;
     delete written['type'];
@@ -132,111 +165,120 @@ export function createRewriter(
   }
 
   /** Rewrites the schemas inside a schema. */
-  function writeParts({ schema, context, isTest }: Place): AnySchemaObject {
-    const inside = (one: Schema, others: Schema[]) => use({ schema: one, context: others, isTest }, 'refer');
-    const unless = (one: Schema, others: Schema[]) => !isNothing(one) && inside(one, others);
-    const alone = (one: Schema) => unless(one, [one]);
-    const test = (one: Schema, keyword: string) =>
-      use({ schema: one, context: [one], isTest: true }, keyword === 'contains' ? 'refer' : '$ref');
-    const part = (one: Schema) => use({ schema: one, context: [...context, one], isTest }, '$ref');
-    const property = (one: Schema, name: string) => {
-      if (one.refused && options.isExample) return {};
-      if (one.refused) return { refused: options.isResponse ? 'write-only' : 'read-only' };
-      return inside(
-        one,
-        insideOf(context, ({ properties = {}, additionalProperties }) =>
-          Object.hasOwn(properties, name) ? properties[name] : additionalProperties,
-        ),
-      );
-    };
+  #writeParts(place: Place): AnySchemaObject {
+    const { schema, context, isTest } = place;
+    const alone = (one: Schema) => !isNothing(one) && this.#use({ schema: one, context: [one], isTest });
     const rest = (keyword: 'items' | 'additionalProperties') =>
       mapSchemas(schema, [keyword], (one) =>
-        unless(
-          one,
-          insideOf(context, (outer) => outer[keyword]),
-        ),
+        isNothing(one)
+          ? false
+          : this.#use({ schema: one, context: insideOf(context, (outer) => outer[keyword]), isTest }),
       );
-    const isRequired = (name: string) => !context.some((one) => refusedBy(one).has(name));
     const named = {
       ...mapSchemas(schema, ['patternProperties'], alone),
-      ...mapSchemas(schema, ['properties'], property),
+      ...mapSchemas(schema, ['properties'], (one, name) => this.#writeProperty(place, one, name)),
       ...rest('additionalProperties'),
     };
     // As parts of allOf, since Ajv otherwise takes what alternatives evaluate for what these keywords do.
-    // Any number of items will do.
-    const takesNone = schema.minContains === 0 && schema.maxContains === undefined;
-    const contained = {
-      ...pick(schema, ['minContains', 'maxContains']),
-      ...mapSchemas(schema, ['contains'], test),
-    };
     const isApart = schema.patternProperties !== undefined;
-    const all = [
-      ...(isApart ? [named] : []),
-      // Ajv leaves out what follows prefixItems if there are fewer items, and takes an empty array for the one before it.
-      ...(schema.contains && !takesNone ? [{ minItems: schema.minContains ?? 1 }, contained] : []),
-      ...(schema.allOf?.map((one) => use({ schema: one, context, isTest }, '$ref')) ?? []),
-      ...writeConditions(schema, test, part),
-    ];
+    const all = [...(isApart ? [named] : []), ...this.#writeCombined(place)];
     return {
       ...mapSchemas(schema, ['prefixItems', 'propertyNames'], alone),
       ...(!isApart && named),
       ...rest('items'),
       ...mapSchemas(schema, ['unevaluatedItems', 'unevaluatedProperties'], alone),
-      ...mapSchemas(schema, ['not'], test),
-      ...mapSchemas(schema, ['anyOf', 'oneOf'], (one) => guard(one, part(one))),
+      ...mapSchemas(schema, ['not'], (one) => this.#test(one)),
+      ...this.#writeAlternatives(place),
       ...(all.length > 0 && { allOf: all }),
-      ...(schema.required && { required: schema.required.filter(isRequired) }),
     };
   }
 
-  /** Rewrites conditions, as parts of allOf. */
-  function writeConditions(
-    schema: Schema,
-    test: (one: Schema, keyword: string) => AnySchemaObject,
-    part: (one: Schema) => AnySchemaObject,
-  ): AnySchemaObject[] {
+  #writeProperty({ context, isTest }: Place, schema: Schema, name: string): AnySchemaObject {
+    if (schema.refused && this.#options.isExample) return {};
+    if (schema.refused) return { refused: this.#options.isResponse ? 'write-only' : 'read-only' };
+    const find = ({ properties = {}, additionalProperties }: Schema) =>
+      Object.hasOwn(properties, name) ? properties[name] : additionalProperties;
+    return this.#use({ schema, context: insideOf(context, find), isTest });
+  }
+
+  #test(schema: Schema): AnySchemaObject {
+    return this.#use({ schema, context: [schema], isTest: true }, this.#isTracked(schema));
+  }
+
+  #isTracked(schema: Schema): '$ref' | 'refer' {
+    return this.#tracked.has(schema) ? '$ref' : 'refer';
+  }
+
+  /** Rewrites alternatives: as the keyword `choice`, or for Ajv, which knows what its own keywords have evaluated. */
+  #writeAlternatives({ schema, context, isTest }: Place): AnySchemaObject {
+    const part = (one: Schema): Place => ({ schema: one, context: [...context, one], isTest });
+    if (this.#tracked.has(schema))
+      return mapSchemas(schema, ['anyOf', 'oneOf'], (one) => this.#use(part(one), '$ref'));
+    const groups = (['anyOf', 'oneOf'] as const).flatMap((keyword): ChoiceRule[] => {
+      const alternatives = schema[keyword];
+      if (alternatives === undefined) return [];
+      return [
+        {
+          keyword,
+          names: alternatives.map((one) => this.#nameOf(part(one))),
+          guards: alternatives.map(guardOf),
+        },
+      ];
+    });
+    return groups.length === 0 ? {} : { choice: groups };
+  }
+
+  /** Rewrites what is combined in a schema, as parts of allOf. */
+  #writeCombined({ schema, context, isTest }: Place): AnySchemaObject[] {
+    const part = (one: Schema) =>
+      this.#use({ schema: one, context: [...context, one], isTest }, this.#isTracked(one));
+    // Ajv leaves out what follows prefixItems if there are fewer items, and takes an empty array for the one before it.
+    // Any number of items will do.
+    const takesNone = schema.minContains === 0 && schema.maxContains === undefined;
+    const contained = {
+      ...pick(schema, ['minContains', 'maxContains']),
+      ...mapSchemas(schema, ['contains'], (one) => this.#use({ schema: one, context: [one], isTest: true })),
+    };
     const condition = {
-      ...mapSchemas(schema, ['if'], test),
+      ...mapSchemas(schema, ['if'], (one) => this.#test(one)),
       ...mapSchemas(schema, ['then', 'else'], part),
     };
-    if (tracked.has(schema)) {
-      const dependent = Object.entries(schema.dependentSchemas ?? {}).map(([name, one]) => ({
-        if: { type: 'object', required: [name] },
-        then: part(one),
-      }));
-      return [...(schema.if ? [condition] : []), ...dependent].map(asAlternatives);
-    }
-    const dependent = mapSchemas(schema, ['dependentSchemas'], part);
+    const dependent = Object.entries(schema.dependentSchemas ?? {}).map(([name, one]) => ({
+      if: { type: 'object', required: [name] },
+      then: part(one),
+    }));
+    const isTracked = this.#tracked.has(schema);
+    const conditions = [
+      ...(schema.if && (isTracked || (schema.then ?? schema.else)) ? [condition] : []),
+      ...dependent,
+    ];
     return [
-      ...((schema.then ?? schema.else) ? [condition] : []),
-      ...(schema.dependentSchemas ? [dependent] : []),
+      ...(schema.contains && !takesNone ? [{ minItems: schema.minContains ?? 1 }, contained] : []),
+      ...(schema.allOf?.map((one) => this.#use({ schema: one, context, isTest }, this.#isTracked(one))) ??
+        []),
+      ...(isTracked ? conditions.map(asAlternatives) : conditions),
     ];
   }
 
   /** The names of properties that an object must not have, whichever alternative of the schema it has. */
-  function refusedBy(schema: Schema): ReadonlySet<string> {
-    const known = refused.get(schema);
+  #refusedBy(schema: Schema): ReadonlySet<string> {
+    if (!this.#options.hasRefused) return none;
+    const known = this.#refused.get(schema);
     if (known !== undefined) return known;
     const { properties = {}, allOf = [], anyOf, oneOf } = schema;
-    const of = (one: Schema) => refusedBy(one);
+    const of = (one: Schema) => this.#refusedBy(one);
     const found = new Set(Object.keys(properties).filter((name) => properties[name]!.refused));
     for (const part of allOf) for (const name of of(part)) found.add(name);
     for (const [first, ...others] of [anyOf ?? [], oneOf ?? []]) {
       if (first === undefined) continue;
       for (const name of of(first)) if (others.every((one) => of(one).has(name))) found.add(name);
     }
-    refused.set(schema, found);
+    this.#refused.set(schema, found);
     return found;
   }
-
-  return (schema) => {
-    track(schema);
-    const written = write({ schema, context: [schema], isTest: false });
-    for (let next = unwritten.pop(); next !== undefined; next = unwritten.pop()) next();
-    return written;
-  };
 }
 
+const none: ReadonlySet<string> = new Set();
 const small = new WeakMap<Schema, boolean>();
 
 /** Whether few schemas are in a schema, with itself, each counted as often as it is there. */
@@ -265,15 +307,17 @@ function insideOf(context: readonly Schema[], find: (schema: Schema) => Schema |
   return [...new Set(parts.filter((one) => one !== undefined))];
 }
 
-/** Lets Ajv try an alternative only if the texts that it fixes are right, such as those that discriminate. */
-function guard(schema: Schema, written: AnySchemaObject): AnySchemaObject {
-  const fixed = [...allSchemas(schema, ['allOf'])].flatMap(({ properties = {} }) =>
-    Object.entries(properties).flatMap(([name, { enum: values }]) =>
-      values?.every((value) => typeof value === 'string') ? [[name, { enum: values }] as const] : [],
-    ),
-  );
-  if (fixed.length === 0) return written;
-  return { if: { properties: Object.fromEntries(fixed) }, then: written, else: false };
+/** What tells an alternative from others at a glance: the types, and the texts that properties must have. */
+function guardOf(schema: Schema): Guard {
+  const together = [...allSchemas(schema, ['allOf'])];
+  const required = together.flatMap((one) => one.required ?? []);
+  const fixed: Record<string, readonly string[]> = {};
+  for (const { properties = {} } of together)
+    for (const [name, { enum: values }] of Object.entries(properties))
+      if (required.includes(name) && values?.every((value) => typeof value === 'string'))
+        fixed[name] = values.filter((value) => fixed[name]?.includes(value) ?? true);
+  const { types } = shapeOf(schema);
+  return { fixed, ...(types && { types }) };
 }
 
 function pick<Keyword extends keyof Schema>(

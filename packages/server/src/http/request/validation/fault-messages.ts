@@ -2,17 +2,18 @@
 import type { ErrorObject } from 'ajv';
 import { pointerOf } from '../../../contract/document/finding.js';
 import { listedFaults, type RequestFault } from '../../../base/errors.js';
-import { isInexact } from '../../../contract/document/exact-json.js';
-import { repeated } from '../texts.js';
+import { repeated, unreadable } from '../texts.js';
+import { choiceErrors, type FindSchema } from './choice.js';
 import { kindOf, numericFaults, type ValueSource } from './numeric-keyword.js';
+import type { At, Verdicts } from './verdicts.js';
 
 /** How many faults a message describes; it only counts the others, since a long body can have very many. */
 const describedFaults = 10;
 /** Maximum length of a client's unknown name in a message, in characters. */
 const repeatedNameLength = 64;
 
-/** Keywords whose faults other ones describe, and the alternatives that are not tried. */
-const summaries = ['if', 'propertyNames', 'false schema'];
+/** Keywords whose faults other ones describe. */
+const summaries = ['if', 'propertyNames'];
 
 /** The keywords of the contract for which others stand. */
 const rules: Readonly<Record<string, string>> = {
@@ -22,40 +23,74 @@ const rules: Readonly<Record<string, string>> = {
 };
 
 /** What is wrong with a value, or is missing from it, or should not be in it. */
-type Fault = Omit<RequestFault, 'in'>;
-
-/** All that is wrong with a value: in one line, `id is missing; "nmae" is unknown`, and one by one, at most 100. */
-export interface Faults {
-  readonly text: string;
-  readonly list: readonly Fault[];
+export interface Fault extends Omit<RequestFault, 'in'> {
+  /** The place as messages show it: `items.0.id`. */
+  readonly place: string;
 }
 
-/** Describes all faults. */
-export function describeFaults(errors: readonly ErrorObject[], source: ValueSource): Faults {
-  const described = errors.map(innermost).filter(({ keyword }) => !summaries.includes(keyword));
-  const describedTo = (count: number) =>
-    described
-      .slice(0, count)
-      .flatMap((error) =>
-        error.keyword === 'numeric'
-          ? numericFaults(error).map((fault) => ({ ...error, params: {}, ...fault }))
-          : [error],
-      )
-      .map((error) => describeFault(error, source));
-  const texts = describedTo(describedFaults).map(({ place, message }) => `${place || 'it'} ${message}`);
-  if (described.length > describedFaults) texts.push(`and ${described.length - describedFaults} more faults`);
-  return {
-    text: [...new Set(texts)].join('; '),
-    get list() {
-      return describedTo(listedFaults).map(({ place: _, ...fault }) => fault);
-    },
-  };
+/** What is needed to describe errors of Ajv. */
+export interface ErrorSource {
+  readonly source: ValueSource;
+  /** The schemas by their names, and what they say about the values of the request. */
+  readonly find: FindSchema;
+  readonly verdicts: Verdicts;
 }
 
-/** The error that an error of the keyword `refer` stands for. */
-export function innermost(error: ErrorObject): ErrorObject {
-  const { error: inner } = error.params as { error?: ErrorObject };
-  return inner ?? error;
+/** Returns the faults that errors of Ajv stand for, at most one more than are listed. */
+export function faultsOf(errors: readonly ErrorObject[], from: ErrorSource): Fault[] {
+  const faults = new Map<string, Fault>();
+  for (const error of expand(errors, from)) {
+    const fault = describeFault(error, from.source);
+    faults.set(`${fault.path} ${fault.message}`, fault);
+    if (faults.size > listedFaults) break;
+  }
+  return [...faults.values()];
+}
+
+/** Describes faults in one line: `id is missing; "nmae" is unknown`. */
+export function textOf(faults: readonly Fault[]): string {
+  const texts = faults.slice(0, describedFaults).map(({ place, message }) => `${place || 'it'} ${message}`);
+  const more = Math.min(faults.length, listedFaults) - describedFaults;
+  const count = faults.length > listedFaults ? `at least ${more}` : more;
+  return [...texts, ...(more > 0 ? [`and ${count} more faults`] : [])].join('; ');
+}
+
+/** Faults as a service sees them. */
+export function requestFaults(faults: readonly Fault[], part: RequestFault['in']): RequestFault[] {
+  return faults.slice(0, listedFaults).map(({ path, rule, message, ...others }) => ({
+    ...{ in: part, path, rule, message },
+    ...('expected' in others && { expected: others.expected }),
+  }));
+}
+
+/** The errors of the keywords that a contract has, in place of those that stand for others. */
+function* expand(errors: readonly ErrorObject[], from: ErrorSource): Generator<ErrorObject> {
+  for (const error of errors) {
+    const { keyword, data, instancePath } = error;
+    if (summaries.includes(keyword)) continue;
+    if (keyword === 'refer') {
+      const at = { instancePath } as At;
+      const inner = from.verdicts.errorsOf(from.find(error.schema as string), data, at) ?? [];
+      // Ajv names the property whose name is wrong only here.
+      const { propertyName } = error;
+      yield* expand(
+        propertyName === undefined ? inner : inner.map((one) => ({ ...one, propertyName })),
+        from,
+      );
+    } else if (keyword === 'choice') {
+      const inner = choiceErrors(error, from.verdicts, from.find);
+      yield* expand(
+        inner.map((one) => ({ ...error, ...one })),
+        from,
+      );
+    } else if (keyword === 'needs') {
+      for (const name of error.schema as readonly string[])
+        if (!Object.hasOwn(data as object, name))
+          yield { ...error, keyword: 'required', params: { missingProperty: name } };
+    } else if (keyword === 'numeric') {
+      for (const fault of numericFaults(error)) yield { ...error, params: {}, ...fault };
+    } else yield error;
+  }
 }
 
 /** What an Error of Ajv says about its keyword; of custom keywords, nothing. */
@@ -75,26 +110,21 @@ interface FaultParams {
   readonly limit?: number;
 }
 
-function describeFault(error: ErrorObject, source: ValueSource): Fault & { readonly place: string } {
+function describeFault(error: ErrorObject, source: ValueSource): Fault {
   const { instancePath, keyword, propertyName } = error;
   const { missingProperty, additionalProperty, unevaluatedProperty }: FaultParams = error.params;
   const unknown = additionalProperty ?? unevaluatedProperty ?? propertyName;
   const name = missingProperty ?? unknown;
   const last = keyword === 'required' ? missingProperty : unknown && quote(unknown);
-  const steps = [...instancePath.slice(1).split('/').map(unescape), last ?? ''];
-  const place = steps.filter((step) => step !== '').join('.');
+  const place = [placeOf(instancePath), last ?? ''].filter((step) => step !== '').join('.');
+  const refusal = unreadable(error.data);
   return {
     place: propertyName === undefined ? place : `the name ${place}`,
     path: instancePath + pointerOf(name === undefined ? [] : [name]),
-    ...(isUnreadable(error.data)
-      ? { rule: error.data === repeated ? 'repeated' : 'type', message: error.data.description! }
+    ...(refusal !== undefined
+      ? { rule: error.data === repeated ? 'repeated' : 'type', message: refusal }
       : { rule: rules[keyword] ?? keyword, ...expectedBy(error), message: messageOf(error, source) }),
   };
-}
-
-/** Whether a value stands for a text that could not be read; other symbols are numbers. */
-function isUnreadable(data: unknown): data is symbol {
-  return isInexact(data) && data.description!.startsWith('is ');
 }
 
 /** The value of the keyword, unless it describes places of its own. */
@@ -105,12 +135,14 @@ function expectedBy({ params }: ErrorObject): Pick<Fault, 'expected'> {
 }
 
 function messageOf(
-  { keyword, params, message = 'is not valid', data }: ErrorObject,
+  { keyword, params, schema, message = 'is not valid', data }: ErrorObject,
   source: ValueSource,
 ): string {
   const { additionalProperty, unevaluatedProperty, allowedValues, passingSchemas, type, limit }: FaultParams =
     params;
   if (keyword === 'required') return 'is missing';
+  if (keyword === 'false schema') return 'is not allowed';
+  if (keyword === 'not') return notMessage(schema as Excluded);
   if ((additionalProperty ?? unevaluatedProperty) !== undefined) return 'is unknown';
   if (keyword === 'anyOf' || (keyword === 'oneOf' && passingSchemas === null))
     return 'must match one of the alternatives';
@@ -130,6 +162,30 @@ function messageOf(
     return `must have ${bound} ${limit} ${limit === 1 ? one : several}`;
   }
   return allowedValues === undefined ? message : `must be one of ${allowedValues.map(shown).join(', ')}`;
+}
+
+/** A schema of `not`, as Ajv gets it. */
+interface Excluded {
+  readonly enum?: readonly unknown[];
+  readonly needs?: readonly string[];
+  readonly pattern?: string;
+  readonly type?: string | readonly string[];
+}
+
+/** Says what a value must not be, as far as that is short. */
+function notMessage({ enum: values, needs, pattern, type, ...others }: Excluded): string {
+  const isOnly = (...keywords: readonly unknown[]) =>
+    keywords.filter((one) => one !== undefined).length <= 1 && Object.keys(others).length === 0;
+  if (values !== undefined) return `must not be ${values.map(shown).join(' or ')}`;
+  if (needs !== undefined && isOnly(pattern))
+    return `must not have ${needs.join(' and ')}${needs.length > 1 ? ' together' : ''}`;
+  if (pattern !== undefined && isOnly(needs)) return `must not match pattern "${pattern}"`;
+  if (type !== undefined && isOnly(needs, pattern))
+    return `must not be ${[type]
+      .flat()
+      .map((name) => typeNames[name] ?? name)
+      .join(' or ')}`;
+  return 'is of a form that the contract excludes';
 }
 
 /** A value that the contract names, as messages show it. */
@@ -152,6 +208,8 @@ const typeNames: Readonly<Record<string, string>> = {
   array: 'an array',
   string: 'a string',
   boolean: 'true or false',
+  integer: 'an integer',
+  number: 'a number',
 };
 
 /** The end of the message about what looks like true or false, but is not one of them. */
@@ -164,6 +222,11 @@ function notBoolean(data: unknown, source: ValueSource): string {
     ...(word === word.toLowerCase() ? [] : ['in lower case']),
   ];
   return `: send it ${faults.join(', ')}`;
+}
+
+/** A JSON Pointer as messages show it: `items.0.id`. */
+export function placeOf(pointer: string): string {
+  return pointer.slice(1).split('/').map(unescape).join('.');
 }
 
 /** Unescapes and shortens one step of a JSON Pointer (RFC 6901 section 4), which may be a client's unknown name. */

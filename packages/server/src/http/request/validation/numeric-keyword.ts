@@ -2,7 +2,7 @@
 import type { ErrorObject, FuncKeywordDefinition } from 'ajv';
 import { integerRanges, isInexact, parseDecimal, toDouble } from '../../../contract/document/exact-json.js';
 import type { numericKeywords, Schema } from '../../../contract/schema/schema.js';
-import { typeOf, type TypeName } from '../../../contract/schema/shape.js';
+import { typeOf, type TypeName } from '../../../contract/schema/json-types.js';
 
 /** The source of a value: JSON has types, the other parts of a request have only text. */
 export type ValueSource = 'json' | 'text';

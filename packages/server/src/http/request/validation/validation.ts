@@ -1,23 +1,17 @@
-// Validates requests and responses with Ajv against the contract's schemas, without changing anything, and with exact
-// numbers.
-import { Ajv, str, type ValidateFunction } from 'ajv';
+// Validates requests and responses with Ajv against the contract's schemas, and reads the values of requests.
+import { Ajv, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { exactJson } from '../../../contract/document/json-text.js';
 import type { Finding } from '../../../contract/document/finding.js';
-import type { Sample, Schema } from '../../../contract/schema/schema.js';
-import { isChoosing, isRecursive } from '../../../contract/schema/schema-walk.js';
 import { LinearPattern, patternOf } from '../../../contract/schema/pattern.js';
-import { UploadedFile } from '../../../contract/raw-body.js';
-import { createRewriter, type BytesRule, type RewriteOptions } from './ajv-schema.js';
-import { count, countText, counting, isCostly, limitDepth } from './validation-effort.js';
-import { describeFaults, innermost, type Faults } from './fault-messages.js';
-import { addTextFormats } from './formats.js';
-import { numericKeyword, type CompiledKeyword, type ValueSource } from './numeric-keyword.js';
-
-/** Returns all faults of a value, or undefined if it is valid. */
-export type Validator = (data: unknown) => Faults | undefined;
-/** Returns a description of all faults of a response, or undefined if it is valid. */
-export type ResponseValidator = (data: unknown) => string | undefined;
+import { isRecursive } from '../../../contract/schema/schema-walk.js';
+import { isAnything, type Sample, type Schema } from '../../../contract/schema/schema.js';
+import { unknownDepth } from '../../../contract/schema/shape.js';
+import { Rewriter, type RewriteOptions } from './ajv-schema.js';
+import { faultsOf, textOf, type Fault } from './fault-messages.js';
+import { addKeywords } from './keywords.js';
+import type { ValueSource } from './numeric-keyword.js';
+import { ValueReader } from './values.js';
+import { Verdicts } from './verdicts.js';
 
 /** Keywords that Ajv knows only in its slower version for JSON Schema 2020-12. */
 const newerKeywords = /"(?:prefixItems|(?:min|max)Contains|dependent\w+|unevaluated\w+)"/;
@@ -28,17 +22,52 @@ const newerKeywords = /"(?:prefixItems|(?:min|max)Contains|dependent\w+|unevalua
 const inheritedNames = Object.getOwnPropertyNames(Object.prototype);
 
 /** What schemas are compiled for. */
-type Purpose = Omit<RewriteOptions, 'allErrors' | 'hasRefused' | 'hasUnevaluated'>;
+type Purpose = Omit<RewriteOptions, 'hasRefused' | 'hasUnevaluated'>;
+
+/** How many steps matching the patterns of a part may take: one for each character and each part of its pattern. */
+const maxSteps = 1_920_000;
+
+/** It takes too long to match the patterns of a part. */
+class TooCostlyError extends Error {}
+
+/** Counts the steps that patterns take. */
+class StepCount {
+  #left = Infinity;
+
+  /** Runs a function with a limit on steps. @throws TooCostlyError if it is exceeded. */
+  limit<Result>(run: () => Result): Result {
+    this.#left = maxSteps;
+    try {
+      return run();
+    } finally {
+      this.#left = Infinity;
+    }
+  }
+
+  /** What matches a pattern; Ajv shares those that have the same text. The end of a text is a character, too. */
+  matcherOf(source: string): Pick<LinearPattern, 'test' | 'toString'> {
+    const pattern = patternOf(source);
+    if (!(pattern instanceof LinearPattern)) return pattern;
+    return {
+      test: (text) => {
+        this.#left -= (text.length + 1) * pattern.size;
+        if (this.#left < 0) throw new TooCostlyError();
+        return pattern.test(text);
+      },
+      toString: () => pattern.toString(),
+    };
+  }
+}
 
 /** Compiles the schemas of a contract. */
 export class Compiler {
   readonly #text: string;
-  readonly #ajv = new Map<boolean, Ajv | Ajv2020>();
-  readonly #rewriters = new Map<string, ReturnType<typeof createRewriter>>();
+  readonly #ajv: Ajv | Ajv2020;
+  readonly #steps = new StepCount();
+  readonly #rewriters = new Map<string, Rewriter>();
   readonly #waiting: (() => void)[] = [];
   /** By what Ajv gets, which many small schemas have in common. */
   readonly #compiled = new Map<string, ValidateFunction>();
-  readonly #isOnce: boolean;
 
   /**
    * @param document - The contract.
@@ -46,73 +75,63 @@ export class Compiler {
    */
   constructor(document: object, isOnce = false) {
     this.#text = JSON.stringify(document);
-    this.#isOnce = isOnce;
+    this.#ajv = createAjv(this.#text, isOnce, this.#steps);
   }
 
-  /** Compiles a schema; one with alternatives reports only the first fault, since there could be very many. */
-  compile(schema: Schema, purpose: Purpose): ValidateFunction {
-    const allErrors = !isChoosing(schema);
-    const ajv = this.#ajv.get(allErrors) ?? createAjv(this.#text, allErrors, this.#isOnce);
-    this.#ajv.set(allErrors, ajv);
-    const written = this.#rewriterOf(purpose, ajv)(schema);
-    const key = `${allErrors} ${JSON.stringify(written)}`;
-    const validate = this.#compiled.get(key) ?? ajv.compile(written);
+  /** Compiles a schema. */
+  compile(schema: Schema, purpose: Purpose): CompiledSchema {
+    const rewriter = this.#rewriterOf(purpose);
+    const written = rewriter.rewrite(schema);
+    const key = JSON.stringify(written);
+    const validate = this.#compiled.get(key) ?? this.#ajv.compile(written);
     this.#compiled.set(key, validate);
+    this.#compileOthers();
+    const find = (name: string) => this.#ajv.getSchema(name)!;
+    const variantsOf = (part: Schema) => {
+      const names = rewriter.namesOf(part);
+      this.#compileOthers();
+      return names.map(find);
+    };
+    return new CompiledSchema(schema, {
+      validate,
+      source: purpose.source,
+      find,
+      variantsOf,
+      steps: this.#steps,
+    });
+  }
+
+  #compileOthers(): void {
     for (let next = this.#waiting.pop(); next !== undefined; next = this.#waiting.pop()) next();
-    return validate;
   }
 
   /** Schemas that are rewritten in the same way share the schemas that they refer to. */
-  #rewriterOf(purpose: Purpose, ajv: Ajv | Ajv2020): ReturnType<typeof createRewriter> {
-    const { source, isCounted = false, isResponse = false, isExample = false } = purpose;
-    const { allErrors = false } = ajv.opts;
-    const key = [allErrors, source, isCounted, isResponse, isExample].join();
+  #rewriterOf(purpose: Purpose): Rewriter {
+    const { source, isResponse = false, isExample = false } = purpose;
+    const key = [source, isResponse, isExample].join();
     const known = this.#rewriters.get(key);
     if (known !== undefined) return known;
     const options = {
       ...purpose,
-      allErrors,
       hasRefused: /"(?:readOnly|writeOnly)"/.test(this.#text),
       hasUnevaluated: this.#text.includes('"unevaluated'),
     };
-    const rewriter = createRewriter(options, `s${this.#rewriters.size}-`, (name, schema) => {
-      ajv.addSchema(schema, name);
-      this.#waiting.push(() => ajv.getSchema(name));
+    const rewriter = new Rewriter(options, `s${this.#rewriters.size}-`, (name, schema) => {
+      this.#ajv.addSchema(schema, name);
+      this.#waiting.push(() => this.#ajv.getSchema(name));
     });
     this.#rewriters.set(key, rewriter);
     return rewriter;
   }
 }
 
-/** Compiles `refer`: like `$ref`, but what it refers to is compiled later, so that references may be nested deeply. */
-function referTo(name: string, ajv: Ajv | Ajv2020): CompiledKeyword {
-  let found: ValidateFunction | undefined;
-  const validate: CompiledKeyword = (data: unknown, at) => {
-    found ??= ajv.getSchema(name)!;
-    const isValid = found(data, at);
-    validate.errors = (found.errors ?? []).map((error) => ({ params: { error: innermost(error) } }));
-    return isValid;
-  };
-  return validate;
-}
-
-/** What matches a pattern; Ajv shares those that have the same text. */
-function matcherOf(source: string): Pick<LinearPattern, 'test' | 'toString'> {
-  const pattern = patternOf(source);
-  if (!(pattern instanceof LinearPattern)) return pattern;
-  return {
-    test: (text) => {
-      countText(text, pattern.size);
-      return pattern.test(text);
-    },
-    toString: () => pattern.toString(),
-  };
-}
-
 /** Creates an Ajv instance that coerces and removes nothing, and refuses unknown keywords. */
-function createAjv(text: string, allErrors: boolean, isOnce: boolean): Ajv | Ajv2020 {
+function createAjv(text: string, isOnce: boolean, steps: StepCount): Ajv | Ajv2020 {
+  const matcherOf = (source: string) => steps.matcherOf(source);
   const ajv = new (newerKeywords.test(text) ? Ajv2020 : Ajv)({
-    allErrors,
+    allErrors: true,
+    // Keywords get what is known about the values.
+    passContext: true,
     // Messages say what came instead of the right type.
     verbose: true,
     coerceTypes: false,
@@ -126,90 +145,107 @@ function createAjv(text: string, allErrors: boolean, isOnce: boolean): Ajv | Ajv
     strictTypes: false,
     strictTuples: false,
     allowMatchingProperties: true,
-    // Takes a time that grows with the square of the number of alternatives.
-    code: { optimize: allErrors && !isOnce, regExp: Object.assign(matcherOf, { code: 'matcherOf' }) },
+    code: { optimize: !isOnce, regExp: Object.assign(matcherOf, { code: 'matcherOf' }) },
     // Slower, and needed only for properties with names that objects inherit, such as "constructor".
     ownProperties: inheritedNames.some((name) => text.includes(`"${name}"`)),
   });
-  addTextFormats(ajv);
-  ajv.addKeyword({ keyword: 'refer', errors: 'full', compile: (name: string) => referTo(name, ajv) });
-  ajv.addKeyword({ keyword: 'numeric', errors: false, compile: numericKeyword });
-  ajv.addKeyword({
-    keyword: 'wellFormed',
-    type: 'string',
-    error: { message: 'must not contain unpaired surrogates' },
-    validate: (_: true, data: string) => data.isWellFormed(),
-  });
-  ajv.addKeyword({ keyword: 'bytes', errors: true, compile: bytesKeyword });
-  ajv.addKeyword({
-    keyword: 'distinct',
-    type: 'array',
-    error: { message: 'must not contain equal items' },
-    validate: ({ isCounted }: { isCounted: boolean }, data: unknown[]) => {
-      const texts = data.map(canonicalJson);
-      if (isCounted) for (const text of texts) countText(text);
-      return new Set(texts).size === data.length;
-    },
-  });
-  ajv.addKeyword({
-    keyword: 'refused',
-    error: { message: ({ schema }) => str`is ${schema as string}: leave it out` },
-    validate: () => false,
-  });
-  // Before the keywords that combine schemas.
-  ajv.addKeyword({ keyword: 'counted', before: 'not', validate: count });
+  addKeywords(ajv);
   return ajv;
 }
 
-/** Compiles `bytes`: a file of a form, or a whole body. */
-function bytesKeyword({ minLength = 0, maxLength = Infinity }: BytesRule): CompiledKeyword {
-  const check = (data: unknown) => {
-    const bytes = data instanceof UploadedFile ? data.bytes : data;
-    if (!(bytes instanceof Uint8Array)) return [{ keyword: 'type', message: 'must be a file' }];
-    if (bytes.length < minLength)
-      return [{ keyword: 'minLength', message: `must have at least ${minLength} bytes` }];
-    if (bytes.length > maxLength)
-      return [{ keyword: 'maxLength', message: `must have at most ${maxLength} bytes` }];
-    return [];
-  };
-  const validate: CompiledKeyword = (data: unknown) => {
-    validate.errors = check(data).map((fault) => ({ ...fault, params: {} }));
-    return validate.errors.length === 0;
-  };
-  return validate;
+/** What a schema was compiled to. */
+interface Compiled {
+  readonly validate: ValidateFunction;
+  readonly source: ValueSource;
+  /** Finds a schema that others refer to, by its name, and all that were compiled from a schema of the contract. */
+  readonly find: (name: string) => ValidateFunction;
+  readonly variantsOf: (schema: Schema) => readonly ValidateFunction[];
+  readonly steps: StepCount;
 }
 
-/** The JSON of a value, which is the same for all values that are equal. */
-function canonicalJson(value: unknown): string {
-  // Numbers that JavaScript cannot represent, with their digits.
-  if (typeof value === 'symbol') return String(value);
-  if (value instanceof UploadedFile)
-    return JSON.stringify([value.filename, value.mediaType, Buffer.from(value.bytes).toString('base64')]);
-  if (typeof value !== 'object' || value === null) return exactJson(value)!;
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  const entries = Object.entries(value).map(
-    ([name, part]) => `${JSON.stringify(name)}:${canonicalJson(part)}`,
-  );
-  return `{${entries.sort().join(',')}}`;
+const tooDeep = describe('type', `is nested more than ${unknownDepth} levels deep`);
+const tooCostly = describe('pattern', 'takes too long to check: send fewer values at a time');
+
+function describe(rule: string, message: string): Fault {
+  return { path: '', place: '', rule, message };
 }
 
-/**
- * Compiles the validator of a part of a request.
- * @param schema - Its schema in the normal form.
- * @param source - Whether the part is JSON, or texts that have been read as what the schema says.
- */
-export function createValidator(compiler: Compiler, schema: Schema, source: ValueSource): Validator {
-  const validate = compiler.compile(schema, { source, isCounted: isCostly(schema) });
-  const hasLimit = isRecursive(schema);
-  const check: Validator = (data) => {
-    if (hasLimit) limitDepth(data);
-    const isValid = counting(validate, data);
-    if (typeof isValid === 'string') return { text: isValid, list: [] };
-    return isValid ? undefined : describeFaults(validate.errors ?? [], source);
-  };
+/** Validates values by a schema. */
+export class CompiledSchema {
+  readonly #schema: Schema;
+  readonly #compiled: Compiled;
+  readonly #isRecursive: boolean;
+
+  constructor(schema: Schema, compiled: Compiled) {
+    this.#schema = schema;
+    this.#compiled = compiled;
+    this.#isRecursive = isRecursive(schema);
+  }
+
+  /** Returns what is wrong with a value, at most one fault more than are listed; none if it is valid. */
+  faultsOf(data: unknown, verdicts = new Verdicts()): readonly Fault[] {
+    const { validate } = this.#compiled;
+    if (validate.call(verdicts, data)) return [];
+    return faultsOf(validate.errors ?? [], { ...this.#compiled, verdicts });
+  }
+
+  /**
+   * Validates a value from a client, and turns it into what handlers expect, in place as far as it is an object or array.
+   * @returns The value, which means nothing if it has faults.
+   */
+  read(data: unknown): { readonly value: unknown; readonly faults: readonly Fault[] } {
+    if (this.#isRecursive && isDeeper(data, unknownDepth)) return { value: data, faults: [tooDeep] };
+    try {
+      return this.#compiled.steps.limit(() => this.#read(data));
+    } catch (error) {
+      if (error instanceof TooCostlyError) return { value: data, faults: [tooCostly] };
+      throw error;
+    }
+  }
+
+  #read(data: unknown) {
+    const verdicts = new Verdicts();
+    const faults = this.faultsOf(data, verdicts);
+    const reader = new ValueReader((schema, value) => this.#matches(schema, value, verdicts));
+    const value = reader.read(isAnything(this.#schema) ? [] : [this.#schema], data, '');
+    if (reader.faults.length === 0) return { value, faults };
+    const isOther = ({ path }: Fault) => !faults.some((fault) => `${path}/`.startsWith(`${fault.path}/`));
+    return { value, faults: [...faults, ...reader.faults.filter(isOther)] };
+  }
+
+  /** Whether a value matches a schema inside, as far as it is known without validating it once more. */
+  #matches(schema: Schema, value: unknown, verdicts: Verdicts): boolean {
+    const variants = this.#compiled.variantsOf(schema);
+    if (typeof value === 'object' && value !== null)
+      for (const validate of variants) {
+        const known = verdicts.known(validate, value);
+        if (known !== undefined) return known;
+      }
+    return verdicts.holds(variants[0]!, value);
+  }
+}
+
+/** Whether arrays and objects are nested more than some levels deep. */
+function isDeeper(data: unknown, levels: number): boolean {
+  if (typeof data !== 'object' || data === null || ArrayBuffer.isView(data)) return false;
+  return levels === 0 || Object.values(data).some((value) => isDeeper(value, levels - 1));
+}
+
+/** Compiles a schema for a part of a request. @param source - Whether it is JSON, or texts that have been read. */
+export function compileForRequests(compiler: Compiler, schema: Schema, source: ValueSource): CompiledSchema {
+  const compiled = compiler.compile(schema, { source });
   // V8 compiles a function when it is called first, and the first body of a schema with very many properties would wait.
-  check({});
-  return check;
+  compiled.faultsOf({});
+  return compiled;
+}
+
+/** Returns a description of all faults of a response, or undefined if it is valid. */
+export type ResponseValidator = (data: unknown) => string | undefined;
+
+/** Compiles the validator of a response. */
+export function createResponseValidator(compiler: Compiler, schema: Schema): ResponseValidator {
+  const compiled = compiler.compile(schema, { source: 'json', isResponse: true });
+  return (data) => textOf(compiled.faultsOf(data)) || undefined;
 }
 
 /** Finds the defaults that their schemas do not allow: they would be filled in without a check. */
@@ -237,23 +273,12 @@ function findUnfit(
   describeFault: (fault: string) => [message: string, fix: string],
 ): Finding[] {
   return samples.flatMap(({ schema, value, find }) => {
-    const validate = compiler.compile(schema, { source: 'json', ...purpose });
-    if (validate(value)) return [];
-    const fault = describeFaults(validate.errors ?? [], 'json').text;
-    return find(...describeFault(fault.replaceAll(': send ', ': write ')));
+    const fault = textOf(compiler.compile(schema, { source: 'json', ...purpose }).faultsOf(value));
+    return fault === '' ? [] : find(...describeFault(fault.replaceAll(': send ', ': write ')));
   });
 }
 
 function hasRounded(value: unknown): boolean {
   if (typeof value === 'object' && value !== null) return Object.values(value).some(hasRounded);
   return Number.isInteger(value) && !Number.isSafeInteger(value);
-}
-
-/**
- * Compiles the validator of a response. Its checks are not counted: the service itself has made the body, and the server's
- * own limits would turn what has already happened into an error.
- */
-export function createResponseValidator(compiler: Compiler, schema: Schema): ResponseValidator {
-  const validate = compiler.compile(schema, { source: 'json', isResponse: true });
-  return (data) => (validate(data) ? undefined : describeFaults(validate.errors ?? [], 'json').text);
 }

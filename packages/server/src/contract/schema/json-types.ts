@@ -1,0 +1,20 @@
+// The types of values of JSON, as schemas name them.
+
+/** The types of JSON Schema. */
+export const typeNames = ['null', 'boolean', 'integer', 'number', 'string', 'array', 'object'] as const;
+export type TypeName = (typeof typeNames)[number];
+
+/** The type of a value of JSON; every number is a `number`. */
+export function typeOf(value: unknown): TypeName {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'array' : (typeof value as TypeName);
+}
+
+/** Whether a value is of one of these types, if there are any. */
+export function isOfType(value: unknown, types: readonly TypeName[] | undefined): boolean {
+  const isInteger = Number.isInteger(value) && types?.includes('integer') === true;
+  return types === undefined || isInteger || types.includes(typeOf(value));
+}
+
+/** How a number is represented in the code: as a bigint, as a safe integer, or as the nearest double. */
+export type NumberForm = 'int64' | 'integer' | 'double';
