@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Backs up a SQLite store while its server runs, restores the copy to check it, and deletes the oldest copies:
+# Backs up a SQLite store while its server runs, checks that the copy can be restored, and deletes the oldest copies:
 #
 #   DATABASE_URL=file:… deploy/backup.sh FOLDER [KEEP]
 #
@@ -16,10 +16,10 @@ folder=$(realpath "$folder")
 cd "$folder"
 exec 9<"$folder"
 flock --nonblock 9 || { echo "Another backup to $folder is running." >&2; exit 1; }
-# What an interrupted backup has left.
-rm -rf "$folder"/plants-*.db.partial "$folder"/drill-*
+# What a killed backup has left.
+rm -f "$folder"/plants-*.db.partial*
 
 copy=$folder/plants-$(date -u +%F-%H%M%S).db
-plants=$(node "$root/dist/cli.js" backup "$copy" --json | sed -n 's/^  "plants": \([0-9]*\),$/\1/p')
-node "$root/deploy/restore-drill.js" "$copy" "$plants" || { mv "$copy" "$copy.failed"; exit 1; }
+node "$root/dist/cli.js" backup "$copy"
+node "$root/dist/cli.js" restore --dry-run "$copy" || { mv "$copy" "$copy.failed"; exit 1; }
 find "$folder" -maxdepth 1 -name 'plants-*.db' | sort | head --lines "-$keep" | xargs --no-run-if-empty rm

@@ -13,7 +13,7 @@ const sections = {
   DRAIN_SECONDS: 'Start and shutdown',
   BODY_LIMIT_BYTES: 'Limits and timeouts',
   RATE_LIMIT_PER_SUBJECT: 'Rate limits',
-  DATABASE_RESERVE_BYTES: 'Storage limits',
+  DATABASE_POOL_SIZE: 'Storage limits',
 };
 
 for (const [file, url] of [

@@ -6,11 +6,11 @@ import { readFileSync } from 'node:fs';
 /** With it, SQLite commits each write of a transaction by itself. @type {Edit} */
 export const torn = {
   file: 'storage/sqlite/committer.js',
-  text: 'if (holds)\n                for (const write of writes)\n                    make(write);',
+  text: 'if (holds)\n            for (const write of writes)\n                make(write);',
   by: `if (holds) for (const write of writes) {
     make(write);
-    database.exec('COMMIT');
-    database.exec('BEGIN IMMEDIATE');
+    this.#database.exec('COMMIT');
+    this.#database.exec('BEGIN IMMEDIATE');
   }`,
 };
 

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
  * that is sought.
  * @typedef {{ kind: 'open', path: string, truncated: boolean }
  *   | { kind: 'folder' | 'remove' | 'message', path: string }
- *   | { kind: 'link', path: string, from: string }
+ *   | { kind: 'link' | 'rename', path: string, from: string }
  *   | { kind: 'write', path: string, at: number | undefined, data: Buffer }
  *   | { kind: 'resize', path: string, size: number }
  *   | { kind: 'sync', path: string, began: number }} Effect
@@ -18,7 +18,7 @@ import { createInterface } from 'node:readline';
 
 /** The calls that become events. The names differ between processor architectures. */
 const replayed = {
-  byPath: ['open', 'openat', 'mkdir', 'mkdirat', 'rmdir', 'unlink', 'unlinkat', 'link', 'linkat'],
+  byPath: ['open', 'openat', 'mkdir', 'mkdirat', 'rmdir', 'unlink', 'unlinkat', 'link', 'linkat', 'rename'],
   byDescriptor: ['pwrite64', 'write', 'ftruncate', 'fsync', 'fdatasync'],
 };
 
@@ -26,7 +26,7 @@ const replayed = {
 const refused = {
   byPath: [
     ...['creat', 'openat2', 'mknod', 'mknodat', 'symlink', 'symlinkat'],
-    ...['rename', 'renameat', 'renameat2', 'truncate'],
+    ...['renameat', 'renameat2', 'truncate'],
   ],
   byDescriptor: [
     ...['writev', 'pwritev', 'pwritev2', 'fallocate', 'copy_file_range', 'sendfile', 'splice'],
@@ -122,6 +122,8 @@ function eventOf(text, folder, began) {
     case 'link':
     case 'linkat':
       return { kind: 'link', from: path, path: second };
+    case 'rename':
+      return { kind: 'rename', from: path, path: second };
     case 'fsync':
     case 'fdatasync':
       return nameless ? undefined : { kind: 'sync', path, began };

@@ -7,7 +7,10 @@ const sector = 512;
 
 /** @typedef {{ index: number, at: number, data: Buffer } | { index: number, size: number }} Change */
 /** A file: its changes, and how many of them, from the first on, are synced. @typedef {{ changes: Change[], synced: number }} ReplayedFile */
-/** @typedef {{ index: number, path: string, file: ReplayedFile | 'folder' | undefined, isSynced: boolean }} Renaming */
+/**
+ * A change of names. Both of a file that is renamed within a folder change at once.
+ * @typedef {{ index: number, path: string, file: ReplayedFile | 'folder' | undefined, from?: string, isSynced: boolean }} Renaming
+ */
 
 /**
  * What a power failure leaves of what was not synced; `names` are all of the names, and none of the content.
@@ -53,6 +56,11 @@ export class ReplayedDisk {
         break;
       case 'link':
         this.#name(index, path, this.#file(event.from));
+        break;
+      case 'rename':
+        if (dirname(event.from) !== dirname(path))
+          throw new Error(`${path} comes from another folder: not supported`);
+        this.#name(index, path, this.#file(event.from), event.from);
         break;
       case 'remove':
         this.#name(index, path, undefined);
@@ -150,9 +158,10 @@ export class ReplayedDisk {
    * @param {number} index
    * @param {string} path
    * @param {Renaming['file']} file
+   * @param {string} [from]
    */
-  #name(index, path, file) {
-    const renaming = { index, path, file, isSynced: false };
+  #name(index, path, file, from) {
+    const renaming = { index, path, file, isSynced: false, ...(from !== undefined && { from }) };
     rename(this.#names, renaming);
     this.#renamings.push(renaming);
   }
@@ -199,7 +208,8 @@ export function writeImage(image, disk, folder) {
  * @param {Map<string, ReplayedFile | 'folder'>} names
  * @param {Renaming} renaming
  */
-function rename(names, { path, file }) {
+function rename(names, { path, file, from }) {
+  if (from !== undefined) names.delete(from);
   if (file === undefined) names.delete(path);
   else names.set(path, file);
 }

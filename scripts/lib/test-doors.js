@@ -50,7 +50,6 @@ const unmoved = [
   'packages/server/test/storage/idempotency.test.ts',
   'packages/server/test/storage/postgres.test.ts',
   'packages/server/test/storage/ranges.test.ts',
-  'packages/server/test/storage/sqlite-files.test.ts',
   'packages/server/test/storage/sqlite.test.ts',
   'packages/server/test/storage/storage.test.ts',
   'packages/server/test/storage/transactions.test.ts',

@@ -1,13 +1,11 @@
 // Records which requests were sent and acknowledged, and checks the files that a power failure left against them.
 import { DatabaseSync } from '@photostructure/sqlite';
-import { existsSync, linkSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { service as libraryService } from '../../examples/library/dist/service.js';
 import { service as plantStore } from '../../dist/service.js';
-import { migrateStorage } from '../../packages/server/dist/storage/open.js';
-import { lockStore } from '../../packages/server/dist/storage/sqlite/file/lock.js';
-import { checkStore } from '../../packages/server/dist/storage/sqlite/store-check.js';
+import { openStorage } from '../../packages/server/dist/storage/open.js';
 import { startServer } from '../../packages/server/test/support/server-process.js';
 import { copyingLibrary } from '../lib/copying-library.js';
 import { Register } from '../lib/linearizability.js';
@@ -22,12 +20,12 @@ import { idOf, readOutcome, stateOf, statesIn } from './threads-model.js';
 /** @typedef {string | null | undefined} Outcome */
 /**
  * A line of the journal. A request concerns a document, or a token, which commands create and change (revoke). It ends
- * without an outcome if nobody knows that, and with null if it certainly had no effect. `log` is the deletion of the log
- * by an operator, `migrate` the command that runs before the start, and `serve` that start.
+ * without an outcome if nobody knows that, and with null if it certainly had no effect. `migrate` is the command that runs
+ * before the start, and `serve` that start.
  * @typedef {{ act: 'begin', key: string, number: number, operation: Operation }
  *   | { act: 'end', key: string, number: number, outcome?: Outcome }
  *   | { act: 'secret', secret: string }
- *   | { act: 'backup' | 'log' | 'migrate' | 'serve', done: boolean }} Entry
+ *   | { act: 'backup' | 'migrate' | 'serve', done: boolean }} Entry
  */
 /**
  * The backup: which states were certain when it began, and what was requested since, until it was done.
@@ -92,21 +90,6 @@ const applyToToken = (state, { act }) =>
     ? { outcome: readOutcome(state ?? undefined), state }
     : { outcome: success, state: act === 'create' ? 'valid' : 'revoked' };
 
-/** A second name of the log, under which the operator who deletes it can find it again. @param {string} store */
-export const keptLog = (store) => join(dirname(store), 'kept');
-
-/**
- * Does what the message of a start advises when a log is missing: puts it back into place.
- * @param {string} store
- * @returns {boolean} Whether there is one.
- */
-export function putLogBack(store) {
-  if (!existsSync(keptLog(store))) return false;
-  rmSync(`${store}-wal`, { force: true });
-  linkSync(keptLog(store), `${store}-wal`);
-  return true;
-}
-
 /** The requests so far. */
 export class Ledger {
   /** What is known of documents and tokens. @type {Map<string, Register<Operation>>} */
@@ -115,10 +98,7 @@ export class Ledger {
   #requests = new Map();
   /** @type {Backup | undefined} */
   #backup;
-  #isLogDeleted = false;
   #collections;
-  /** How many images lacked the log until it was put back. */
-  repaired = 0;
   /** The secret of the first token. @type {string | undefined} */
   secret;
 
@@ -152,7 +132,7 @@ export class Ledger {
     else if (entry.act === 'backup') {
       const before = new Map([...this.#registers].map(([key, { state }]) => [key, state]));
       this.#backup = { before, touched: new Set(), ...this.#backup, done: entry.done };
-    } else if (entry.act !== 'migrate') this.#isLogDeleted = entry.act === 'log';
+    }
   }
 
   /** @param {Extract<Entry, { key: string }>} entry */
@@ -170,17 +150,14 @@ export class Ledger {
   }
 
   /**
-   * Checks the store and the backups on a disk. Takes the lock of the store and brings its schema up to date, as a
-   * start would.
+   * Checks the store and the backups on a disk. Opens the store as a start does.
    * @param {string} disk - The folder that holds the disk's files.
    * @param {boolean} served - Whether to start a server with two threads, too, and to compare what it lists.
    * @returns {Promise<string | undefined>} The fault, if any.
    */
   async check(disk, served) {
     const store = join(disk, storePath);
-    const hasFolder = existsSync(dirname(store));
     try {
-      if (hasFolder && !this.#isWhole(store)) return undefined;
       const faults = [];
       /** @type {IsRight} */
       const isPossible = (key, state) =>
@@ -190,8 +167,8 @@ export class Ledger {
         if (listed !== undefined)
           faults.push(...this.#compare(listed, (key, state) => isToken(key) || isPossible(key, state)));
       }
-      if (hasFolder) (await lockStore(store)).release();
-      if (existsSync(store)) await migrateStorage(services[this.service].definition, `file:${store}`);
+      if (existsSync(store))
+        await (await openStorage(services[this.service].definition, `file:${store}`)).close();
       faults.push(...this.#compare(this.#read(store), isPossible));
       const copy = join(disk, backupPath);
       // It may be missing before it was acknowledged. But once it has its name, it must be complete.
@@ -207,24 +184,6 @@ export class Ledger {
       return faults[0];
     } catch (error) {
       return String(error).slice(0, 200);
-    }
-  }
-
-  /**
-   * Whether a store can be opened. After an operator has deleted the log, the start must say so, unless the power
-   * failure has undone that; and what the operator has kept of it must be whole.
-   * @param {string} store
-   * @throws {Error} when a start would refuse it, though nobody has deleted anything.
-   */
-  #isWhole(store) {
-    try {
-      checkStore(store);
-      return true;
-    } catch (error) {
-      if (!this.#isLogDeleted) throw error;
-      const repaired = putLogBack(store);
-      if (repaired) this.repaired++;
-      return repaired;
     }
   }
 

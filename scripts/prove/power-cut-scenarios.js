@@ -2,14 +2,13 @@
 // cspell:ignore seccomp
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { service } from '../../dist/service.js';
 import { plants, PlantRepository } from '../../dist/plants/repository.js';
 import { openStorage } from '../../packages/server/dist/storage/open.js';
-import { backUp } from '../../packages/server/dist/storage/sqlite/backup.js';
 import { readTrace, traceOptions } from '../lib/file-trace.js';
 import { ReplayedDisk } from '../lib/replayed-disk.js';
 import { isDone, readEntries, restoredPlants, subject } from './power-cut-ledger.js';
@@ -47,7 +46,6 @@ export async function withStrace(prove) {
 export async function makeScenarios(folder) {
   const stopped = join(folder, 'stopped.db');
   const killed = join(folder, 'killed.db');
-  const copied = join(folder, 'copied.db');
 
   const storage = await openStorage(service, `file:${stopped}`);
   const repository = new PlantRepository(storage.collection(plants));
@@ -58,10 +56,7 @@ export async function makeScenarios(folder) {
   // A killed process would leave these files.
   copyFileSync(stopped, killed);
   copyFileSync(`${stopped}-wal`, `${killed}-wal`);
-  backUp(service, `file:${stopped}`, copied);
   await storage.close();
-
-  const later = writeLaterRelease(join(folder, 'later'));
 
   /** @param {ServiceName} service @param {number} workers @returns {Scenario} */
   const killedTwice = (service, workers, migrates = false) => ({
@@ -79,53 +74,12 @@ export async function makeScenarios(folder) {
     'two threads': killedTwice('plants', 2),
     library: killedTwice('library', 2, true),
     transactions: killedTwice('transactions', 2),
-    'deleted log': /** @type {Scenario} */ ({
-      service: 'library',
-      stages: [
-        { workers: 2, deletesLog: true },
-        { workers: 2, putsLogBack: true },
-      ],
-    }),
-    'older store': ofPlants(
-      { workers: 0, restored: { 'store.db': stopped } },
-      { workers: 2, killAt: 8, server: later },
-      { workers: 2, server: later },
-    ),
     'stopped store': ofPlants({ workers: 1, restored: { 'store.db': stopped } }),
     'killed store': ofPlants({
       workers: 2,
       restored: { 'store.db': killed, 'store.db-wal': `${killed}-wal` },
     }),
-    backup: ofPlants({ workers: 1, restored: { 'store.db': copied } }),
   };
-}
-
-/**
- * Writes the program of a later release, which has one more migration.
- * @param {string} folder - A new folder for it.
- */
-function writeLaterRelease(folder) {
-  cpSync(fileURLToPath(/** @type {URL} */ (service.migrations)), join(folder, 'migrations'), {
-    recursive: true,
-  });
-  writeFileSync(
-    join(folder, 'migrations/sqlite/0002_names.sql'),
-    "-- oldest-application: 1.0.0\nCREATE INDEX names ON plants (plant ->> '$.name');\n",
-  );
-  const main = join(folder, 'main.mjs');
-  const built = (/** @type {string} */ path) =>
-    JSON.stringify(new URL(`../../${path}`, import.meta.url).href);
-  writeFileSync(
-    main,
-    `import { start } from ${built('packages/server/dist/start.js')};
-await start(async () => {
-  const { service } = await import(${built('dist/service.js')});
-  const program = new URL(import.meta.url);
-  return { service: { ...service, program, migrations: new URL('migrations/', program) } };
-});
-`,
-  );
-  return main;
 }
 
 /**

@@ -1,16 +1,6 @@
 // Runs one stage of a scenario under strace: an operator may put files into place, then a server runs until it is
 // stopped or killed, while clients and commands use it. Started by power-cut-scenarios.js.
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { dirname, join } from 'node:path';
 import { runCommand, startServer } from '../../packages/server/test/support/server-process.js';
@@ -19,8 +9,6 @@ import {
   backupPath,
   keyOf,
   Ledger,
-  keptLog,
-  putLogBack,
   readEntries,
   restoredPlants,
   services,
@@ -37,19 +25,15 @@ import { messageOf, outcomeOf, readOutcome } from './threads-model.js';
 
 /**
  * @typedef {object} Stage
- * @property {number} workers - WORKERS: the number of threads that serve. 0 starts no server: then the operator must sync the
- *   files that they put into place.
+ * @property {number} workers - WORKERS: the number of threads that serve.
  * @property {Record<string, string>} [restored] - The files that the operator copies to the folder of the store before
  *   the start, by name.
  * @property {number} [killAt] - The number of a thread's sync during which strace kills the process.
- * @property {string} [server] - The program that serves, if not that of the service.
  * @property {string} [nodeOptions] - NODE_OPTIONS of the server.
  * @property {number} [clients] - How many clients there are; 8 by default.
  * @property {boolean} [commands] - Whether to use the commands that change tokens, back up and migrate, while clients
  *   write.
  * @property {boolean} [migrates] - Whether to use "migrate" before the start, too.
- * @property {boolean} [deletesLog] - Whether the operator deletes the log of the running server, which is killed later.
- * @property {boolean} [putsLogBack] - Whether the log must be put back before the server starts.
  */
 /** @typedef {Stage & { service: import('./power-cut-ledger.js').ServiceName, root: string, requests: number }} StageOptions */
 
@@ -60,13 +44,10 @@ const {
   workers,
   restored,
   killAt,
-  server: script = services[service].main,
   nodeOptions = '',
   clients = 8,
   commands = false,
   migrates,
-  deletesLog,
-  putsLogBack,
   requests,
 } = JSON.parse(process.argv[2] ?? '');
 const disk = join(root, 'disk');
@@ -75,7 +56,7 @@ const environment = { DATABASE_URL: `file:${store}`, UV_USE_IO_URING: '0' };
 /** @param {string[]} args */
 const command = (...args) => runCommand(services[service].command, environment, ...args);
 const serverOptions = {
-  script,
+  script: services[service].main,
   env: { ...environment, NODE_OPTIONS: nodeOptions, WORKERS: String(workers) },
 };
 const journal = join(root, 'journal');
@@ -102,12 +83,11 @@ function begin(...begun) {
 }
 
 const acknowledgeRestored = restored === undefined ? undefined : putIntoPlace(restored);
-if (putsLogBack) await refuseAndRepair();
 if (migrates) {
   await command('migrate');
   note([{ act: 'migrate', done: true }]);
 }
-if (workers > 0) await serve();
+await serve();
 
 async function serve() {
   const server = await startServer(serverOptions).catch(unlessKilled);
@@ -115,7 +95,7 @@ async function serve() {
   acknowledgeRestored?.();
   note([{ act: 'serve', done: true }]);
   await use(server.origin).catch(unlessKilled);
-  const stops = killAt === undefined && deletesLog !== true;
+  const stops = killAt === undefined;
   const ended = await server.end(stops ? 'SIGTERM' : 'SIGKILL');
   if (stops && ended !== 0) throw new Error(`the server ended with ${ended}`);
 }
@@ -126,18 +106,10 @@ function unlessKilled(error) {
   return undefined;
 }
 
-/** A start must refuse a store whose log was deleted; then the operator puts it back, and does not sync it. */
-async function refuseAndRepair() {
-  const server = await startServer(serverOptions).catch(() => undefined);
-  await server?.end();
-  if (server !== undefined) throw new Error('a server has started without the log');
-  if (!putLogBack(store)) throw new Error('a start was refused, but there is no log to put back');
-}
-
 /**
  * Copies files as an operator does.
  * @param {Record<string, string>} files
- * @returns {(() => void) | undefined} Acknowledges the plants that they hold; undefined if that is done.
+ * @returns {() => void} Acknowledges the plants that they hold.
  */
 function putIntoPlace(files) {
   const folder = dirname(store);
@@ -156,12 +128,8 @@ function putIntoPlace(files) {
       writeSync(copy, content, at, Math.min(32_768, content.length - at), at);
     }
     closeSync(copy);
-    if (workers === 0) sync(join(folder, name));
   }
-  if (workers > 0) return acknowledge;
-  sync(folder);
-  acknowledge();
-  return undefined;
+  return acknowledge;
 }
 
 /** @param {string} path */
@@ -177,32 +145,13 @@ async function use(origin) {
   const request = await startClient(origin, token);
   let commanding = commands;
   let left = requests;
-  let isDeleted = false;
   const load = async () => {
     while (left-- > 0 || commanding) {
-      if (await request()) continue;
-      if (isDeleted) return;
-      throw new Error('a request has failed');
+      if (!(await request())) throw new Error('a request has failed');
     }
   };
   const all = () => Promise.all(Array.from({ length: clients }, load));
   await Promise.all([all(), commanding ? useCommands().finally(() => (commanding = false)) : undefined]);
-  if (deletesLog !== true) return;
-  // Between two requests: the trace does not show which deleted file a process syncs.
-  deleteLog();
-  isDeleted = true;
-  left = requests;
-  await all();
-}
-
-/** Deletes the log as an operator does who takes it for waste; but it has another name. */
-function deleteLog() {
-  linkSync(`${store}-wal`, keptLog(store));
-  sync(dirname(store));
-  note([{ act: 'log', done: false }]);
-  rmSync(`${store}-wal`);
-  sync(dirname(store));
-  note([{ act: 'log', done: true }]);
 }
 
 /**

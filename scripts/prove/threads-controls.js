@@ -39,7 +39,7 @@ const controls = [
     edits: [
       {
         file: 'storage/sqlite/committer.js',
-        text: '(tableNamed(collection).find(subject, id) ?? null) === expected',
+        text: '(this.#tableOf(collection).find(subject, id) ?? null) === expected',
         by: 'true',
       },
     ],
@@ -58,9 +58,8 @@ const controls = [
     edits: [
       {
         file: 'storage/sqlite/committer.js',
-        text: 'const results = batches.map(runOne);\n                checkFiles(files);',
-        by: `const results = batches.map(runOne);
-                checkFiles(files);
+        text: 'const results = batches.map((batch) => this.#write(batch));',
+        by: `const results = batches.map((batch) => this.#write(batch));
                 results.forEach((each, i) => batches[i].reply({ results: each }));
                 for (const batch of batches) batch.reply = () => undefined;
                 Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);`,

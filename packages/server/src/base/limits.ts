@@ -3,7 +3,6 @@
 /** How the value of a variable is written: a whole number in this range, times `factor`. */
 const units = {
   bytes: { min: 1_024, max: 2 ** 33, factor: 1 },
-  bytesOrOff: { min: 0, max: 2 ** 40, factor: 1 },
   seconds: { min: 1, max: 86_400, factor: 1_000 },
   secondsOrOff: { min: 0, max: 86_400, factor: 1_000 },
   number: { min: 1, max: 10_000_000, factor: 1 },
@@ -16,8 +15,7 @@ interface Limit {
   /** The environment variable that sets it. */
   readonly variable: string;
   readonly unit: keyof typeof units;
-  /** Undefined if it depends on the machine. */
-  readonly default: number | undefined;
+  readonly default: number;
   /** For docs/configuration.md. */
   readonly desc: string;
 }
@@ -84,12 +82,6 @@ export const limitTable = {
     default: 0,
     desc: 'Maximum requests, with or without a token, per IP address (IPv6: /64; 16 times as many per /48), minute and thread; further ones receive 429. 0 disables the limit',
   },
-  reserve: {
-    variable: 'DATABASE_RESERVE_BYTES',
-    unit: 'bytesOrOff',
-    default: undefined,
-    desc: 'SQLite: free space on the disk of the store below which creates and replacements receive 503, so that everything else goes on; by default 64 MiB, but at most a tenth of the file system. 0 disables',
-  },
   poolSize: {
     variable: 'DATABASE_POOL_SIZE',
     unit: 'connections',
@@ -121,16 +113,12 @@ const fixedLimits = {
 };
 
 type LimitTable = typeof limitTable;
-type ValueOf<Name extends keyof LimitTable> = LimitTable[Name]['default'] extends number
-  ? number
-  : number | undefined;
-
 /** A value of each limit. */
-export type Limits = { -readonly [Name in keyof LimitTable]: ValueOf<Name> } & typeof fixedLimits;
+export type Limits = { -readonly [Name in keyof LimitTable]: number } & typeof fixedLimits;
 
 /** The types of the variables that set the limits. */
 export type LimitVariables = {
-  readonly [Name in keyof LimitTable as LimitTable[Name]['variable']]: ValueOf<Name>;
+  readonly [Name in keyof LimitTable as LimitTable[Name]['variable']]: number;
 };
 
 /** The limits that can be set by their names, with the range of their variables. */

@@ -25,7 +25,7 @@ export interface Metrics {
   readonly countDamage: () => void;
   /** Observes the writes, transactions and connections of the storage. */
   readonly writes: {
-    space(measure: () => { free: number; reserve: number } | undefined): void;
+    freeSpace(measure: () => number | undefined): void;
     queue(rows: () => number): void;
     committed(rows: number, seconds: number): void;
     transacted(outcome: 'completed' | 'repeated' | 'failed'): void;
@@ -54,9 +54,7 @@ const metrics = {
   database_read_only: 'Whether PostgreSQL took no writes at the last check: 0 if it did; absent on SQLite.',
   transactions_total:
     'Runs of transactions by outcome: completed, repeated because what was read did not hold, or failed.',
-  disk_free_bytes:
-    'Free space on the disk of the store, less what its log still needs, and some of what is unused in the store.',
-  disk_reserve_bytes: 'Free space below which creates and replacements are refused.',
+  disk_free_bytes: 'Free space on the disk of the store.',
 };
 
 const durations = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -200,7 +198,7 @@ function createWriteObserver(named: Named): Metrics['writes'] {
     },
   });
   return {
-    space: createSpaceObserver(named),
+    freeSpace: createSpaceObserver(named),
     transacted: createCounter(named('transactions_total'), 'outcome', ['completed', 'repeated', 'failed']),
     connections(open) {
       openConnections = open;
@@ -218,19 +216,17 @@ function createWriteObserver(named: Named): Metrics['writes'] {
   };
 }
 
-/** Creates the metrics of disk space, which only the process that writes to a disk sets. */
-function createSpaceObserver(named: Named): Metrics['writes']['space'] {
-  let measure: Parameters<Metrics['writes']['space']>[0] = () => undefined;
-  for (const name of ['free', 'reserve'] as const) {
-    new Gauge({
-      ...named(`disk_${name}_bytes`),
-      collect() {
-        const space = measure();
-        if (space === undefined) this.remove();
-        else this.set(space[name]);
-      },
-    });
-  }
+/** Only the process that writes to a disk has a value. */
+function createSpaceObserver(named: Named): Metrics['writes']['freeSpace'] {
+  let measure: () => number | undefined = () => undefined;
+  new Gauge({
+    ...named('disk_free_bytes'),
+    collect() {
+      const free = measure();
+      if (free === undefined) this.remove();
+      else this.set(free);
+    },
+  });
   return (given) => {
     measure = given;
   };

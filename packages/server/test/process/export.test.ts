@@ -73,7 +73,7 @@ t.test('export reads while the server runs, and import says that it does', async
     stderr: `Store: ${file}\nExported 3 plants.\n`,
   });
   t.equal(await exportOf(env, '--subject', 'alice'), alices);
-  t.match(await importOf(alices, env), { code: 1, stderr: /another server has this store/ });
+  t.match(await importOf(alices, env), { code: 1, stderr: /the store is in use by process/ });
 
   const copy = join(dirname(file), 'export.jsonl');
   t.match(JSON.parse(await exportOf(env, copy, '--tokens', '--subject', 'bob', '--json')), {

@@ -250,7 +250,7 @@ t.test(
     t.strictSame(locks(), first);
     t.match(await run('main.js', [], { ...env, PORT: '0' }), {
       code: 1,
-      stderr: /another server has this store/,
+      stderr: /the store is in use by process \d+/,
     });
     t.strictSame(locks(), first);
     t.equal(await server.end(), 0);

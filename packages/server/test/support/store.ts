@@ -18,6 +18,8 @@ import { service } from '../../../../dist/service.js';
 import { loadSchema, type Migration } from '../../dist/storage/core/migrations.js';
 import type { WriteLimits } from '../../dist/storage/core/group-commit.js';
 import * as open from '../../dist/storage/open.js';
+import * as sqliteBackup from '../../dist/storage/sqlite/backup.js';
+import * as sqliteRestore from '../../dist/storage/sqlite/restore.js';
 
 // Imported where it is used, since few tests need it.
 const postgres = () => import('../../dist/storage/postgres/storage.js');
@@ -66,6 +68,25 @@ export async function openStorage(...options: Tail<typeof open.openStorage>): Pr
 /** Opens a store, as the commands do. */
 export async function openExistingStorage(url: string): Promise<Storage> {
   return withPlants(await open.openExistingStorage(service, url));
+}
+
+/** Backs up a SQLite store. */
+export function backUp(...options: Tail<typeof sqliteBackup.backUp>): ReturnType<typeof sqliteBackup.backUp> {
+  return sqliteBackup.backUp(service, ...options);
+}
+
+/** Restores a SQLite store. Returns the outcome, and what was reported. */
+export async function restore(
+  url: string,
+  backup: string,
+  { isDryRun = false, keepsTokens = false, definition = service } = {},
+) {
+  const lines: string[] = [];
+  const report = (line: string) => {
+    lines.push(line);
+  };
+  const restored = await sqliteRestore.restore(definition, url, backup, { isDryRun, keepsTokens, report });
+  return { ...restored, lines };
 }
 
 /** Opens a store on PostgreSQL. */

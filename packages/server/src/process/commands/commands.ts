@@ -1,18 +1,21 @@
-// The command of a service: runs its server, manages access tokens, and migrates, backs up, exports and imports a store.
-import { InvalidArgumentError, type Command } from 'commander';
+// The command of a service: runs its server, manages access tokens, and migrates, backs up, restores, exports and imports a
+// store.
+import type { Command } from 'commander';
 import { ConfigError } from '../config.js';
 import type { Service } from '../../service/definition.js';
 import { nodeCommand } from '../../base/node-command.js';
-import { messageOf, StorageError } from '../../storage/core/interface.js';
+import { StorageError } from '../../storage/core/interface.js';
 import { migrateStorage } from '../../storage/open.js';
-import { pathOf } from '../../storage/sqlite/location.js';
 import { backUp } from '../../storage/sqlite/backup.js';
 import { version } from '../../base/version.js';
 import { addCheckCommand } from './check-command.js';
 import { addServerOptions, createCommand, type ServerOptions } from './command-line.js';
 import {
   CommandError,
+  countsOf,
+  parsePath,
   printJson,
+  report,
   createStoreCommands,
   type StoreCommands,
   type StoreOptions,
@@ -20,6 +23,7 @@ import {
 import { addExportCommand } from './export-command.js';
 import { addImportCommand } from './import-command.js';
 import { receiveSignals } from '../ending.js';
+import { addRestoreCommand } from './restore-command.js';
 import { addTokenCommands } from './token-commands.js';
 
 /**
@@ -69,6 +73,7 @@ function addStoreCommands(program: Command, commands: StoreCommands, environment
   });
   addTokenCommands(program, commands);
   addBackupCommand(program, commands);
+  addRestoreCommand(program, commands);
   addExportCommand(program, commands);
   addImportCommand(program, commands);
 }
@@ -135,18 +140,10 @@ function addBackupCommand(program: Command, commands: StoreCommands): void {
     .add(program, 'backup')
     .description('copy a SQLite store to a new file while the server runs; for PostgreSQL, use pg_dump')
     .argument('<file>', 'path of the copy; must not exist yet', parsePath)
-    .action((file: string, options: StoreOptions) => {
-      const { documents, bytes } = backUp(commands.service, commands.urlOf(options), file);
-      const counts = Object.entries(documents).map(([name, count]) => `${count} ${name}`);
-      console.error(`Copied ${counts.join(', ')} (${bytes} bytes) to ${file} and checked the copy.`);
+    .action(async (file: string, options: StoreOptions) => {
+      const url = commands.urlOf(options);
+      const { documents, bytes } = await backUp(commands.service, url, file, report);
+      console.error(`Copied ${countsOf(documents)} (${bytes} bytes) to ${file} and checked the copy.`);
       if (options.json) printJson({ file, ...documents, bytes });
     });
-}
-
-function parsePath(name: string): string {
-  try {
-    return pathOf(name);
-  } catch (error) {
-    throw new InvalidArgumentError(`${messageOf(error)}.`);
-  }
 }

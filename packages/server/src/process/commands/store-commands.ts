@@ -1,10 +1,11 @@
 // The option, the messages and the errors that all commands on a store share.
-import type { Command } from 'commander';
+import { InvalidArgumentError, type Command } from 'commander';
 import { readDatabaseUrl } from '../config.js';
 import type { Service } from '../../service/definition.js';
 import { addDatabaseOption } from './command-line.js';
-import type { Storage } from '../../storage/core/interface.js';
+import { messageOf, type Storage } from '../../storage/core/interface.js';
 import { describeStore, openExistingStorage } from '../../storage/open.js';
+import { pathOf } from '../../storage/sqlite/location.js';
 
 /** The options of every command that uses a store. */
 export interface StoreOptions {
@@ -63,6 +64,27 @@ export function createStoreCommands(service: Service, databaseUrl: string, envir
     },
   };
   return commands;
+}
+
+/** Parses an argument that names a file. */
+export function parsePath(name: string): string {
+  try {
+    return pathOf(name);
+  } catch (error) {
+    throw new InvalidArgumentError(`${messageOf(error)}.`);
+  }
+}
+
+/** Tells a person what a command does that may take long. */
+export function report(line: string): void {
+  console.error(line);
+}
+
+/** Says how many documents there are of each collection. */
+export function countsOf(documents: Readonly<Record<string, number>>): string {
+  return Object.entries(documents)
+    .map(([name, count]) => `${count} ${name}`)
+    .join(', ');
 }
 
 /** Prints a result of a command to standard output. */

@@ -5,24 +5,13 @@ import { messageOf, type Outcome, StorageError } from './interface.js';
 import type { TransactionLimits, TransactionOutcome } from './transactions.js';
 import { bytesOf, documentKey, type Committer, type WriteResult, type Write } from './writes.js';
 
-/** The space for a store on its disk, in bytes. */
-export interface Space {
-  /**
-   * What is free, less what the log still needs to be written to the database; and what is unused inside the database, up
-   * to half of the reserve.
-   */
-  readonly free: number;
-  /** What creates and replacements leave free. */
-  readonly reserve: number;
-}
-
 /** What the connections to a database are for. */
 export type ConnectionPurpose = 'reads' | 'writes' | 'transactions';
 
 /** Observes group commit, transactions and connections. */
 export interface WriteObserver {
-  /** Called once by the process that writes to a disk, with a function that measures it; undefined if that fails. */
-  space?(measure: () => Space | undefined): void;
+  /** Called once by the process that writes to a disk, with a function that measures what is free, in bytes. */
+  freeSpace?(measure: () => number | undefined): void;
   /** Called once, with a function that returns the number of waiting writes. */
   queue?(rows: () => number): void;
   /** Called after a commit, successful or not, with its number of writes and its duration. */
@@ -52,8 +41,6 @@ interface WriteTrace {
 export interface WriteLimits extends Pick<Limits, 'queueRows' | 'queueBytes' | 'batchRows' | 'batchBytes'> {
   /** The maximum age of a write when its batch starts, in ms; older writes are rejected. */
   maxAge: number;
-  /** On SQLite: the free space that creates and replacements leave on the disk, in bytes. It has a default. */
-  reserve?: number | undefined;
   /** Limits of transactions that are not the default ones. In sum, they take no more memory than the queue. */
   transactions?: Partial<TransactionLimits> | undefined;
   observer?: WriteObserver | undefined;

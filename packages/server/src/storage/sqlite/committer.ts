@@ -4,24 +4,19 @@ import { isMainThread, parentPort, workerData, type MessagePort } from 'node:wor
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import type { CollectionDefinition, Id, Outcome, StorageFailure } from '../core/interface.js';
-import type { Space } from '../core/group-commit.js';
 import { isCheck, type Step } from '../core/transactions.js';
 import { outcomeOf, type Write } from '../core/writes.js';
 import { closeWithCheckpoint, inTransaction } from './database.js';
 import { isFull, toSqliteError } from './failures.js';
-import { spaceMeter, spaceReserve } from './file/free-space.js';
-import { checkFiles, existing, isOverwritten, type StoreFile } from './file/files.js';
+import { existing } from './files.js';
 import { tokenDocuments } from '../core/token-writes.js';
 import { prepareTokenWrites } from './tokens.js';
 
 /** The worker data of the thread. */
 export interface WriterData {
+  /** The path of the database, without symbolic links. */
   file: string;
-  /** The files of the store, which must be those that the thread opens. */
-  files: readonly StoreFile[];
   collections: readonly CollectionDefinition[];
-  /** The free space that creates and replacements leave on the disk, in bytes. */
-  reserve?: number | undefined;
 }
 
 /** A batch of at least one write, whose results are independent; or a transaction of at least one step. */
@@ -31,8 +26,8 @@ export type WriterBatch =
 /** To the thread: what to commit; from the thread that started it also another one's port, or the request to exit. */
 export type WriterRequest = WriterBatch | { readonly port: MessagePort } | 'close';
 
-/** What became of a write or of a transaction. Either may be refused for lack of space; a write may meet damage. */
-export type Result = Outcome | 'committed' | 'conflict' | 'refused' | Failure;
+/** What became of a write, which may meet damage, or of a transaction. */
+export type Result = Outcome | 'committed' | 'conflict' | Failure;
 
 /** Why nothing of a request is known to be committed. */
 export interface Failure {
@@ -55,19 +50,13 @@ interface WaitingBatch {
   readonly reply: (reply: Reply) => void;
 }
 
-function serve(
-  parent: NonNullable<typeof parentPort>,
-  { file, files, collections, reserve }: WriterData,
-): void {
+function serve(parent: NonNullable<typeof parentPort>, { file, collections }: WriterData): void {
   const { database, ...settings } = openForWriting(file);
-  checkFiles(files);
-  const committer = batchCommitter(database, files, collections, spaceMeter(database, file, reserve));
+  const committer = new BatchCommitter(database, collections);
   const receive = (port: MessagePort) => {
     port.on('message', (request: WriterRequest) => {
       if (request === 'close') {
         committer.commit();
-        // Closing would move the log into another database. The next start says what to do.
-        if (isOverwritten(files)) process.kill(process.pid, 'SIGKILL');
         closeWithCheckpoint(database);
         parent.close();
       } else if ('port' in request) {
@@ -92,7 +81,8 @@ function serve(
  */
 function openForWriting(file: string) {
   const database = new DatabaseSync(existing(file), { timeout: 5_000 });
-  database.exec('PRAGMA synchronous = FULL');
+  // The log shrinks to this size, in bytes, once those who read an old state of it have moved on.
+  database.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864');
   const [synchronous] = Object.values(database.prepare('PRAGMA synchronous').get() as Record<string, number>);
   const [journal] = Object.values(database.prepare('PRAGMA journal_mode').get() as Record<string, string>);
   if (journal !== 'wal' || synchronous !== 2) {
@@ -101,95 +91,95 @@ function openForWriting(file: string) {
   return { database, synchronous, journal };
 }
 
-/**
- * Commits batches and transactions, all that wait in one transaction of SQLite. The senders limit how many there are.
- * @param measure - Measures the space for the store.
- */
-export function batchCommitter(
-  database: DatabaseSyncInstance,
-  files: readonly StoreFile[],
-  collections: readonly CollectionDefinition[],
-  measure: () => Space,
-) {
-  const file = database.location() ?? '';
-  const reserve = spaceReserve(measure);
+/** Commits batches and transactions, all that wait in one transaction of SQLite. The senders limit how many there are. */
+class BatchCommitter {
+  readonly #database: DatabaseSyncInstance;
   /** By the names of their collections, which arrive as copies. */
-  const tables = new Map(collections.map((one) => [one.name, tableOf(database, one)]));
-  const makeToken = prepareTokenWrites(database);
-  let waiting: WaitingBatch[] = [];
+  readonly #tables: ReadonlyMap<string, Table>;
+  readonly #writeToken: (write: Write) => Outcome;
+  readonly #commitSoon = oncePerIteration(() => {
+    this.commit();
+  });
+  #waiting: WaitingBatch[] = [];
 
-  const tableNamed = ({ name }: CollectionDefinition) => tables.get(name) as Table;
-  const make = (write: Write): Outcome => {
-    const { collection } = write;
-    return collection.name === tokenDocuments.name ? makeToken(write) : tableNamed(collection).make(write);
-  };
-  const run = (batches: readonly WaitingBatch[]): Reply['results'][] => {
-    // What makes space goes on.
-    const refuses = reserve.isShortFor(batches.map(({ writes }) => writes))
-      ? ({ text }: Write) => text !== null
-      : () => false;
-    const runOne = ({ request, writes }: WaitingBatch): readonly Result[] => {
-      if ('writes' in request) return writes.map((write) => (refuses(write) ? 'refused' : make(write)));
-      if (writes.some(refuses)) return ['refused'];
-      const { subject, steps } = request;
-      const holds = steps.every(
-        ({ collection, id, expected }) => (tableNamed(collection).find(subject, id) ?? null) === expected,
-      );
-      if (holds) for (const write of writes) make(write);
-      return [holds ? 'committed' : 'conflict'];
-    };
-    let committing = false as boolean;
-    try {
-      return inTransaction(database, () => {
-        const results = batches.map(runOne);
-        checkFiles(files);
-        committing = true;
-        return results;
-      });
-    } catch (error) {
-      if (isFull(error)) reserve.wasFull();
-      // A failed COMMIT may have taken effect, unless the log had no space for all of it. An earlier failure has none.
-      const { failure, message } = toSqliteError(file, error);
-      const isUnknown = committing && !isFull(error);
-      const failed: Failure = { failure: isUnknown ? 'unknown-outcome' : failure, message };
-      if (failed.failure !== 'damaged') return batches.map(() => failed);
-      // Damage concerns only the writes that meet it.
-      if (batches.length > 1) return batches.flatMap((batch) => run([batch]));
-      return batches.map((batch) => runHalves(batch, failed));
-    }
-  };
-  /** Runs the halves of a batch one after the other, until the writes that meet damage are alone. */
-  const runHalves = ({ request, writes, reply }: WaitingBatch, damage: Failure): Reply['results'] => {
-    if (!('writes' in request) || writes.length === 1) return damage;
-    const middle = writes.length >> 1;
-    return [writes.slice(0, middle), writes.slice(middle)].flatMap((half): readonly Result[] => {
-      const [results = damage] = run([{ request: { writes: half }, writes: half, reply }]);
-      return 'failure' in results ? half.map(() => results) : results;
-    });
-  };
+  constructor(database: DatabaseSyncInstance, collections: readonly CollectionDefinition[]) {
+    this.#database = database;
+    this.#tables = new Map(collections.map((collection) => [collection.name, tableOf(database, collection)]));
+    this.#writeToken = prepareTokenWrites(database);
+  }
+
+  /** Adds a request, and commits it with those of all threads that have arrived. */
+  add(request: WriterBatch, reply: WaitingBatch['reply']): void {
+    this.#waiting.push({ request, writes: writesOf(request), reply });
+    this.#commitSoon();
+  }
+
   /** Commits everything that waits. */
-  const commit = () => {
-    if (waiting.length === 0) return;
+  commit(): void {
+    if (this.#waiting.length === 0) return;
     const start = performance.now();
-    const committed = waiting;
-    waiting = [];
-    const results = run(committed);
+    const committed = this.#waiting;
+    this.#waiting = [];
+    const results = this.#run(committed);
     const rows = committed.reduce((sum, { writes }) => sum + writes.length, 0);
     const seconds = (performance.now() - start) / 1000;
     results.forEach((each, i) => {
       // One of them has the commit, unless there were only checks.
       committed[i]?.reply({ results: each, commit: i === 0 && rows > 0 ? { rows, seconds } : undefined });
     });
-  };
-  const commitSoon = oncePerIteration(commit);
-  return {
-    commit,
-    /** Adds a request, and commits it with those of all threads that have arrived. */
-    add(request: WriterBatch, reply: WaitingBatch['reply']): void {
-      waiting.push({ request, writes: writesOf(request), reply });
-      commitSoon();
-    },
-  };
+  }
+
+  #run(batches: readonly WaitingBatch[]): Reply['results'][] {
+    let committing = false as boolean;
+    try {
+      return inTransaction(this.#database, () => {
+        const results = batches.map((batch) => this.#write(batch));
+        committing = true;
+        return results;
+      });
+    } catch (error) {
+      // A failed COMMIT may have taken effect, unless the log had no space for all of it. An earlier failure has none.
+      const { failure, message } = toSqliteError(this.#database.location() ?? '', error);
+      const isUnknown = committing && !isFull(error);
+      const failed: Failure = { failure: isUnknown ? 'unknown-outcome' : failure, message };
+      if (failed.failure !== 'damaged') return batches.map(() => failed);
+      // Damage concerns only the writes that meet it.
+      if (batches.length > 1) return batches.flatMap((batch) => this.#run([batch]));
+      return batches.map((batch) => this.#runHalves(batch, failed));
+    }
+  }
+
+  /** Runs the halves of a batch one after the other, until the writes that meet damage are alone. */
+  #runHalves({ request, writes, reply }: WaitingBatch, damage: Failure): Reply['results'] {
+    if (!('writes' in request) || writes.length === 1) return damage;
+    const middle = writes.length >> 1;
+    return [writes.slice(0, middle), writes.slice(middle)].flatMap((half): readonly Result[] => {
+      const [results = damage] = this.#run([{ request: { writes: half }, writes: half, reply }]);
+      return 'failure' in results ? half.map(() => results) : results;
+    });
+  }
+
+  /** Makes the writes of a request in the transaction that is open; those of a transaction only if what it has read holds. */
+  #write({ request, writes }: WaitingBatch): readonly Result[] {
+    const make = (write: Write) => this.#writeDocument(write);
+    if ('writes' in request) return writes.map(make);
+    const { subject, steps } = request;
+    const holds = steps.every(
+      ({ collection, id, expected }) => (this.#tableOf(collection).find(subject, id) ?? null) === expected,
+    );
+    if (holds) for (const write of writes) make(write);
+    return [holds ? 'committed' : 'conflict'];
+  }
+
+  #writeDocument(write: Write): Outcome {
+    const { collection } = write;
+    if (collection.name === tokenDocuments.name) return this.#writeToken(write);
+    return this.#tableOf(collection).make(write);
+  }
+
+  #tableOf({ name }: CollectionDefinition): Table {
+    return this.#tables.get(name) as Table;
+  }
 }
 
 /** What a request writes: of a transaction, whose expectations hold then, the steps that are no checks. */

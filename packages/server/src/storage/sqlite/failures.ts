@@ -2,7 +2,7 @@
 import { messageOf, StorageError } from '../core/interface.js';
 
 const SQLITE_BUSY = 5;
-const SQLITE_CORRUPT = 11;
+export const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;
 const SQLITE_NOTADB = 26;
 /** There is no space for the index of the log. */
@@ -31,8 +31,9 @@ export function isFull(error: unknown): boolean {
   return codeOf(error) === SQLITE_FULL;
 }
 
-/** Whether SQLite cannot read a file: it is damaged, or no database. */
+/** Whether SQLite cannot read a file, or must not: it is damaged, or no database. */
 export function isDamage(error: unknown): boolean {
+  if (error instanceof StorageError) return error.failure === 'damaged';
   const code = codeOf(error) & 0xff;
   return code === SQLITE_CORRUPT || code === SQLITE_NOTADB;
 }

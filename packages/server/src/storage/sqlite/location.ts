@@ -1,10 +1,11 @@
 // Where a store is: in a file of SQLite, which a URL or a path names, or in PostgreSQL.
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { StorageError } from '../core/interface.js';
 import { withStorageErrors } from './failures.js';
-import { checkStore } from './store-check.js';
+import { checkLog, realPathOf, sizeOf } from './files.js';
+import { finishReplacement } from './replacement.js';
 
 /** Whether a URL refers to PostgreSQL. */
 export function isPostgres(url: string): boolean {
@@ -38,8 +39,12 @@ export function pathOf(name: string): string {
  */
 export function existingFileOf(url: string): string {
   const file = fileOf(url);
-  withStorageErrors(file, () => checkStore(file));
-  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return file;
+  withStorageErrors(file, () => {
+    const path = realPathOf(file);
+    finishReplacement(path);
+    checkLog(path);
+  });
+  if (sizeOf(file) > 0) return file;
   throw new StorageError('unavailable', `no store at ${resolve(file)}${neighborsOf(file)}: ${howToCreate}`);
 }
 
@@ -51,7 +56,7 @@ function neighborsOf(file: string): string {
   const folder = dirname(resolve(file));
   if (!existsSync(folder)) return ', whose folder does not exist';
   const names = readdirSync(folder).filter(
-    (name) => !/-(?:wal|shm|lock|journal)$/.test(name) && name !== basename(file),
+    (name) => !/-(?:wal|shm|lock|lock-holder|journal)$/.test(name) && name !== basename(file),
   );
   return names.length === 0
     ? ''

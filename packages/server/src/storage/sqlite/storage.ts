@@ -1,33 +1,21 @@
 // The SQLite engine. Each thread that serves reads by itself; one thread of the process group-commits all writes.
+import { statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { StorageError, type Storage, type StoreDefinition } from '../core/interface.js';
+import type { Storage, StoreDefinition } from '../core/interface.js';
 import { openCollections } from '../core/collections.js';
 import { createGroupCommit, defaultWriteLimits, type WriteLimits } from '../core/group-commit.js';
-import {
-  applyMigrations,
-  loadSchema,
-  pendingMigrations,
-  type Migration,
-  type StoreSchema,
-} from '../core/migrations.js';
-import {
-  appliedIn,
-  beginRun,
-  checkForCommand,
-  closeWithCheckpoint,
-  makeFolder,
-  openDatabase,
-} from './database.js';
+import { loadSchema, pendingMigrations, type Migration, type StoreSchema } from '../core/migrations.js';
+import { closeAsFarAsPossible, closeWithCheckpoint, openDatabase, readFrom } from './database.js';
 import { toSqliteError, withStorageErrors } from './failures.js';
-import { checkFiles, identifyFiles, realPathOf, type StoreFile } from './file/files.js';
-import { spaceMeter } from './file/free-space.js';
-import { lockStore, type StoreLock } from './file/lock.js';
+import { makeFolder, realPathOf } from './files.js';
+import { lockStore, type StoreLock } from './lock.js';
 import { openPageReader } from './page-reader.js';
 export { openSqliteContents } from './stored.js';
+import { finishReplacement } from './replacement.js';
+import { appliedIn, migrate } from './schema.js';
 import { openSqliteTokens } from './tokens.js';
-import { applicationId, checkPair, openWhole } from './store-check.js';
 import { connectToWriter, startWriter, type Writer } from './writer.js';
 
 /** The options of the SQLite engine. */
@@ -42,8 +30,8 @@ interface SqliteOptions {
 
 /** What another thread of the process needs to open the store. It can be posted to the thread once, with its port. */
 export interface SqliteShare {
-  /** The files that the writer has open; the first one is the database. */
-  readonly files: readonly StoreFile[];
+  /** The path of the database. */
+  readonly file: string;
   /** Leads to the writer. */
   readonly port: MessagePort;
 }
@@ -53,34 +41,33 @@ export interface SqliteShare {
  * @throws StorageError when the file cannot be opened, another server has it, or its schema requires a newer application.
  */
 export function openSqlite({ store, file, writes: limits, isCommand = false }: SqliteOptions) {
-  return withDatabase(file, isCommand ? 'command' : 'server', async (database, serverFiles, lock) => {
-    const applied = await migrate(loadSchema(store, 'sqlite'), database, serverFiles);
-    const found = serverFiles ?? identifyFiles(file, lock !== undefined);
-    const files = lock === undefined ? found : beginRun(database, file, lock, found);
+  return withDatabase(file, isCommand ? 'command' : 'server', async (database, path, lock) => {
+    const schema = loadSchema(store, 'sqlite');
+    const applied = await migrate(schema, database, lock === undefined ? path : undefined);
     const { collections } = store;
-    const { reserve, observer } = limits ?? {};
-    const { writer, connect } = await startWriter({ file, files, collections, reserve }, observer);
+    const { writer, connect } = await startWriter({ file: path, collections }, limits?.observer);
+    limits?.observer?.freeSpace?.(() => freeSpaceFor(path));
+    /** Returns what one other thread needs to open the store. */
+    const share = (): SqliteShare => ({ file: path, port: connect() });
+    /** Whether this call has created the store. */
+    const isNew = applied.some(({ version }) => version === 1);
     try {
-      const measure = spaceMeter(database, file, reserve);
-      observer?.space?.(() => {
-        try {
-          return measure();
-        } catch {
-          // The store is closed, or the file system does not respond.
-          return undefined;
-        }
-      });
-      /** Returns what one other thread needs to open the store. */
-      const share = (): SqliteShare => ({ files, port: connect() });
-      const storage = createStorage(store, database, files, writer, limits, lock);
-      /** Whether this call has created the store. */
-      const isNew = applied.some(({ version }) => version === 1);
-      return { ...storage, share, isNew };
+      return { ...createStorage(store, database, writer, limits, lock), share, isNew };
     } catch (error) {
       await writer.close();
       throw error;
     }
   });
+}
+
+/** The free space on the disk of a store, in bytes; undefined if the file system does not respond. */
+function freeSpaceFor(path: string): number | undefined {
+  try {
+    const { bsize, bavail } = statfsSync(dirname(path));
+    return bsize * bavail;
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -89,8 +76,8 @@ export function openSqlite({ store, file, writes: limits, isCommand = false }: S
  * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
  */
 export function migrateSqlite(schema: StoreSchema, file: string): Promise<Migration[]> {
-  return withDatabase(file, 'migration', async (database, serverFiles) => {
-    const applied = await migrate(schema, database, serverFiles);
+  return withDatabase(file, 'migration', async (database, path) => {
+    const applied = await migrate(schema, database, path);
     closeWithCheckpoint(database);
     return applied;
   });
@@ -102,116 +89,64 @@ export function migrateSqlite(schema: StoreSchema, file: string): Promise<Migrat
  */
 export function checkSqlite(store: StoreDefinition, file: string): void {
   withStorageErrors(file, () => {
-    checkForCommand(file);
-    const database = openWhole(file, true);
-    try {
-      pendingMigrations(loadSchema(store, 'sqlite'), appliedIn(database));
-    } finally {
-      database.close();
-    }
+    readFrom(file, (database) => pendingMigrations(loadSchema(store, 'sqlite'), appliedIn(database)));
   });
 }
 
 /**
  * Opens a file for some work, and closes it if that fails. A server takes the lock before anything else.
  * @param purpose - A server and a migration create a file that does not exist.
- * @param work - Gets the files of the server that runs, if this is not one; and the lock, if it is.
+ * @param work - Gets the path without symbolic links; and the lock, if this is a server.
  * @throws StorageError whose message includes the path.
  */
 async function withDatabase<T>(
   file: string,
   purpose: 'server' | 'command' | 'migration',
-  work: (
-    database: DatabaseSyncInstance,
-    serverFiles: readonly StoreFile[] | undefined,
-    lock: StoreLock | undefined,
-  ) => Promise<T>,
+  work: (database: DatabaseSyncInstance, path: string, lock: StoreLock | undefined) => Promise<T>,
 ): Promise<T> {
   let database: DatabaseSyncInstance | undefined;
   let lock: StoreLock | undefined;
-  const mayCreate = purpose !== 'command';
   try {
     const path = realPathOf(file);
-    if (mayCreate) makeFolder(dirname(path));
-    lock = purpose === 'server' ? await lockStore(path) : undefined;
-    if (lock !== undefined) checkPair(path, lock.runs);
-    const serverFiles = lock === undefined ? checkForCommand(file) : undefined;
-    database = openDatabase(file, mayCreate);
-    return await work(database, serverFiles, lock);
+    if (purpose !== 'command') makeFolder(dirname(path));
+    finishReplacement(path);
+    if (purpose === 'server') lock = lockStore(path);
+    database = openDatabase(path, purpose !== 'command');
+    return await work(database, path, lock);
   } catch (error) {
-    if (database?.isOpen === true) closeAfterFailure(database);
+    if (database?.isOpen === true) closeAsFarAsPossible(database);
     lock?.release();
     throw toSqliteError(file, error);
   }
 }
 
-/** Closes a database as far as possible: its failure has been thrown already. */
-function closeAfterFailure(database: DatabaseSyncInstance): void {
-  try {
-    if (database.isTransaction) database.exec('ROLLBACK');
-    closeWithCheckpoint(database);
-  } catch {
-    // What is not in the database remains in the log.
-  }
-}
-
-/** @throws StorageError when the schema requires a newer application, or a server runs that has an older schema. */
-async function migrate(
-  schema: StoreSchema,
-  database: DatabaseSyncInstance,
-  serverFiles: readonly StoreFile[] | undefined,
-): Promise<Migration[]> {
-  if (serverFiles !== undefined) {
-    if (pendingMigrations(schema, appliedIn(database)).length === 0) return [];
-    throw new StorageError('unavailable', 'a server of an earlier release uses the store: stop it first');
-  }
-  database.exec('BEGIN IMMEDIATE');
-  const applied = await applyMigrations(schema, {
-    execute: (sql) => {
-      database.exec(sql);
-    },
-    read: () => appliedIn(database),
-  });
-  if (applied.length > 0) database.exec(`PRAGMA application_id = ${applicationId}`);
-  database.exec('COMMIT');
-  return applied;
-}
-
 /**
  * Opens the SQLite engine in another thread than that which has opened the store. It only reads, and runs no checkpoint.
  * Its connection stays the same until the storage is closed.
- * @throws StorageError when the files that the writer has open are not in place, or cannot be opened.
+ * @throws StorageError when it cannot be opened.
  */
 export function openSqliteReader(
   { store, writes: limits }: Pick<SqliteOptions, 'store' | 'writes'>,
-  { files, port }: SqliteShare,
+  { file, port }: SqliteShare,
 ): Storage {
-  const path = files[0]?.path ?? '';
   let database: DatabaseSyncInstance | undefined;
   try {
-    // SQLite would create a log that is missing.
-    checkFiles(files);
-    database = new DatabaseSync(path, { timeout: 5_000, readOnly: true });
-    // The first read opens the other files.
-    database.exec('SELECT count(*) FROM sqlite_schema');
-    checkFiles(files);
-    return createStorage(store, database, [], connectToWriter(port, limits?.observer), limits);
+    database = new DatabaseSync(file, { timeout: 5_000, readOnly: true });
+    return createStorage(store, database, connectToWriter(port, limits?.observer), limits);
   } catch (error) {
     database?.close();
     port.close();
-    throw toSqliteError(path, error);
+    throw toSqliteError(file, error);
   }
 }
 
 /**
  * Creates the storage of an open SQLite engine.
  * @param database - The storage keeps it open as long as its statements, which do not reference it themselves.
- * @param files - The files that must be in place.
  */
 function createStorage(
   { collections }: StoreDefinition,
   database: DatabaseSyncInstance,
-  files: readonly StoreFile[],
   writer: Writer,
   limits: Partial<WriteLimits> | undefined,
   lock?: StoreLock,
@@ -224,12 +159,11 @@ function createStorage(
   return {
     collection: documents.collection,
     transaction: documents.transaction,
-    tokens: openSqliteTokens(database, files, groupCommit),
+    tokens: openSqliteTokens(database, groupCommit),
     broken: writer.broken,
     // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
     async check() {
       withStorageErrors(file, () => {
-        checkFiles(files);
         database.prepare('SELECT 1 FROM tokens LIMIT 1').get();
       });
       writer.check();
@@ -240,7 +174,7 @@ function createStorage(
       database.close();
       // The last connection to close runs a checkpoint, and this must be the writer's.
       await writer.close();
-      lock?.release(true);
+      lock?.release();
     },
   };
 }

@@ -13,9 +13,9 @@ import type {
 } from '../core/interface.js';
 import { pageBytes, pageRows } from '../core/page-size.js';
 import { copiedTogether, tokenColumns, toStoredToken } from '../core/token-row.js';
-import { checkForCommand, checkOwner } from './database.js';
+import { openForReading } from './database.js';
 import { isDamage, withStorageErrors } from './failures.js';
-import { openWhole } from './store-check.js';
+import { checkOwner, hasTable } from './schema.js';
 
 /** What reads the documents of a collection with their keys. Its methods throw errors of SQLite. */
 export interface StoredReader {
@@ -111,14 +111,12 @@ function prepareRows(database: DatabaseSyncInstance, sql: string) {
  */
 export function openSqliteContents({ name }: StoreDefinition, file: string): StoreContents {
   return withStorageErrors(file, () => {
-    checkForCommand(file);
-    const database = openWhole(file, true);
+    const database = openForReading(file);
     checkOwner(database, name);
-    const hasTable = database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?");
     const readers = new Map<CollectionDefinition, StoredReader>();
     /** Prepared when it is needed; undefined if the store is of a release that did not have the collection yet. */
     const readerOf = (definition: CollectionDefinition) => {
-      if (hasTable.get(definition.name) === undefined) return undefined;
+      if (!hasTable(database, definition.name)) return undefined;
       const reader = readers.get(definition) ?? storedReader(database, definition);
       readers.set(definition, reader);
       return reader;

@@ -17,7 +17,6 @@ import { type IssuedRow, issuing, revoking } from '../core/token-writes.js';
 import type { Write } from '../core/writes.js';
 import { inTransaction } from './database.js';
 import { withStorageErrors } from './failures.js';
-import { checkFiles, type StoreFile } from './file/files.js';
 import { storedTokenColumns, storedTokenReader } from './stored.js';
 
 const insertText = `INSERT INTO tokens (${tokenColumns}, hash, prune_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
@@ -30,14 +29,9 @@ const prunedByCommand = 1_000;
 /* eslint-disable @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not */
 /**
  * Opens the tokens in a database. The caller must keep a reference to it, since its statements do not keep it open.
- * @param files - The files that must be in place when a command writes.
  * @param groupCommit - Takes what handlers write.
  */
-export function openSqliteTokens(
-  database: DatabaseSyncInstance,
-  files: readonly StoreFile[],
-  groupCommit: GroupCommit,
-): TokenRepository {
+export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: GroupCommit): TokenRepository {
   const file = database.location() ?? '';
   const prepare = (text: string) => {
     const statement = database.prepare(text);
@@ -45,14 +39,7 @@ export function openSqliteTokens(
     return statement;
   };
   /** Runs what a command writes. */
-  const write = <T>(run: () => T) =>
-    withStorageErrors(file, () =>
-      inTransaction(database, () => {
-        const result = run();
-        checkFiles(files);
-        return result;
-      }),
-    );
+  const write = <T>(run: () => T) => withStorageErrors(file, () => inTransaction(database, run));
   const insert = database.prepare(insertText);
   const insertStored = database.prepare(`${insertText} ON CONFLICT DO NOTHING`);
   const selectStored = storedTokenReader(database);

@@ -7,10 +7,6 @@ import type { TransactionCommitter } from '../core/transactions.js';
 import type { Committer, WriteResult } from '../core/writes.js';
 import type { Failure, Reply, Result, WriterBatch, WriterData, WriterRequest } from './committer.js';
 
-const noSpace =
-  'SQLite: creates and replacements are refused, because less than DATABASE_RESERVE_BYTES is free on the disk of the ' +
-  'store; free space there, or delete documents';
-
 /** The writer thread, for a thread that serves. It commits what it is sent, and replies in the same order. */
 export interface Writer extends Committer, TransactionCommitter {
   /** Resolves with the reason if it fails permanently. */
@@ -133,14 +129,12 @@ function createWriter(
     repeatsKeys: true,
     async commit(writes) {
       const results = await request({ writes });
-      return results.map((result): WriteResult => {
-        if (result === 'refused') return new StorageError('unavailable', noSpace);
-        return typeof result === 'object' ? errorOf(result) : (result as Outcome);
-      });
+      return results.map((result): WriteResult =>
+        typeof result === 'object' ? errorOf(result) : (result as Outcome),
+      );
     },
     async commitTransaction(subject, steps) {
       const [decision] = await request({ subject, steps });
-      if (decision === 'refused') throw new StorageError('unavailable', noSpace);
       return decision === 'committed';
     },
     check() {

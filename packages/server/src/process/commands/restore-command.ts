@@ -1,0 +1,49 @@
+// The command that puts a backup in the place of a SQLite store.
+import type { Command } from 'commander';
+import { nodeCommand } from '../../base/node-command.js';
+import { restore } from '../../storage/sqlite/restore.js';
+import {
+  countsOf,
+  parsePath,
+  printJson,
+  report,
+  type StoreCommands,
+  type StoreOptions,
+} from './store-commands.js';
+
+interface RestoreOptions extends StoreOptions {
+  dryRun?: true;
+  keepTokens?: true;
+}
+
+/** Adds the command. */
+export function addRestoreCommand(program: Command, commands: StoreCommands): void {
+  commands
+    .add(program, 'restore')
+    .description(
+      'replace what is in a SQLite store by a backup, and keep a copy of what was there; stop the server first. ' +
+        'For PostgreSQL, use pg_restore',
+    )
+    .argument('<file>', 'path of the backup, such as one of "backup", or of a copy of a store', parsePath)
+    .option('--dry-run', 'only check that the backup can be restored; the server may run')
+    .option(
+      '--keep-tokens',
+      'keep tokens of the backup valid that the present store does not have; otherwise they are revoked',
+    )
+    .action(async (file: string, options: RestoreOptions) => {
+      const { dryRun: isDryRun = false, keepTokens: keepsTokens = false } = options;
+      const { service } = commands;
+      const url = commands.urlOf(options);
+      const restored = await restore(service, url, file, { isDryRun, keepsTokens, report });
+      const { documents, revokedTokens, saved, aside } = restored;
+      console.error(
+        isDryRun
+          ? `${file} can be restored: ${countsOf(documents)}. ${revokedTokens} tokens of it would be revoked.`
+          : `Restored ${countsOf(documents)}. ${revokedTokens} tokens of the backup were revoked.`,
+      );
+      if (saved !== undefined)
+        console.error(`To undo this: ${nodeCommand(service.command)} restore ${saved} --keep-tokens`);
+      if (aside !== undefined) console.error(`The damaged store that was there is now called ${aside}.`);
+      if (options.json) printJson({ file, ...restored });
+    });
+}

@@ -1,0 +1,137 @@
+// The files of a store: their paths, whether they belong together, and how they reach the disk.
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  realpathSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { StorageError } from '../core/interface.js';
+
+/** What SQLite appends to the path of a database for the log, its index, and the journal of a database without a log. */
+export const suffixes = ['-wal', '-shm', '-journal'] as const;
+
+/**
+ * The path of a file, which may not exist, without symbolic links. SQLite resolves them before it names its other files.
+ * @throws Error when the path leads through a symbolic link whose target does not exist: SQLite would begin a store there.
+ */
+export function realPathOf(file: string): string {
+  const path = resolve(file);
+  const entry = lstatSync(path, { throwIfNoEntry: false });
+  if (entry === undefined)
+    return dirname(path) === path ? path : join(realPathOf(dirname(path)), basename(path));
+  if (!entry.isSymbolicLink() || existsSync(path)) return realpathSync(path);
+  throw new Error(
+    `${path} is a symbolic link, but what it leads to is missing, and so is ` +
+      `${resolve(dirname(path), readlinkSync(path))}: put it back, or remove the link to begin an empty store`,
+  );
+}
+
+/** The path of the write-ahead log. @param database - The path without symbolic links. */
+export function logOf(database: string): string {
+  return `${database}-wal`;
+}
+
+/** The URI with which SQLite opens a file for reading and writing, but does not create it. */
+export function existing(file: string): string {
+  return `${pathToFileURL(file).href}?mode=rw`;
+}
+
+/** The size of a file in bytes; 0 if there is none. */
+export function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** Where the header of a database has its format (https://sqlite.org/fileformat2.html), and that of one with a log. */
+const format = { at: 18, withLog: 2 };
+
+/**
+ * Checks that the log beside a database can be its own, since SQLite writes any log into any database. Only a copy that
+ * VACUUM has made shows that it is not: no server has opened it. Must be called before this process opens the store.
+ * @param database - The path without symbolic links.
+ * @throws StorageError that says what to do.
+ */
+export function checkLog(database: string): void {
+  const log = logOf(database);
+  if (sizeOf(log) === 0) return;
+  if (sizeOf(database) === 0)
+    throw new StorageError(
+      'damaged',
+      `${database} is missing, but not ${log}: put it back, or run "restore" with a backup, which moves the log aside`,
+    );
+  if (formatOf(database) === format.withLog) return;
+  throw new StorageError(
+    'damaged',
+    `${database} is a backup that was put in the place of a store whose log, ${log}, has acknowledged writes: put that ` +
+      'store back, or run "restore" with a backup, which moves both files aside',
+  );
+}
+
+function formatOf(database: string): number | undefined {
+  const descriptor = openSync(database, 'r');
+  try {
+    const header = Buffer.alloc(format.at + 1);
+    readSync(descriptor, header, 0, header.length, 0);
+    return header[format.at];
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** If root runs this, gives a file that it has made the owner of a file or folder. */
+export function giveToOwner(path: string, of: string): void {
+  const { uid, gid } = statSync(of);
+  if (process.getuid?.() === 0) chownSync(path, uid, gid);
+}
+
+/** Writes a file for this user only, and syncs it. */
+export function writeText(path: string, text: string): void {
+  const descriptor = openSync(path, 'w', 0o600);
+  try {
+    writeSync(descriptor, text, 0);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Syncs a file or folder to disk. The flags and the mode are those of `openSync`. */
+export function syncPath(path: string, flags = 'r', mode?: number): void {
+  const descriptor = openSync(path, flags, mode);
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Syncs the entries of a folder to disk. Not on Windows, which cannot open folders and needs no such sync. */
+export function syncFolder(folder: string): void {
+  if (process.platform !== 'win32') syncPath(folder);
+}
+
+/**
+ * Creates a folder, accessible to this user only, and its parents, durably. The `recursive` option of mkdir in Node.js 20
+ * loops forever where folders cannot be created, for example in /proc.
+ */
+export function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  const parent = dirname(folder);
+  if (parent !== folder) makeFolder(parent);
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+    syncFolder(parent);
+  } catch (error) {
+    // Another process may have created it in the meantime.
+    if (!existsSync(folder)) throw error;
+  }
+}

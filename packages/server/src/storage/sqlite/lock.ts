@@ -1,0 +1,71 @@
+// The lock of a store, which only one server or offline command can have. It dies with the process, however that ends.
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { dirname } from 'node:path';
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import { explain, isBusy, isDamage } from './failures.js';
+import { existing, giveToOwner, sizeOf, writeText } from './files.js';
+
+/** How long to wait, in ms, for a process that is about to release the lock. */
+const patience = 1_000;
+
+/** The lock of a store, as long as it is referenced. */
+export class StoreLock {
+  readonly #connection: DatabaseSyncInstance;
+
+  /** @param connection - In the transaction that is the lock. */
+  constructor(connection: DatabaseSyncInstance) {
+    this.#connection = connection;
+  }
+
+  release(): void {
+    if (!this.#connection.isOpen) return;
+    // A connection that is closed remains open until its statements are collected, so this ends the transaction.
+    this.#connection.exec('ROLLBACK');
+    this.#connection.close();
+  }
+}
+
+/**
+ * Takes the lock of a store: an open write transaction of an empty database beside it. The file stays: if it were removed,
+ * one process could lock the removed file, and another one a new one. Nothing else may open it in this process, since
+ * closing any descriptor of a file removes the locks that SQLite has on it.
+ * @param database - The path of the store's database, without symbolic links. Its folder must exist.
+ * @throws Error that names the process that has the lock, or why it cannot be taken.
+ */
+export function lockStore(database: string): StoreLock {
+  const [path, holder] = [`${database}-lock`, `${database}-lock-holder`];
+  let connection: DatabaseSyncInstance | undefined;
+  try {
+    for (const file of [path, holder]) if (!existsSync(file)) create(file, database);
+    connection = new DatabaseSync(existing(path), { timeout: patience });
+    // The transaction would begin a database in an empty file, and so need a journal.
+    if (sizeOf(path) === 0) connection.exec('PRAGMA user_version = 1');
+    connection.exec('BEGIN IMMEDIATE');
+    nameHolder(holder);
+    return new StoreLock(connection);
+  } catch (error) {
+    connection?.close();
+    if (isBusy(error))
+      throw new Error(
+        `the store is in use by ${readFileSync(holder, 'utf8')}. Stop it first, or set DATABASE_URL to another store`,
+        { cause: error },
+      );
+    const advice = isDamage(error) ? '. If no server runs, move it away' : '';
+    throw new Error(`${path}, the lock of the store: ${explain(error)}${advice}`, { cause: error });
+  }
+}
+
+function create(path: string, database: string): void {
+  closeSync(openSync(path, 'a', 0o600));
+  giveToOwner(path, existsSync(database) ? database : dirname(database));
+}
+
+/** Says who has the lock. On a full disk, nobody does, and a server starts all the same, to serve what is stored. */
+function nameHolder(path: string): void {
+  try {
+    writeText(path, `process ${process.pid} on host ${hostname()}`);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+  }
+}

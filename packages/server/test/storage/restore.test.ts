@@ -1,0 +1,269 @@
+// Restoring a SQLite store: there is the old store or the backup, what was there is kept, and no token comes alive again.
+import { copyFile, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import t, { type Test } from 'tap';
+import { temporaryFolder } from '../support/engines.js';
+import { list, run, startServer } from '../support/processes.js';
+import { backUp, issueToken, openStorage, restore, scopes, type Storage } from '../support/store.js';
+import { startWriter } from '../support/writer-process.js';
+import { service } from '../../../../dist/service.js';
+
+/** The names of the plants of a subject, and which tokens are valid, by their subjects. */
+async function contentOf(storage: Storage) {
+  const { json } = await storage.plants.list('s', { limit: 500 });
+  const valid = [];
+  for await (const { subject, revokedAt } of storage.tokens.list())
+    if (revokedAt === undefined) valid.push(subject);
+  return {
+    plants: (JSON.parse(`[${json}]`) as { name: string }[]).map(({ name }) => name),
+    valid: valid.sort(),
+  };
+}
+
+async function read(url: string) {
+  const storage = await openStorage(url);
+  try {
+    return await contentOf(storage);
+  } finally {
+    await storage.close();
+  }
+}
+
+const issue = async ({ tokens }: Storage, subject: string) =>
+  (await issueToken(tokens, { subject, scopes, now: Date.now() })).token.id;
+
+/**
+ * A store with a plant and a token that its backup lacks. Of the tokens that are valid in the backup, one was revoked since,
+ * and one was revoked and deleted.
+ */
+async function makeStore(t: Test) {
+  const folder = await temporaryFolder(t);
+  const [store, backups] = [join(folder, 'store'), join(folder, 'backups')];
+  await mkdir(backups);
+  const [file, backup] = [join(store, 'plants.db'), join(backups, 'backup.db')];
+  const url = `file:${file}`;
+  const storage = await openStorage(url);
+  await storage.plants.create('s', 1n, { name: 'old' });
+  await issue(storage, 'kept');
+  const ids = { revoked: await issue(storage, 'revoked'), deleted: await issue(storage, 'deleted') };
+  await backUp(url, backup);
+  await storage.plants.delete('s', 1n);
+  await storage.plants.create('s', 2n, { name: 'new' });
+  await issue(storage, 'later');
+  await storage.tokens.revoke(ids.deleted, Date.now());
+  await storage.tokens.prune(Date.now());
+  await storage.tokens.revoke(ids.revoked, Date.now());
+  await storage.close();
+  const names = async () =>
+    (await readdir(store)).filter((name) => !/-(wal|shm|lock|lock-holder)$/.test(name));
+  return { folder, store, backups, file, url, backup, names, ids };
+}
+
+const present = { plants: ['new'], valid: ['kept', 'later'] };
+
+t.test('a restore brings back what the backup has, and no token that was revoked', async (t) => {
+  const { file, url, backup, names, backups } = await makeStore(t);
+  const before = await stat(file);
+  t.strictSame(await read(url), present);
+  const result = await run('cli.js', ['restore', backup, '--json'], { DATABASE_URL: url });
+  t.equal(result.code, 0, result.stderr);
+  const saved = (await names()).find((name) => name !== 'plants.db') ?? '';
+  t.match(saved, /^plants\.db-before-restore-\d{4}-\d\d-\d\d-\d{6}$/);
+  t.strictSame(JSON.parse(result.stdout), {
+    file: backup,
+    documents: { plants: 1 },
+    revokedTokens: 2,
+    saved: `${file.slice(0, -'plants.db'.length)}${saved}`,
+  });
+  t.match(
+    result.stderr,
+    /\nRestored 1 plants\. 2 tokens of the backup were revoked\.\nTo undo this: .* restore .*-before/,
+  );
+  t.strictSame(await read(url), { plants: ['old'], valid: ['kept'] });
+  t.match(await stat(file), { ino: before.ino, mode: before.mode, uid: before.uid, gid: before.gid });
+  t.strictSame(await readdir(backups), ['backup.db']);
+  const again = await restore(url, join(file, '..', saved), { keepsTokens: true });
+  t.strictSame(await read(url), present, 'the restore is undone');
+  t.equal((await stat(again.saved ?? '')).mode & 0o777, 0o600);
+});
+
+t.test(
+  '--keep-tokens keeps those that the store does not have, but not those that it has as revoked',
+  async (t) => {
+    const { url, backup, ids } = await makeStore(t);
+    t.match(await restore(url, backup, { keepsTokens: true }), { revokedTokens: 1 });
+    t.strictSame(await read(url), { plants: ['old'], valid: ['deleted', 'kept'] });
+    const second = await openStorage(url);
+    await second.tokens.revoke(ids.deleted, Date.now());
+    await second.close();
+    t.match(await restore(url, backup, { keepsTokens: true }), { revokedTokens: 2 });
+    t.strictSame(await read(url), { plants: ['old'], valid: ['kept'] });
+  },
+);
+
+t.test('a dry run checks the backup beside the server, and changes nothing', async (t) => {
+  const { url, backup, backups, names } = await makeStore(t);
+  const env = { DATABASE_URL: url };
+  const server = await startServer(t, { env });
+  const { code, stderr } = await run('cli.js', ['restore', backup, '--dry-run'], env);
+  t.equal(code, 0, stderr);
+  t.match(stderr, /\n.*backup\.db can be restored: 1 plants\. 2 tokens of it would be revoked\.\n$/);
+  const refused = await run('cli.js', ['restore', backup], env);
+  t.match(refused, { code: 1, stderr: /the store is in use by process \d+ on host/ });
+  t.equal(await server.end(), 0);
+  t.strictSame(await readdir(backups), ['backup.db']);
+  t.strictSame(await names(), ['plants.db']);
+  t.strictSame(await read(url), present);
+});
+
+t.test('what cannot be restored is refused, and the store stays as it is', async (t) => {
+  const { folder, file, url, backup, names } = await makeStore(t);
+  const write = async (name: string, content: string | Buffer) => {
+    await writeFile(join(folder, name), content);
+    return join(folder, name);
+  };
+  const bytes = await readFile(backup);
+  const newer = join(folder, 'newer.db');
+  await copyFile(backup, newer);
+  const newest = new DatabaseSync(newer);
+  newest.exec("INSERT INTO migrations VALUES (2, 'later', '999.0.0', 0, 'plant-store')");
+  newest.close();
+  const other = join(folder, 'other.db');
+  await copyFile(backup, other);
+  const others = new DatabaseSync(other);
+  others.exec("UPDATE migrations SET service = 'library'");
+  others.close();
+  const refused: [string, RegExp][] = [
+    [join(folder, 'missing.db'), /there is no backup at .*missing\.db$/],
+    [await write('empty.db', ''), /there is no backup at .*empty\.db$/],
+    [
+      await write('text.db', 'a letter '.repeat(1_000)),
+      /text\.db cannot be restored: file is not a database$/,
+    ],
+    [
+      await write('short.db', bytes.subarray(0, 8_192)),
+      /short\.db cannot be restored: database disk image is malformed/,
+    ],
+    [
+      await write('damaged.db', Buffer.from(bytes).fill(0x55, 8_192, 12_288)),
+      /damaged\.db cannot be restored: .*malformed/,
+    ],
+    [newer, /the database needs plant-store 999\.0\.0 or later/],
+    [other, /the database is one of library, not of plant-store/],
+    [file, /plants\.db is the store itself, not a backup$/],
+  ];
+  const foreign = join(folder, 'foreign.db');
+  const program = new DatabaseSync(foreign);
+  program.exec('CREATE TABLE x (y)');
+  program.close();
+  refused.push([foreign, /foreign\.db cannot be restored: the store was made before 1\.0\.0/]);
+  for (const [path, message] of refused)
+    for (const isDryRun of [true, false])
+      await t.rejects(restore(url, path, { isDryRun }), { name: 'StorageError', message }, path);
+  await t.rejects(restore('postgres://127.0.0.1/x', backup), { message: /use pg_restore/ });
+  t.strictSame(await names(), ['plants.db'], 'nothing is left');
+  t.strictSame(await read(url), present);
+  const otherStore = { ...service, name: 'library' };
+  await t.rejects(restore(url, backup, { definition: otherStore }), {
+    message: /is one of plant-store, not of/,
+  });
+});
+
+t.test('the files of a killed server are a backup, with their log', async (t) => {
+  const { folder, url } = await makeStore(t);
+  const killed = join(folder, 'killed.db');
+  const writer = await startWriter(t, `file:${killed}`);
+  await writer.kill();
+  t.ok((await stat(`${killed}-wal`)).size > 0);
+  t.match(await restore(url, killed), { documents: { plants: 1 } });
+  t.strictSame((await read(url)).plants, ['a']);
+});
+
+t.test('a restore takes the place of what a killed server left', async (t) => {
+  const { folder, backup } = await makeStore(t);
+  const url = `file:${join(folder, 'killed.db')}`;
+  await (await startWriter(t, url)).kill();
+  const { saved = '' } = await restore(url, backup);
+  t.strictSame((await read(url)).plants, ['old']);
+  t.strictSame((await read(`file:${saved}`)).plants, ['a'], 'what the log had is kept');
+});
+
+for (const [damage, spoil] of Object.entries({
+  'its first page': (bytes: Buffer) => bytes.fill(0x55, 0, 4_096),
+  'another page': (bytes: Buffer) => bytes.fill(0x55, 8_192),
+  'its end': (bytes: Buffer) => bytes.subarray(0, 8_192),
+})) {
+  t.test(`a store without ${damage} is moved aside, and all tokens are revoked`, async (t) => {
+    const { file, url, backup, names } = await makeStore(t);
+    const damaged = Buffer.from(spoil(await readFile(file)));
+    await writeFile(file, damaged, { mode: 0o640 });
+    const { aside = '', lines, revokedTokens } = await restore(url, backup);
+    t.match(lines.join('\n'), /The store that is there is damaged: SQLite, .*plants\.db: /);
+    t.equal(revokedTokens, 3);
+    t.strictSame(await readFile(aside), damaged, 'the damaged files are kept');
+    t.match((await names()).sort(), ['plants.db', /^plants\.db-damaged-/]);
+    t.equal((await stat(file)).mode & 0o777, 0o600);
+    t.strictSame(await read(url), { plants: ['old'], valid: [] });
+  });
+}
+
+t.test('without a store, the backup begins one; --keep-tokens keeps its tokens', async (t) => {
+  const { folder, backup } = await makeStore(t);
+  const url = (name: string) => `file:${join(folder, name, 'plants.db')}`;
+  t.match(await restore(url('one'), backup), { revokedTokens: 3, lines: [/^There is no store at /] });
+  t.strictSame(await read(url('one')), { plants: ['old'], valid: [] });
+  t.match(await restore(url('two'), backup, { keepsTokens: true }), { revokedTokens: 0 });
+  t.strictSame(await read(url('two')), { plants: ['old'], valid: ['deleted', 'kept', 'revoked'] });
+  t.equal((await stat(join(folder, 'two'))).mode & 0o777, 0o700);
+});
+
+t.test(
+  'a program that reads the store meanwhile sees the old content, then the new, and hinders nothing',
+  async (t) => {
+    const { file, url, backup } = await makeStore(t);
+    const reader = new DatabaseSync(file, { readOnly: true });
+    const names = () =>
+      reader
+        .prepare("SELECT plant ->> 'name' AS name FROM plants")
+        .all()
+        .map((row) => (row as { name: string }).name);
+    reader.exec('BEGIN');
+    t.strictSame(names(), ['new']);
+    await restore(url, backup);
+    t.strictSame(names(), ['new']);
+    reader.exec('COMMIT');
+    t.strictSame(names(), ['old'], 'it is the same file');
+    const server = await startServer(t, { env: { DATABASE_URL: url } });
+    const { stdout } = await run('cli.js', ['token', 'create', 's'], { DATABASE_URL: url });
+    t.strictSame(await (await list(server, stdout.trim())).json(), [{ name: 'old' }]);
+    t.equal(await server.end(), 0);
+    reader.close();
+  },
+);
+
+t.test('a replacement that was interrupted is finished by whatever opens the store next', async (t) => {
+  // What a power failure leaves after each step: the marker, the old files, and the copy in its place.
+  for (const [moved, isInPlace] of [
+    [[], false],
+    [['-wal', '-shm'], false],
+    [['-wal', '-shm', ''], false],
+    [['-wal', '-shm', ''], true],
+  ] as const) {
+    for (const opener of ['server', 'command', 'restore'] as const) {
+      const { file, url, backup, names } = await makeStore(t);
+      await copyFile(backup, `${file}-restore`);
+      await writeFile(`${file}-restoring`, 'plants.db-damaged-x');
+      for (const suffix of moved)
+        await rename(`${file}${suffix}`, `${file}-damaged-x${suffix}`).catch(() => undefined);
+      if (isInPlace) await rename(`${file}-restore`, file);
+      if (opener === 'server') t.strictSame((await read(url)).plants, ['old']);
+      else if (opener === 'command')
+        t.match(await run('cli.js', ['token', 'list'], { DATABASE_URL: url }), { code: 0, stdout: /kept/ });
+      else t.match(await restore(url, backup), { documents: { plants: 1 } });
+      t.strictSame((await read(url)).plants, ['old']);
+      t.strictSame((await read(`file:${file}-damaged-x`)).plants, ['new'], 'the old store is kept');
+      t.notOk((await names()).some((name) => name.includes('-restor') && !name.includes('before')));
+    }
+  }
+});
