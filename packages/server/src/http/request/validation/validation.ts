@@ -172,12 +172,12 @@ function describe(rule: string, message: string): Fault {
 
 /** Validates values by a schema. */
 export class CompiledSchema {
-  readonly #schema: Schema;
+  readonly #schemas: readonly Schema[];
   readonly #compiled: Compiled;
   readonly #isRecursive: boolean;
 
   constructor(schema: Schema, compiled: Compiled) {
-    this.#schema = schema;
+    this.#schemas = isAnything(schema) ? [] : [schema];
     this.#compiled = compiled;
     this.#isRecursive = isRecursive(schema);
   }
@@ -207,7 +207,7 @@ export class CompiledSchema {
     const verdicts = new Verdicts();
     const faults = this.faultsOf(data, verdicts);
     const reader = new ValueReader((schema, value) => this.#matches(schema, value, verdicts));
-    const value = reader.read(isAnything(this.#schema) ? [] : [this.#schema], data, '');
+    const value = reader.read(this.#schemas, data);
     if (reader.faults.length === 0) return { value, faults };
     const isOther = ({ path }: Fault) => !faults.some((fault) => `${path}/`.startsWith(`${fault.path}/`));
     return { value, faults: [...faults, ...reader.faults.filter(isOther)] };

@@ -1,8 +1,10 @@
 // Turns the values of a request into what handlers expect, by the schemas that apply: exact integers, doubles, defaults.
+import { listedFaults } from '../../../base/errors.js';
 import { setOwn, toDouble } from '../../../contract/document/exact-json.js';
 import { pointerOf } from '../../../contract/document/finding.js';
 import { UploadedFile } from '../../../contract/raw-body.js';
 import { patternOf } from '../../../contract/schema/pattern.js';
+import type { NumberForm } from '../../../contract/schema/json-types.js';
 import { isAnything, type Schema } from '../../../contract/schema/schema.js';
 import { propertyShape, unknownDepth } from '../../../contract/schema/shape.js';
 import { unreadable } from '../texts.js';
@@ -10,6 +12,12 @@ import { placeOf, type Fault } from './fault-messages.js';
 
 /** How many defaults are filled in at most: a short body can have very many objects that lack them. */
 const maxDefaults = 10_000;
+
+/** The place of a value in another one. */
+interface Path {
+  readonly outer: Path | undefined;
+  readonly step: string | number;
+}
 
 /** Whether a value matches a schema that applies to some values only. */
 export type Matches = (schema: Schema, value: unknown) => boolean;
@@ -28,9 +36,9 @@ export class ValueReader {
   /**
    * Reads a value.
    * @param schemas - Those that apply to it; none if the contract says nothing about it.
-   * @param path - Its place, as a JSON Pointer.
+   * @param path - Its place; undefined for the whole value.
    */
-  read(schemas: readonly Schema[], value: unknown, path: string): unknown {
+  read(schemas: readonly Schema[], value: unknown, path?: Path): unknown {
     if (schemas.length === 0) {
       this.#checkUnknown(value, path, 0);
       return value;
@@ -43,13 +51,14 @@ export class ValueReader {
     if (Array.isArray(value)) {
       const items: unknown[] = value;
       for (const [i, item] of items.entries())
-        items[i] = this.read(itemSchemas(applying, i), item, `${path}/${i}`);
+        items[i] = this.read(itemSchemas(applying, i), item, { outer: path, step: i });
       return items;
     }
     const object = value as Record<string, unknown>;
     for (const name of Object.keys(object)) {
       const given = object[name];
-      const read = this.read(propertySchemas(applying, name), given, path + pointerOf([name]));
+      if (typeof given === 'string' && isDescribed(applying, name)) continue;
+      const read = this.read(propertySchemas(applying, name), given, { outer: path, step: name });
       if (read !== given) setOwn(object, name, read);
     }
     this.#fillIn(applying, object);
@@ -59,50 +68,53 @@ export class ValueReader {
   /** Finds the schemas that apply to a value together, among them all alternatives that it matches. */
   #collect(schema: Schema, value: unknown, applying: Schema[]): void {
     applying.push(schema);
-    const { allOf = [], anyOf, oneOf, if: condition, then, else: otherwise, dependentSchemas = {} } = schema;
-    for (const part of allOf) this.#collect(part, value, applying);
-    for (const group of [anyOf, oneOf])
-      for (const part of group ?? []) if (this.#matches(part, value)) this.#collect(part, value, applying);
+    const { allOf, anyOf, oneOf, if: condition, then, else: otherwise, dependentSchemas } = schema;
+    if (allOf !== undefined) for (const part of allOf) this.#collect(part, value, applying);
+    if (anyOf !== undefined) this.#collectMatching(anyOf, value, applying);
+    if (oneOf !== undefined) this.#collectMatching(oneOf, value, applying);
     const branch = condition && (then ?? otherwise) && (this.#matches(condition, value) ? then : otherwise);
     if (branch !== undefined) this.#collect(branch, value, applying);
-    for (const [name, part] of Object.entries(dependentSchemas))
-      if (Object.hasOwn(value as object, name)) this.#collect(part, value, applying);
+    if (dependentSchemas !== undefined)
+      for (const [name, part] of Object.entries(dependentSchemas))
+        if (Object.hasOwn(value as object, name)) this.#collect(part, value, applying);
   }
 
-  #readNumber(applying: readonly Schema[], value: unknown, path: string): unknown {
-    const forms = applying.map(({ number }) => number);
-    if (forms.includes('int64') && (typeof value === 'bigint' || Number.isInteger(value)))
+  #collectMatching(alternatives: readonly Schema[], value: unknown, applying: Schema[]): void {
+    for (const part of alternatives) if (this.#matches(part, value)) this.#collect(part, value, applying);
+  }
+
+  #readNumber(applying: readonly Schema[], value: unknown, path: Path | undefined): unknown {
+    const isOf = (form: NumberForm) => applying.some(({ number }) => number === form);
+    if (isOf('int64') && (typeof value === 'bigint' || Number.isInteger(value)))
       return BigInt(value as number | bigint);
-    if (forms.includes('integer')) return value;
-    if (!forms.includes('double')) this.#checkUnknown(value, path, 0);
+    if (isOf('integer')) return value;
+    if (!isOf('double')) this.#checkUnknown(value, path, 0);
     else if (typeof value === 'bigint' || typeof value === 'symbol') return toDouble(value) ?? value;
     return value;
   }
 
   /** Fills in what is absent, unless another schema of the same property does not allow it. */
   #fillIn(applying: readonly Schema[], object: Record<string, unknown>): void {
-    for (const [name, value] of applying.flatMap(defaultsOf)) {
-      if (Object.hasOwn(object, name)) continue;
-      const schemas = propertySchemas(applying, name);
-      if (schemas.some((one) => propertyShape(one).accepts?.(value) === false)) continue;
-      if (++this.#defaults > maxDefaults) {
-        if (this.#defaults === maxDefaults + 1)
-          this.#refuse('', 'default', 'has too many defaults to fill in: send fewer values at a time');
-        return;
+    for (const schema of applying)
+      for (const [name, value] of defaultsOf(schema)) {
+        if (Object.hasOwn(object, name) || this.#defaults > maxDefaults) continue;
+        const schemas = propertySchemas(applying, name);
+        if (schemas.some((one) => propertyShape(one).accepts?.(value) === false)) continue;
+        if (++this.#defaults > maxDefaults)
+          this.#refuse(undefined, 'default', 'has too many defaults to fill in: send fewer values at a time');
+        else setOwn(object, name, this.read(schemas, structuredClone(value)));
       }
-      setOwn(object, name, this.read(schemas, structuredClone(value), ''));
-    }
   }
 
   /** Checks a value about which the contract says nothing: what cannot be kept exactly is a fault. */
-  #checkUnknown(value: unknown, path: string, depth: number): void {
+  #checkUnknown(value: unknown, path: Path | undefined, depth: number): void {
     if (value instanceof UploadedFile || ArrayBuffer.isView(value)) return;
     if (typeof value === 'object' && value !== null) {
       if (depth === unknownDepth)
         this.#refuse(path, 'type', `is nested more than ${unknownDepth} levels deep`);
       else
         for (const [name, part] of Object.entries(value))
-          this.#checkUnknown(part, path + pointerOf([name]), depth + 1);
+          this.#checkUnknown(part, { outer: path, step: name }, depth + 1);
     } else if (typeof value === 'symbol' || (typeof value === 'number' && !Number.isFinite(value))) {
       const tooExact = 'is a number with more digits than the server keeps: send it as a string';
       this.#refuse(path, 'type', unreadable(value) ?? tooExact);
@@ -111,8 +123,12 @@ export class ValueReader {
     }
   }
 
-  #refuse(path: string, rule: string, message: string): void {
-    this.faults.push({ path, place: placeOf(path), rule, message });
+  #refuse(path: Path | undefined, rule: string, message: string): void {
+    if (this.faults.length > listedFaults) return;
+    const steps: (string | number)[] = [];
+    for (let at = path; at !== undefined; at = at.outer) steps.unshift(at.step);
+    const pointer = pointerOf(steps);
+    this.faults.push({ path: pointer, place: placeOf(pointer), rule, message });
   }
 }
 
@@ -129,6 +145,14 @@ function defaultsOf(schema: Schema): readonly [string, unknown][] {
     defaults.set(schema, known);
   }
   return known;
+}
+
+/** Whether a schema of an object says what one of its properties is. */
+function isDescribed(applying: readonly Schema[], name: string): boolean {
+  for (const { properties } of applying)
+    if (properties !== undefined && Object.hasOwn(properties, name) && !isAnything(properties[name]!))
+      return true;
+  return false;
 }
 
 /** The schemas of a property, from those of its object. */

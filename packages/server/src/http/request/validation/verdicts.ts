@@ -12,7 +12,7 @@ export type At = Parameters<ValidateFunction>[1];
 export class Verdicts {
   #errors: Map<object, Map<ValidateFunction, readonly ErrorObject[] | null>> | undefined;
   /** The numbers of arrays and objects, and those of contents. */
-  readonly #numbers = new Map<unknown, number>();
+  #numbers: Map<unknown, number> | undefined;
 
   /** Whether a value matches a compiled schema. */
   holds(validate: ValidateFunction, data: unknown, at?: At): boolean {
@@ -47,12 +47,13 @@ export class Verdicts {
 
   /** Returns a number that equal values have in common, and no others. */
   #numberOf(value: unknown): number {
+    const numbers = (this.#numbers ??= new Map<unknown, number>());
     const isContainer = typeof value === 'object' && value !== null;
-    const content = (isContainer ? this.#numbers.get(value) : undefined) ?? this.#contentOf(value);
+    const content = (isContainer ? numbers.get(value) : undefined) ?? this.#contentOf(value);
     if (typeof content === 'number') return content;
-    const number = this.#numbers.get(content) ?? this.#numbers.size;
-    this.#numbers.set(content, number);
-    if (isContainer) this.#numbers.set(value, number);
+    const number = numbers.get(content) ?? numbers.size;
+    numbers.set(content, number);
+    if (isContainer) numbers.set(value, number);
     return number;
   }
 
