@@ -40,6 +40,7 @@ const long = [
   'packages/server/test/new',
   'packages/server/test/outside',
   'packages/server/test/http/connection/tls',
+  'packages/server/test/http/pages/',
   'packages/server/test/process/resources',
 ];
 /** The folders that have tests in test/, which are compiled to dist-test/. */
