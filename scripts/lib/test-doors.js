@@ -48,7 +48,6 @@ const unmoved = [
   'packages/server/test/process/process.test.ts',
   'packages/server/test/storage/backup.test.ts',
   'packages/server/test/storage/idempotency.test.ts',
-  'packages/server/test/storage/postgres.test.ts',
   'packages/server/test/storage/ranges.test.ts',
   'packages/server/test/storage/sqlite.test.ts',
   'packages/server/test/storage/storage.test.ts',

@@ -20,16 +20,16 @@ import { repeatUntil, until, withResolvers } from '../support/wait.js';
 import type { OpenCollection } from '../../dist/storage/core/interface.js';
 import { plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
-import { completeMigrations } from '../../dist/cli/migrations.js';
-import type { Migration } from '../../dist/storage/core/migrations.js';
 import { migrateStorage, openStorage } from '../../dist/storage/open.js';
-import type { PostgresOptions } from '../../dist/storage/postgres/connection/statement-runner.js';
 import {
+  completeMigrations,
   failure,
   loadMigrations,
   migratePostgres,
   openPostgres,
   outcomeOf,
+  type Migration,
+  type PostgresOptions,
   type Storage,
 } from '../support/store.js';
 

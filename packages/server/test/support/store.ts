@@ -21,6 +21,9 @@ import * as open from '../../dist/storage/open.js';
 import * as sqliteBackup from '../../dist/storage/sqlite/backup.js';
 import * as sqliteRestore from '../../dist/storage/sqlite/restore.js';
 
+export { completeMigrations, type Migration };
+export type { PostgresOptions } from '../../dist/storage/postgres/connection/statement-runner.js';
+
 // Imported where it is used, since few tests need it.
 const postgres = () => import('../../dist/storage/postgres/storage.js');
 
