@@ -35,7 +35,7 @@ const references = new Map(
 /** The operations and components of the contract by their names, and its other parts by their keys. */
 const roots: Node = {
   ...document,
-  ...Object.assign({}, ...Object.values(document['components'] as Record<string, Node>)),
+  ...(Object.assign({}, ...Object.values(document['components'] as Record<string, Node>)) as Node),
   ...Object.fromEntries(
     Object.values(document['paths'] as Record<string, Record<string, Node>>)
       .flatMap((item) => Object.values(item))
