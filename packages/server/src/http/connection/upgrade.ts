@@ -11,8 +11,10 @@ export function refuseConnect(server: Server, rejecting: Rejecting): void {
   server.on('connect', (_: IncomingMessage, connection: Duplex) => {
     if (!(connection instanceof Connection)) return;
     const { remoteAddress: address } = connection.on('error', ignore);
-    const requestId = endWithError(connection, new ApiError('pathNotFound'), rejecting);
-    rejecting.report({ reason: 'connect_method', requestId, address });
+    connection.fail(() => {
+      const requestId = endWithError(connection, new ApiError('pathNotFound'), rejecting);
+      rejecting.report({ reason: 'connect_method', requestId, address });
+    });
   });
 }
 

@@ -50,6 +50,7 @@ t.test('malformed HTTP returns an Error body, and closes the connection', async 
     ['\r\n', 400, 40000],
     ['\r\n\n\n\r\r\n'.repeat(1_000), 400, 40000],
     [`GET /plants HTTP/1.1\r\n${authorized}\r\nnonsense`, 400, 40000],
+    [`GET /plants HTTP/1.1\r\n${authorized}\r\nCONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`, 404, 40401],
     [`GET /plants HTTP/1.1\r\n${authorized}\r\n${'\r\n'.repeat(1_000)}`, 400, 40000],
   ];
   for (const [bytes, status, code] of cases) {
