@@ -32,7 +32,7 @@ export {
 export type { BasicCredential, SchemeKind, Verified, Verifiers, Verify } from './contract/verifiers.js';
 
 // The documents that a service stores.
-export { Documents, type DocumentArray, type Stored } from './service/documents.js';
+export { Documents, type DocumentArray, type DocumentEntry, type Stored } from './service/documents.js';
 export {
   StorageError,
   type Collection,

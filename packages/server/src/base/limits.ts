@@ -144,7 +144,7 @@ export function configuredLimits(variables: Partial<LimitVariables>): Limits {
 /** Limits of transactions, which are fixed. */
 export const transactionLimits = {
   /** How many documents one may read and write. */
-  documents: 100,
+  documents: 1_000,
   /** How much memory what one has read and written may take: an estimate. */
   bytes: 16 * 1024 * 1024,
   /** How long one may take until its last commit begins. */

@@ -5,12 +5,14 @@ import { exactJson, JsonText } from '../contract/document/json-text.js';
 import { ApiError, type ErrorKind } from '../base/errors.js';
 import {
   type Collection,
+  type DocumentKey,
   type Id,
   IdError,
   type IdRange,
   type ListRange,
   type OpenCollection,
   type Outcomes,
+  type StoredDocument,
   type Transaction,
 } from '../storage/core/interface.js';
 
@@ -27,6 +29,12 @@ export interface DocumentArray<I extends Id, Value> extends JsonArray<Value> {
    * none, or others.
    */
   readonly next: I | undefined;
+}
+
+/** A document with its key, as it is stored, to delete it if it is unchanged, and its value. */
+export interface DocumentEntry<I extends Id, Value> extends DocumentKey<I> {
+  readonly document: JsonText<Value>;
+  readonly value: Stored<Value>;
 }
 
 /**
@@ -119,6 +127,12 @@ export class Documents<I extends Id, Value extends object> {
     return text === undefined ? undefined : (parseExactJson(text) as Stored<Value>);
   }
 
+  /** Returns several documents, in the order of their ids, at most 1,000; undefined where there is none. */
+  async getMany(subject: string | Transaction, ids: readonly I[]): Promise<(JsonText<Value> | undefined)[]> {
+    const texts = await this.#collection.getMany(subject, ids);
+    return texts.map((text) => (text === undefined ? undefined : new JsonText(text)));
+  }
+
   /**
    * Returns the documents of a subject in a range, by default all of them, in the order of their ids, as an array that is
    * read page by page as it is sent. It is no snapshot: each document that is there throughout is in it exactly once.
@@ -177,6 +191,45 @@ export class Documents<I extends Id, Value extends object> {
   }
 
   /**
+   * Returns the documents of a subject with their ids, read as `values` are.
+   * @throws as `list` does.
+   */
+  async *entries(
+    subject: string,
+    range: ListRange<I> = {},
+  ): AsyncGenerator<DocumentEntry<I, Value>, void, undefined> {
+    let { after, from, before, to, limit = Infinity } = range;
+    const { descending } = range;
+    while (limit > 0) {
+      const page = this.#collection.stored(subject, { after, from, before, to, descending, limit });
+      const stored = await page.catch(refusal('invalidQuery'));
+      const last = stored.at(-1);
+      if (last === undefined) return;
+      yield* stored.map(toEntry<I, Value>);
+      limit -= stored.length;
+      if (descending === true) [before, to] = [last.id, undefined];
+      else [after, from] = [last.id, undefined];
+    }
+  }
+
+  /**
+   * Returns the documents of all subjects with their subjects and ids, for work of the service itself, such as a clean-up:
+   * never for the response to a caller. They are read as `values` are.
+   * @example
+   * for await (const { subject, id, value, document } of books.entriesOfAll())
+   *   if (isOld(value)) await books.deleteUnchanged(subject, id, document);
+   */
+  async *entriesOfAll(): AsyncGenerator<DocumentEntry<I, Value>, void, undefined> {
+    let after: DocumentKey<I> | undefined;
+    for (;;) {
+      const stored = await this.#collection.storedOfAll({ after });
+      after = stored.at(-1);
+      if (after === undefined) return;
+      yield* stored.map(toEntry<I, Value>);
+    }
+  }
+
+  /**
    * Changes a document depending on what it contains, and returns it, for a response; undefined if there is none. The
    * change is stored only if the document is still what was read; otherwise it is read again. So none of several
    * concurrent changes is lost. Stored fields that the constructor did not list stay as they are: a newer release may
@@ -217,6 +270,11 @@ export class Documents<I extends Id, Value extends object> {
     }
     return `{${members === '' ? others.slice(1) : members + others}}`;
   }
+}
+
+function toEntry<I extends Id, Value>({ subject, id, text }: StoredDocument<I>): DocumentEntry<I, Value> {
+  const document = new JsonText<Value>(text);
+  return { subject, id, document, value: parseExactJson(text) as Stored<Value> };
 }
 
 /** Returns what throws the error of a request for an id that the contract should not have accepted. */

@@ -1,10 +1,11 @@
 // Ranges of ids: their pages in both directions, and the number of their documents. Every engine must pass all of it.
+import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import t from 'tap';
 import { isInRange } from '../support/document-model.js';
 import { enginesToTest } from '../support/engines.js';
 import { garden } from '../support/garden/store.js';
-import { Documents } from '../../dist/service/documents.js';
+import { type DocumentEntry, Documents } from '../../dist/index.js';
 import { idRange, idRules, isTextId, prefixRange } from '../../dist/storage/core/ids.js';
 import {
   type CollectionDefinition,
@@ -293,6 +294,9 @@ for (const engine of enginesToTest) {
         'values',
         ids.map((id, i) => [id, `{"n":${i === 3 ? maxId : i}}`]),
       );
+      type Entry = DocumentEntry<string, { n: bigint | number }>;
+      const entriesOf = (entries: AsyncIterable<Entry>) =>
+        Readable.from(entries).toArray() as Promise<Entry[]>;
       const numbers = async (range?: ListRange<string>) => {
         const all: (bigint | number)[] = [];
         for await (const { n } of documents.values('values', range)) all.push(n);
@@ -325,6 +329,32 @@ for (const engine of enginesToTest) {
           .map((n) => ({ n })),
       );
       t.equal(array.next, 'even-1002');
+      const entries = await entriesOf(
+        documents.entries('values', { ...prefixRange('even-'), descending: true, limit: 550 }),
+      );
+      t.strictSame(
+        entries.map(({ subject, id, value: { n } }) => [subject, id, n]),
+        evens
+          .toReversed()
+          .slice(0, 550)
+          .map((n) => ['values', ids[n], n]),
+      );
+      t.equal(
+        await documents.deleteUnchanged('values', 'odd-1003', (await documents.get('values', 'odd-1003'))!),
+        'deleted',
+      );
+      const some = await documents.getMany('values', ['odd-1001', 'odd-1003', '', 'even-1000', 'odd-1001']);
+      t.strictSame(
+        some.map((document) => document?.text),
+        ['{"n":1}', undefined, undefined, '{"n":0}', '{"n":1}'],
+      );
+      const all = await entriesOf(documents.entriesOfAll());
+      t.equal(all.filter(({ subject }) => subject === 'values').length, 1_199);
+      t.ok(
+        all.some(({ subject }) => subject !== 'values'),
+        'those of other subjects, too',
+      );
+      await t.rejects(entriesOf(documents.entries('values', { from: 'a\0' })), { code: 40006 });
       const rest = documents.list('values', { from: 'even-', before: array.next, descending: true });
       t.strictSame(await rest.nextPage(), { json: '{"n":0}', more: false });
       t.equal(rest.next, undefined);

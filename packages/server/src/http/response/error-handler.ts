@@ -31,6 +31,7 @@ const storageErrors: Readonly<Record<StorageFailure, ErrorKind>> = {
   overloaded: 'overloaded',
   damaged: 'unavailable',
   'unknown-outcome': 'unknownOutcome',
+  'too-large': 'bodyTooLarge',
 };
 
 /**
@@ -42,7 +43,8 @@ function toApiError(thrown: unknown, errors: ServiceErrors, accepts: string | un
   if (thrown instanceof ApiError) return thrown;
   if (thrown instanceof StorageError) {
     const kind = storageErrors[thrown.failure];
-    return new ApiError(errors[kind] ?? kind, { cause: thrown });
+    const detail = thrown.failure === 'too-large' ? { detail: thrown.message } : {};
+    return new ApiError(errors[kind] ?? kind, { cause: thrown, ...detail });
   }
   const kind = fastifyErrors[(thrown as Partial<FastifyError> | null)?.code ?? ''];
   const detail = kind === 'unsupportedMediaType' ? accepts && `here, send ${accepts}` : undefined;

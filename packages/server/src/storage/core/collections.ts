@@ -162,6 +162,11 @@ function createCollection(
     },
     async getMany(subject, ids) {
       if (typeof subject !== 'string') return Promise.all(ids.map((id) => collection.get(subject, id)));
+      if (ids.length > transactionLimits.documents)
+        throw new StorageError(
+          'too-large',
+          `at most ${transactionLimits.documents} documents are read at once`,
+        );
       const valid = ids.filter((id) => canHave(definition, id));
       const texts = await tracked(reader.texts(subject, valid));
       return ids.map((id) => (canHave(definition, id) ? texts.shift() : undefined));

@@ -241,9 +241,9 @@ export interface StoreContents {
 
 /**
  * Why an operation failed. With `unknown-outcome` the write may have taken effect; with the others it had no effect.
- * `damaged` means that what is stored cannot be read.
+ * `damaged` means that what is stored cannot be read; `too-large`, that one call concerns too much.
  */
-export type StorageFailure = 'unavailable' | 'overloaded' | 'damaged' | 'unknown-outcome';
+export type StorageFailure = 'unavailable' | 'overloaded' | 'damaged' | 'unknown-outcome' | 'too-large';
 
 /** The only error that a store reports. Its message and cause are for the log. */
 export class StorageError extends Error {

@@ -266,7 +266,8 @@ export class RunningTransaction<Result> implements Transaction {
     try {
       const { documents: most } = this.#shared.limits;
       const documents = this.#shared.collection(collection);
-      if (this.#reads.size >= most) throw new RangeError(`a transaction has at most ${most} documents`);
+      if (this.#reads.size >= most)
+        throw new StorageError('too-large', `a transaction has at most ${most} documents`);
       const expected = (await documents.get(this.documentsOf, id)) ?? null;
       this.#use(bytesPerDocument + 2 * (expected?.length ?? 0));
       return { collection, id, expected, text: expected };
@@ -284,7 +285,8 @@ export class RunningTransaction<Result> implements Transaction {
     this.#shared.memory += bytes;
     const { memory, limits } = this.#shared;
     if (this.#bytes > limits.bytes)
-      this.#failure ??= new RangeError(
+      this.#failure ??= new StorageError(
+        'too-large',
         `the documents of a transaction have at most ${limits.bytes} bytes in memory`,
       );
     else if (memory > limits.allBytes && memory > this.#bytes)
