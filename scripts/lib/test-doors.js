@@ -42,7 +42,6 @@ const unmoved = [
   'packages/server/test/http/admission/memory-budget.test.ts',
   'packages/server/test/http/connection/connection.test.ts',
   'packages/server/test/http/connection/protocol.test.ts',
-  'packages/server/test/http/request/parsers.test.ts',
   'packages/server/test/observability/observability.test.ts',
   'packages/server/test/process/configuration.test.ts',
   'packages/server/test/process/process.test.ts',

@@ -8,7 +8,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
-import type { HttpResponse } from '../../support/contract-check.js';
+import { contractOf, type HttpResponse } from '../../support/contract-check.js';
 import { engines } from '../../support/engines.js';
 import { orchard } from '../../support/garden/garden.js';
 import { createHead, createRequest, listRequest, type RawConnection } from '../../support/raw-connection.js';
@@ -21,8 +21,7 @@ import {
   type ServiceOptions,
 } from '../../support/service.js';
 import { repeatUntil, until } from '../../support/wait.js';
-import { loadContract } from '../../../dist/contract/contract.js';
-import { networkOf } from '../../../dist/http/headers/client-address.js';
+import { networkOf } from '../../../dist/index.js';
 import { findExcess } from '../../../dist/http/request/json-bounds.js';
 import { createStreamTurns } from '../../../dist/http/admission/stream-turns.js';
 import { maxKeys, WindowCounts } from '../../../dist/http/admission/rate-limit-counts.js';
@@ -673,7 +672,7 @@ async function startPublic(t: Test, options: ServiceOptions = {}) {
           })
         : Promise.resolve(address),
   };
-  const contract = loadContract(Buffer.from(JSON.stringify(document)));
+  const contract = contractOf(document);
   const service = await startListening(t, { trustedProxies: ['127.0.0.1'], contract, handlers, ...options });
   const inject = async (address: string, payload: string) => {
     const headers = { 'x-forwarded-for': address, 'content-type': 'text/plain' };

@@ -2,9 +2,9 @@
 import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
+import { contractOf } from '../../support/contract-check.js';
 import { engines } from '../../support/engines.js';
 import { startService, type ServiceOptions } from '../../support/service.js';
-import { loadContract } from '../../../dist/contract/contract.js';
 
 const schemes = {
   bearer: { type: 'http', scheme: 'bearer' },
@@ -79,7 +79,7 @@ const document = {
   },
   components: { securitySchemes: schemes },
 };
-const contract = loadContract(Buffer.from(JSON.stringify(document)));
+const contract = contractOf(document);
 const handlers = Object.fromEntries(
   contract.operations.map(({ operationId }) => [operationId, () => Promise.resolve(['a'])]),
 );
