@@ -337,11 +337,13 @@ t.test('requests reach handlers as Node.js frames them', async (t) => {
     const [expected, statuses] = await Promise.all([play(nodePort, script, id), play(port, script, id)]);
     const requests = seenByNode.of(id);
     served += seen.of(id).length;
-    if (script.isPipelined && script.before.length > 0) {
+    // With another length, the rest of a body may come behind it.
+    const leavesRest = script.change?.[0].source.includes('Content-Length') === true;
+    if ((script.isPipelined && script.before.length > 0) || leavesRest) {
       // Only those that come in their turn are served, which depends on the time that each takes. Node.js handles them
       // together, so that those without a body overtake others.
       for (const request of seen.of(id)) assert.ok(requests.includes(request), request);
-      assert.equal(statuses[0], 204);
+      if (script.before.length > 0) assert.equal(statuses[0], 204);
       return;
     }
     const shown = JSON.stringify(writesOf(script, id)).slice(0, 2_000);
