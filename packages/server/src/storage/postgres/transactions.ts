@@ -4,13 +4,25 @@ import { within } from '../../base/time-limit.js';
 import { StorageError } from '../core/interface.js';
 import { isCheck, type Step, type TransactionCommitter } from '../core/transactions.js';
 import type { Write } from '../core/writes.js';
+import { isolateFailures } from './connection/failures.js';
 import type { Query, Row } from './connection/query.js';
 import type { StatementRunner } from './connection/statement-runner.js';
 import type { Engine } from './engine.js';
 import { byKey, confirmation, parametersOf, type DocumentTexts } from './statements.js';
 
+/** The most steps that are committed together, unless one transaction has more. */
+const maxSteps = 1_000;
 /** What holds the place of a document that must stay absent. It is never committed. */
 const placeholder = 'null';
+
+/** A transaction that waits for its commit. */
+interface Waiting {
+  readonly steps: readonly Step[];
+  /** When it began to wait, on the clock of performance.now(). */
+  readonly since: number;
+  readonly resolve: (isCommitted: boolean) => void;
+  readonly reject: (error: unknown) => void;
+}
 
 /**
  * The transactions of one process. At READ COMMITTED, each statement sees what was committed before it, so whatever is
@@ -25,8 +37,8 @@ const placeholder = 'null';
 export class PostgresTransactions implements Required<TransactionCommitter> {
   readonly #runner: StatementRunner;
   readonly #engine: Engine;
-  /** The last transaction of each subject: more than one at a time would only wait, each with a connection. */
-  readonly #last = new Map<string, Promise<unknown>>();
+  /** What waits, by subject, while others of the subject are being committed: each commit costs far more than a step. */
+  readonly #lines = new Map<string, Waiting[]>();
 
   constructor(runner: StatementRunner, engine: Engine) {
     this.#runner = runner;
@@ -35,7 +47,17 @@ export class PostgresTransactions implements Required<TransactionCommitter> {
 
   async commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean> {
     if (steps.every(isCheck)) return this.#engine.run(subject, () => this.#holds(subject, steps));
-    return this.#inLine(subject, () => this.#locked(subject, (query) => this.#make(query, subject, steps)));
+    return new Promise((resolve, reject) => {
+      const waiting = { steps, since: performance.now(), resolve, reject };
+      const line = this.#lines.get(subject);
+      if (line !== undefined) {
+        line.push(waiting);
+        return;
+      }
+      const first = [waiting];
+      this.#lines.set(subject, first);
+      void this.#commitLine(subject, first);
+    });
   }
 
   /**
@@ -43,50 +65,79 @@ export class PostgresTransactions implements Required<TransactionCommitter> {
    * first again and again. If it takes too long, others go on, and its steps are committed as those of any other.
    */
   async commitAlone(subject: string, run: () => Promise<readonly Step[]>): Promise<boolean> {
-    const isCommitted = await this.#inLine(subject, () =>
-      this.#locked(subject, async (query) => {
-        // What it throws is thrown below, when the lock is free.
-        const ran = run().catch(() => []);
-        const steps = await within(ran, this.#runner.limits.alone, []);
-        if (steps.length === 0) return undefined;
-        return steps.every(isCheck) ? this.#holds(subject, steps) : this.#make(query, subject, steps);
-      }),
-    );
+    const isCommitted = await this.#locked(subject, async (query) => {
+      // What it throws is thrown below, when the lock is free.
+      const ran = run().catch(() => []);
+      const steps = await within(ran, this.#runner.limits.alone, []);
+      if (steps.length === 0) return undefined;
+      if (steps.every(isCheck)) return this.#holds(subject, steps);
+      return (await this.#make(query, subject, steps)).size === 0;
+    });
     if (isCommitted !== undefined) return isCommitted;
     const steps = await run();
     return steps.length === 0 || this.commitTransaction(subject, steps);
   }
 
-  /** Does work when the transactions of the subject that came before are complete. */
-  async #inLine<T>(subject: string, work: () => Promise<T>): Promise<T> {
-    const latest = performance.now() + this.#runner.limits.all;
-    const before = this.#last.get(subject);
-    const inTurn = async () => {
-      await before?.catch(() => undefined);
-      if (performance.now() > latest)
-        throw new StorageError('overloaded', 'the transaction waited too long for its commit');
-      return this.#engine.run(subject, work);
-    };
-    const turn = inTurn();
-    this.#last.set(subject, turn);
-    try {
-      return await turn;
-    } finally {
-      if (this.#last.get(subject) === turn) this.#last.delete(subject);
+  /** Commits what waits for a subject. Each subject has one connection at most, since its transactions would wait. */
+  async #commitLine(subject: string, line: Waiting[]): Promise<void> {
+    while (line.length > 0) {
+      const oldest = performance.now() - this.#runner.limits.all;
+      const batch: Waiting[] = [];
+      for (let size = 0; line.length > 0;) {
+        const [next] = line as [Waiting];
+        size += next.steps.length;
+        if (batch.length > 0 && size > maxSteps) break;
+        line.shift();
+        if (next.since >= oldest) batch.push(next);
+        else next.reject(new StorageError('overloaded', 'the transaction waited too long for its commit'));
+      }
+      await isolateFailures(
+        batch,
+        (some) => this.#commitTogether(subject, some, line),
+        ({ reject }, error) => {
+          reject(error);
+        },
+      );
     }
+    this.#lines.delete(subject);
+  }
+
+  /**
+   * Commits those of several transactions whose expectations hold, in order. If some do not, nothing is committed, and the
+   * others go back to the front of the line.
+   */
+  async #commitTogether(subject: string, transactions: readonly Waiting[], line: Waiting[]): Promise<void> {
+    if (transactions.length === 0) return;
+    const made = new Map<string, Step>();
+    const chosen = new Set(transactions.filter(({ steps }) => follows(made, steps)));
+    let failed = new Set<string>();
+    await this.#locked(subject, async (query) => {
+      failed = await this.#make(query, subject, [...made.values()]);
+      return failed.size === 0;
+    });
+    const isOutdated = (step: Step) =>
+      failed.has(keyOf(step)) && made.get(keyOf(step))?.expected === step.expected;
+    const others: Waiting[] = [];
+    for (const transaction of transactions) {
+      if (failed.size === 0) transaction.resolve(chosen.has(transaction));
+      else if (transaction.steps.some(isOutdated)) transaction.resolve(false);
+      else others.push(transaction);
+    }
+    line.unshift(...others);
   }
 
   /** Works in a transaction of the database that has the lock of the subject. */
-  #locked<T>(subject: string, work: (query: Query) => Promise<T>): Promise<T> {
+  async #locked<T>(subject: string, work: (query: Query) => Promise<T>): Promise<T> {
     const { limits } = this.#runner;
     const begin = `SET LOCAL idle_in_transaction_session_timeout TO ${limits.inTransaction};
       ${this.#engine.lockOf(subject, lockKey(subject))};
       SET LOCAL statement_timeout TO ${limits.inTransaction}`;
-    return this.#runner.transaction(begin, this.#runner.deadline(), work);
+    const deadline = this.#runner.deadline();
+    return this.#engine.run(subject, () => this.#runner.transaction(begin, deadline, work));
   }
 
-  /** Makes the steps. Resolves with whether all documents are as expected; if not, nothing must be committed. */
-  async #make(query: Query, subject: string, steps: readonly Step[]): Promise<boolean> {
+  /** Makes steps. Resolves with the keys of documents that are not as expected; then nothing must be committed. */
+  async #make(query: Query, subject: string, steps: readonly Step[]): Promise<Set<string>> {
     const absent = steps.filter(({ expected }) => expected === null);
     const present = steps.filter(({ expected }) => expected !== null);
     const placed = absent.map((step) => ({ ...step, text: step.text ?? placeholder }));
@@ -102,9 +153,11 @@ export class PostgresTransactions implements Required<TransactionCommitter> {
     for (const [statement, some] of parts)
       for (const [texts, writes] of this.#byCollection(subject, some)) {
         const rows = await query(texts[statement], parametersOf(statement, writes));
-        if (rows.length < writes.length) return false;
+        const done = new Set(rows.map(([, id]) => String(id)));
+        const failed = writes.filter(({ id }) => !done.has(`${id}`));
+        if (failed.length > 0) return new Set(failed.map(keyOf));
       }
-    return true;
+    return new Set();
   }
 
   /** Whether all documents are as expected at one moment. */
@@ -133,6 +186,25 @@ export class PostgresTransactions implements Required<TransactionCommitter> {
       if (writes.length > 0) yield [texts, writes];
     }
   }
+}
+
+/**
+ * Adds the steps of a transaction to those of others, which are made before.
+ * @returns Whether it expects what they leave; if not, nothing is added.
+ */
+function follows(made: Map<string, Step>, steps: readonly Step[]): boolean {
+  const earlier = steps.map((step) => made.get(keyOf(step)));
+  if (steps.some(({ expected }, i) => earlier[i] !== undefined && earlier[i].text !== expected)) return false;
+  for (const [i, step] of steps.entries()) {
+    const { expected } = earlier[i] ?? step;
+    made.set(keyOf(step), { ...step, expected });
+  }
+  return true;
+}
+
+/** Identifies a document of a subject. */
+function keyOf({ collection, id }: Pick<Step, 'collection' | 'id'>): string {
+  return `${collection.name} ${id}`;
 }
 
 /** The key of the advisory lock of a subject. */
