@@ -11,8 +11,8 @@ import { Client, needsThreads } from '../support/threads.js';
 /** The server of the invoices and, with arguments, their command. */
 const script = fileURLToPath(new URL('../support/invoices/main.js', import.meta.url));
 const clients = 20;
-const requestsPerClient = 12;
-const responsesPerKill = 50;
+const requestsPerClient = 6;
+const responsesPerKill = 25;
 
 /** The service, whose process can be killed while clients use it. */
 class KilledService {
