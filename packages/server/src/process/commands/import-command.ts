@@ -144,7 +144,7 @@ class Import {
     const tokens = batch.flatMap(({ line }) => ('token' in line ? line.token : []));
     const copied = tokens.length === 0 ? [] : await this.#storage.tokens.copy(tokens);
     const outcomes = await Promise.all(
-      batch.map(({ line }) => {
+      batch.map(async ({ line }) => {
         if ('token' in line) return copied.shift() ?? 'other';
         const { subject, id, text } = line.document;
         return this.#storage.collection(line.collection).write(subject, id, { when: 'absent', text });
