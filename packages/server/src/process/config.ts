@@ -26,7 +26,7 @@ export const defaultAddress = { host: '127.0.0.1', port: 3000 };
 const limitVariables = Object.fromEntries(
   limitRows.map(({ variable, min, max, factor, default: value, desc }) => [
     variable,
-    integer(min, max)({ default: value === undefined ? undefined : value / factor, desc }),
+    integer(min, max)({ default: value / factor, desc }),
   ]),
 ) as { [Name in keyof LimitVariables]: ValidatorSpec<LimitVariables[Name]> };
 

@@ -2,16 +2,13 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { create, environment, list, newDatabase, run, startServer } from '../support/processes.js';
-import { skipFor } from '../support/skip.js';
+import { create, environment, newDatabase, run, startServer } from '../support/processes.js';
 import { issueToken, openExistingStorage } from '../support/store.js';
-import { repeatUntil } from '../support/wait.js';
-import { noProc } from '../support/threads.js';
 
 t.test('token create, list, revoke and prune work while the server runs', async (t) => {
   const { file, env } = await newDatabase(t);

@@ -1,6 +1,5 @@
 // The guarantees of storage, by examples and against a model. Every engine must pass all of it.
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { DatabaseSync } from '@photostructure/sqlite';
 import fc from 'fast-check';
 import { Client } from 'pg';

@@ -24,7 +24,7 @@ export class FrontedServer extends http.Server {
   }
 
   override listen(...where: unknown[]): this {
-    Reflect.apply(this.front.listen, this.front, where);
+    (this.front as { listen(...where: unknown[]): unknown }).listen(...where);
     return this;
   }
 

@@ -112,7 +112,7 @@ export class Connection extends Duplex {
     ({ localAddress: this.localAddress, localPort: this.localPort } = socket);
     socket.on('data', this.#receive).on('end', this.#receiveEnd);
     socket.on('timeout', () => this.emit('timeout'));
-    socket.on('error', (error) => this.destroy(error)).on('close', () => this.destroy());
+    socket.on('error', (error: Error) => this.destroy(error)).on('close', () => this.destroy());
   }
 
   get isClosing(): boolean {
@@ -215,8 +215,9 @@ export class Connection extends Duplex {
     // Node has paused the stream while something is held in it.
     if (!this.#isReceiving || this.readableLength > 0) return;
     if (this.#input !== undefined) {
-      do this.#passPiece(this.#input);
-      while (this.#input !== undefined && this.#isBodyRead && this.#isReceiving);
+      const rest = () => (this.#isBodyRead && this.#isReceiving ? this.#input : undefined);
+      for (let input: Buffer | undefined = this.#input; input !== undefined; input = rest())
+        this.#passPiece(input);
       this.#noteWaiting();
     } else if (this.#hasEnded && (this.#response === undefined || this.#request?.complete === false)) {
       // A half-closed client gets its response first, unless that waits for the rest of its body.

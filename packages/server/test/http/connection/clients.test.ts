@@ -256,7 +256,11 @@ t.test('a server that listens through another looks as if it did itself', async 
   t.match(server, { listening: true });
   t.equal(app.listeningOrigin.startsWith(tls ? 'https://127.0.0.1:' : 'http://127.0.0.1:'), true);
   const connection = await open();
-  const count = await new Promise((resolve) => server.getConnections((_error, count) => resolve(count)));
+  const count = await new Promise((resolve) => {
+    server.getConnections((_error, open) => {
+      resolve(open);
+    });
+  });
   t.equal(count, 1);
   connection.send(listRequest(authorized));
   await connection.receive('GET', '/plants');

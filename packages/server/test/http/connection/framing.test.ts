@@ -182,6 +182,7 @@ async function play(port: number, script: Script, id: string): Promise<number[]>
   let received = '';
   let isOpen = true;
   let arrived: () => void = () => undefined;
+  const awaits = (response: number) => isOpen && statusesIn(received).length <= response;
   const closed = new Promise<void>((resolve) => {
     const end = () => {
       isOpen = false;
@@ -204,8 +205,7 @@ async function play(port: number, script: Script, id: string): Promise<number[]>
   else {
     for (const [i, request] of requests.entries()) {
       socket.write(request, 'latin1');
-      while (isOpen && statusesIn(received).length <= i)
-        await new Promise<void>((resolve) => (arrived = resolve));
+      while (awaits(i)) await new Promise<void>((resolve) => (arrived = resolve));
     }
   }
   for (const part of writes) {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import { createHead, createRequest, listRequest, RawConnection } from '../../support/raw-connection.js';
-import { captureLog, holdCreates, startListening } from '../../support/service.js';
+import { captureLog, startListening } from '../../support/service.js';
 import { createMetrics } from '../../../dist/observability/metrics.js';
 import { service as definition } from '../../../../../dist/service.js';
 import { buildAdminListener } from '../../../dist/observability/admin-listener.js';
@@ -28,7 +28,7 @@ t.test('a request with an Upgrade gets a response as if it had none', async (t) 
         connection.send(bytes.slice(from, cuts[i]));
         await setImmediate();
       }
-      t.match(await connection.receive(method, url), { status }, `${method} ${cuts}`);
+      t.match(await connection.receive(method, url), { status }, `${method} ${cuts.join()}`);
       t.equal(await connection.rest(), '', 'and the connection closes: Node may have lost what came behind');
     }
   }
