@@ -290,7 +290,7 @@ t.test('createPlant rejects invalid bodies and stores nothing', async (t) => {
       new RegExp(`: id must be an integer from -9223372036854775808 to 9223372036854775807${kind}\\.$`),
     ]);
   const many = Array.from({ length: 1_000 }, (_, i) => `"k${i}":0`).join(',');
-  bodies.push([`{"id":1,"name":"a",${many}}`, 40002, /"k9" is unknown; and 990 more faults\.$/]);
+  bodies.push([`{"id":1,"name":"a",${many}}`, 40002, /"k9" is unknown; and at least 90 more faults\.$/]);
   for (const [body, code, message] of bodies) {
     t.match(await create(body), error(code, message), body.toString().slice(0, 60));
   }
