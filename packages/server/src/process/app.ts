@@ -13,13 +13,11 @@ import type { ObserveError } from '../base/errors.js';
 import { defaultLimits, type Limits } from '../base/limits.js';
 import { openService, type OpenedService } from '../service/opened-service.js';
 import type { Storage } from '../storage/core/interface.js';
-import { limitAnonymous, warnOfUnknownProxy } from '../http/admission/anonymous-requests.js';
 import { shedLoad } from '../http/admission/load-shedding.js';
 import { createMemoryBudget } from '../http/admission/memory-budget.js';
 import { countRefused, createRateLimits } from '../http/admission/rate-limit.js';
 import { tellOfBody } from '../http/connection/connection.js';
-import { createScheduler } from '../http/admission/scheduler.js';
-import { createStreamTurns } from '../http/admission/stream-turns.js';
+import { warnOfUnknownProxy } from '../http/admission/unknown-proxy.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';
 import type { Tls } from '../http/connection/server.js';
 import { shareConnections } from '../http/connection/shared-connections.js';
@@ -195,7 +193,7 @@ async function addSteps(
     identityProvider &&
     (await import('../http/security/jwt.js')).createJwtVerifier(identityProvider, service.scopes, now);
   const { realm, tokenPrefix, scopes } = service;
-  const { schemes, faults, isKnown, tokenPlace } = createSchemes(contract, {
+  const { schemes, faults, tokenPlace } = createSchemes(contract, {
     given: verifiers,
     tokens: storage.tokens,
     tokenPrefix,
@@ -216,8 +214,6 @@ async function addSteps(
   // every import delays startup. The first one adds the request id (http/app-base.ts).
   metrics?.observeRequests(app);
   app.addHook('onRequest', tellOfBody);
-  const scheduler = createScheduler(isKnown);
-  app.addHook('onRequest', scheduler.schedule);
   // Invalid requests count against the address too.
   const rates = createRateLimits(limits, monotonic);
   const checkHead = checkHeaders(limits.headerLimit);
@@ -230,10 +226,7 @@ async function addSteps(
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);
   warnOfUnknownProxy(app);
   refuseUnknownRoutes(app);
-  // Known callers are spared while unknown ones cause the lag.
-  if (settings.maxEventLoopDelay > 0)
-    shedLoad(app, settings.maxEventLoopDelay, scheduler.isPreferred, monotonic);
-  limitAnonymous(app);
+  if (settings.maxEventLoopDelay > 0) shedLoad(app, settings.maxEventLoopDelay, monotonic);
   finishResponses(app, limits.bodyLimit);
   // The remaining steps belong to the operation: authentication, body, validation and handler (http/routing/routes.ts).
   await app.register(fastifyAuth);
@@ -251,7 +244,6 @@ async function addSteps(
       stallTime: limits.requestTimeout,
       // While others wait, a stalled client is cut off after half of that time.
       budget: createMemoryBudget(2 * limits.memoryBudget, limits.requestTimeout / 2),
-      turns: createStreamTurns(),
     },
     ignoresBodies: service.ignoreUndeclaredBodies === true,
     countCaller: rates.subject,

@@ -1,6 +1,6 @@
 // Refuses requests while the event loop lags.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { ApiError } from '../../base/errors.js';
 
 /** The interval between two samples of the event loop's delay, in ms. */
@@ -13,15 +13,9 @@ const overloaded = new ApiError('overloaded');
 /**
  * Refuses requests with 503 while the event loop lags.
  * @param maxDelay - The mean event-loop delay of a second's samples above which requests are refused, in ms.
- * @param isSpared - Whether to accept a request regardless, because others cause the lag.
  * @param now - A monotonic clock, in ms.
  */
-export function shedLoad(
-  app: FastifyInstance,
-  maxDelay: number,
-  isSpared: (request: FastifyRequest) => boolean,
-  now: () => number,
-): void {
+export function shedLoad(app: FastifyInstance, maxDelay: number, now: () => number): void {
   const samples = monitorEventLoopDelay({ resolution });
   let delay = 0;
   let isBusy = false;
@@ -43,9 +37,9 @@ export function shedLoad(
     samples.disable();
     done();
   });
-  app.addHook('onRequest', (request, _reply, done) => {
+  app.addHook('onRequest', (_request, _reply, done) => {
     if (!isBusy) samples.enable();
     isBusy = true;
-    done(delay > maxDelay && !isSpared(request) ? overloaded : undefined);
+    done(delay > maxDelay ? overloaded : undefined);
   });
 }

@@ -4,13 +4,9 @@ import type { FastifyReply } from 'fastify';
 import { UndeclaredResponseError } from '../../base/errors.js';
 import { connectionOf } from '../connection/connection.js';
 import { pacedStream, reserveFor, type ChunkSource, type StreamBounds } from './paced-stream.js';
-import { accountOf } from '../admission/account.js';
-import type { StreamTurns } from '../admission/stream-turns.js';
 
 /** Limits on streams. */
 export interface RawBodyOptions extends StreamBounds {
-  /** The streams take turns to produce a chunk, because a handler may compute for a long time. */
-  turns: StreamTurns;
   mediaType: string;
 }
 
@@ -22,7 +18,7 @@ export interface RawBodyOptions extends StreamBounds {
  * @throws UndeclaredResponseError if the body is neither text, bytes nor a stream.
  */
 export function sendRawBody(reply: FastifyReply, body: unknown, options: RawBodyOptions): FastifyReply {
-  const { mediaType, turns, budget, stallTime } = options;
+  const { mediaType, budget, stallTime } = options;
   // Fastify would add a charset to the type of some texts.
   const whole = typeof body === 'string' ? Buffer.from(body) : body;
   if (whole instanceof Uint8Array) return reply.header('content-type', mediaType).send(whole);
@@ -40,10 +36,8 @@ export function sendRawBody(reply: FastifyReply, body: unknown, options: RawBody
     return reply.send();
   }
   const reservation = reserveFor(reply, budget);
-  const account = accountOf(reply.request);
   connectionOf(raw)?.endWithClient();
-  const next = () => turns.take(account, source.next);
-  return reply.send(pacedStream(reply, { ...source, next }, { reservation, stallTime }));
+  return reply.send(pacedStream(reply, source, { reservation, stallTime }));
 }
 
 /** Reads the chunks of a body as bytes, and releases what it uses. */

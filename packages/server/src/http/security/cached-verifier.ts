@@ -88,10 +88,6 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
   };
   return {
     verify,
-    isKnown: (request) => {
-      const credential = read(request);
-      return typeof credential === 'string' && lookup.isRecognized(credential);
-    },
     challenge,
     lacks: (scope) =>
       refusal('insufficientScope', `error="insufficient_scope", scope="${scope}"`, { detail: scope }),

@@ -31,7 +31,7 @@ export interface SchemesOptions extends Pick<CachedVerifierOptions, 'realm' | 'n
 }
 
 /** The schemes that operations use. */
-export interface Authentication extends Pick<VerifiedScheme, 'isKnown'> {
+export interface Authentication {
   readonly schemes: VerifiedSchemes;
   /** The place of access tokens in a request; undefined if no scheme takes them. */
   readonly tokenPlace?: TokenPlace | undefined;
@@ -54,7 +54,7 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
     ...[...choices.keys()].map((name) => [name, faultOfChoice(name, contract, choices, options)] as const),
     ...missing.map((name) => [name, faultOfMissing(name, contract, options.takesTokens)] as const),
   ].flatMap(([name, fault]) => (fault === undefined ? [] : contract.findScheme(name, ...fault)));
-  if (faults.length > 0) return { isKnown: () => false, schemes: new Map(), faults };
+  if (faults.length > 0) return { schemes: new Map(), faults };
 
   const schemes = new Map(
     [...used].map((name) => {
@@ -66,11 +66,9 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
       return [name, { ...verified, verify: options.observe(verified.verify) }];
     }),
   );
-  const all = [...schemes.values()];
   return {
     faults,
     schemes,
-    isKnown: (request) => all.some(({ isKnown }) => isKnown(request)),
     tokenPlace:
       builtIn !== undefined && used.has(builtIn)
         ? { scheme: builtIn, ...placeOf(securitySchemes[builtIn]!, prefixOf(tokenChoice)) }

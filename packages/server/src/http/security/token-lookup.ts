@@ -47,8 +47,6 @@ export interface TokenSources {
 export interface TokenLookup {
   /** The result of a lookup within the cache's time; what it grants may have expired since. */
   known(token: string): Grant | 'unknown' | undefined;
-  /** Whether a token was valid when it was last looked up, and has not expired since. */
-  isRecognized(token: string): boolean;
   /**
    * Returns what a token grants, or why it is invalid. Concurrent requests with the same token share one lookup. A
    * recognized token is looked up at once; the others wait in a queue.
@@ -96,6 +94,7 @@ export function createTokenLookup(
   // Separate queues: a slow identity provider does not delay the repository's tokens.
   const findOwnLater = createQueue(findNow, monotonic);
   const findForeignLater = createQueue(findNow, monotonic);
+  /** Whether a token was valid when it was last looked up, and has not expired since. */
   const isRecognized = (token: string) => {
     const last = results.peek(token, { allowStale: true });
     if (last !== undefined) return last !== 'unknown' && isValid(last);
@@ -103,7 +102,6 @@ export function createTokenLookup(
   };
   return {
     known: (token) => results.get(token),
-    isRecognized,
     find(token, networkOfCaller) {
       let found = inFlight.get(token);
       if (found === undefined) {

@@ -64,8 +64,6 @@ export type Verifier = (request: FastifyRequest) => Promise<Caller | ApiError> |
 /** A security scheme with its verifier and its challenge. */
 export interface VerifiedScheme {
   readonly verify: Verifier;
-  /** Whether a request's credential was valid when it was last looked up, and has not expired since. */
-  readonly isKnown: (request: FastifyRequest) => boolean;
   /** The challenge that asks for credentials; undefined if HTTP has none for the scheme. */
   readonly challenge: string | undefined;
   /** Returns the error of a caller without a scope. */
