@@ -40,7 +40,7 @@ type $NewPlant = {
  * | 40006 | A query parameter is unknown, repeated or out of range. |
  * | 40007 | A path parameter is not valid. |
  * | 40008 | The request target is not a valid URL path. |
- * | 40009 | The Host header is missing or repeated. |
+ * | 40009 | The Host header is missing, repeated or not valid. |
  * | 40010 | You already have a different plant with this id. |
  * | 40011 | You already have exactly this plant: an earlier request created it. |
  * | 40012 | A header or a cookie is not valid. |

@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { Command } from 'commander';
-import { edited, torn } from '../lib/edits.js';
 import { ReplayedDisk, writeImage } from '../lib/replayed-disk.js';
 import { isDone, Ledger } from './power-cut-ledger.js';
 import { proveRestores } from './power-cut-restore.js';
@@ -67,9 +66,8 @@ WORKERS=2, whose lists are compared.
                  over a damaged store, and where there is none: cut after each call, there is the old store or the
                  backup, once it is done the backup, and never a token that was revoked
 
-Each control ignores one kind of sync in the replay; in the last one, the server commits each write of a transaction by
-itself. Then at least one image must have lost data: otherwise the proof would not notice that the sync is missing, or
-that transactions are torn.
+Each control ignores one kind of sync in the replay. Then at least one image must have lost data: otherwise the proof
+would not notice that the sync is missing.
 
 The replay must end with the same files as the real run, byte for byte. A call that changes files and is not replayed
 ends the proof.
@@ -102,11 +100,6 @@ async function prove() {
     };
     // Mostly waits for other processes, so two at a time keep two processors busy.
     await Promise.all([proveNext(), proveNext()]);
-    const stages = [{ workers: 1, nodeOptions: edited(torn) }];
-    const run = await record({ service: 'transactions', stages }, requests);
-    const isTorn = (/** @type {string} */ fault) => fault.includes('half of a transaction');
-    const { checked, found } = await cutUntil(({ found }) => found.some(isTorn), run, few);
-    report('control: transactions, write by write', checked, found.filter(isTorn), true);
     await proveRestores(report);
   } finally {
     rmSync(folder, { recursive: true });

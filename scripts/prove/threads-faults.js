@@ -1,9 +1,8 @@
 // The faults and the ends of the server in prove:threads. Signals during a start, and a second one, are tested in
 // packages/server/test/process.
 import { execFileSync } from 'node:child_process';
-import { linkSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { signalAll } from '../lib/processes.js';
 import { kinds } from './threads-load.js';
@@ -37,26 +36,6 @@ function stopForAMoment(processes) {
 const sessionsOf = ({ postgres }) => postgres?.processes().slice(1) ?? [];
 
 /**
- * Moves files of the store away.
- * @param {string} name
- * @param {readonly string[]} suffixes - Of their names.
- * @returns {Fault}
- */
-const moveAway = (name, suffixes) => ({
-  name,
-  engine: 'sqlite',
-  down: ['write'],
-  inject: ({ store, awayFolder }) => {
-    const away = join(awayFolder, 'away');
-    const move = (/** @type {string} */ from, /** @type {string} */ to) => {
-      for (const suffix of suffixes) renameSync(`${from}${suffix}`, `${to}${suffix}`);
-    };
-    move(store, away);
-    return () => move(away, store);
-  },
-});
-
-/**
  * Lowers a limit of the running process, and raises it again.
  * @param {World} world
  * @param {string} name - As prlimit calls it.
@@ -86,9 +65,6 @@ export const faults = {
     down: ['write'],
     inject: (world) => lower(world, 'fsize', statSync(`${world.store}-wal`).size, 'unlimited'),
   },
-  moveStore: moveAway('move the store away and back', ['', '-wal', '-shm']),
-  moveDatabase: moveAway('move the database alone away and back', ['']),
-  moveLog: moveAway('move the write-ahead log alone away and back', ['-wal']),
   endSessions: {
     name: 'end the sessions of PostgreSQL',
     engine: 'postgres',
@@ -151,22 +127,6 @@ async function kill(world) {
   await world.end('SIGKILL');
 }
 
-/** @type {Ending} */
-async function deleteLog(world, random) {
-  const log = `${world.store}-wal`;
-  const restored = join(world.awayFolder, 'log');
-  linkSync(log, restored);
-  rmSync(log);
-  await pause(random.integer(0, 500));
-  await kill(world, random);
-  const status = await world.launch(world.threads);
-  if (status === 1) renameSync(restored, log);
-  // A command that outlives the server closes the store, with all that the deleted log has.
-  else if (status === undefined) rmSync(restored);
-  else throw new Error(`a start without the log had the status ${status}`);
-  await kill(world, random);
-}
-
 /**
  * Ends the server, and starts it again.
  * @param {string} name
@@ -195,10 +155,5 @@ const restart = (name, end, fault) => ({
 export const restarts = [
   restart('end the server by a signal', endGracefully),
   restart('kill the server', kill),
-  {
-    ...restart('delete the write-ahead log, kill the server, and restore the log', deleteLog),
-    engine: 'sqlite',
-  },
-  restart('kill the server', kill, faults.moveDatabase),
-  restart('kill the server', kill, faults.moveStore),
+  restart('kill the server', kill, faults.fullDisk),
 ];

@@ -42,8 +42,6 @@ export class World {
   storeFolder = join(this.#root, 'store');
   /** The path of the SQLite file. */
   store = join(this.storeFolder, storeName);
-  /** Where files of the store are moved; on the same file system. */
-  awayFolder = join(this.#root, 'away');
   /** Where backups are made. */
   backupFolder = join(this.#root, 'backups');
   /** The PostgreSQL server, if the documents are on one. @type {import('../../packages/server/test/support/postgres-cluster.js').PostgresServer | undefined} */
@@ -56,7 +54,7 @@ export class World {
   /** @param {WorldOptions} options */
   constructor(options) {
     this.#options = options;
-    for (const folder of [this.storeFolder, this.awayFolder, this.backupFolder]) mkdirSync(folder);
+    for (const folder of [this.storeFolder, this.backupFolder]) mkdirSync(folder);
     process.once('exit', () => this.remove());
   }
 
@@ -187,10 +185,7 @@ export class World {
   /** What a graceful exit must not leave: anything in its folders but the store itself. */
   leftovers() {
     const beside = readdirSync(this.storeFolder).filter((name) => !name.startsWith(storeName));
-    return [
-      ...readdirSync(this.awayFolder).map((name) => `${name} in the folder of moved files`),
-      ...beside.map((name) => `${name} beside the store`),
-    ];
+    return beside.map((name) => `${name} beside the store`);
   }
 
   /** The last lines of the log, and what the server has printed besides. */

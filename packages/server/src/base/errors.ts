@@ -28,7 +28,7 @@ export const catalogue = {
   invalidQuery: { code: 40006, message: 'A query parameter is unknown, repeated or out of range.' },
   invalidPath: { code: 40007, message: 'A path parameter is not valid.' },
   malformedTarget: { code: 40008, message: 'The request target is not a valid URL path.' },
-  invalidHost: { code: 40009, message: 'The Host header is missing or repeated.' },
+  invalidHost: { code: 40009, message: 'The Host header is missing, repeated or not valid.' },
   invalidHeader: { code: 40012, message: 'A header or a cookie is not valid.' },
   missingToken: { code: 40100, message: 'The access token is missing.' },
   invalidToken: { code: 40101, message: 'The access token is malformed, unknown, expired or revoked.' },
