@@ -10,7 +10,7 @@
 export interface ErrorEntry {
   /** The HTTP status times 100, plus a number; it never changes its meaning. */
   readonly code: number;
-  /** What it means, whatever the request was: a sentence. */
+  /** The meaning of the error, as a sentence that holds for every request. */
   readonly message: string;
 }
 
@@ -66,7 +66,7 @@ export const notImplementedEntry = {
 /** The name of an entry of the catalogue. */
 export type ErrorKind = keyof typeof catalogue;
 
-/** What is wrong with a request, at one place. */
+/** A fault at one place in a request. */
 export interface RequestFault {
   /** The part of the request. */
   readonly in: (typeof requestParts)[number];
@@ -79,24 +79,24 @@ export interface RequestFault {
   readonly rule: string;
   /** The value of this keyword in the contract, such as 2 for `minLength: 2`, if it says more than the keyword alone. */
   readonly expected?: unknown;
-  /** What is wrong there, without the place: `is missing`. */
+  /** A description of the fault without its place, such as `is missing`. */
   readonly message: string;
 }
 
-/** How many faults of a request are listed at most. */
+/** The maximum number of faults that are listed for a request. */
 export const listedFaults = 100;
 
 /** Optional properties of an ApiError. */
 export interface ApiErrorOptions {
-  /** What is wrong and where; appended to the entry's message. Callers see it, so it must not contain secrets. */
+  /** Details of this error, appended to the entry's message. Callers see them, so they must not contain secrets. */
   detail?: string;
   /** Headers of the response. */
   headers?: Record<string, string>;
   /** The cause, for the log only. */
   cause?: unknown;
-  /** What `renderError` of the service gets besides. Callers see what it makes of it. */
+  /** Additional data for the service's `renderError`, which decides how much of it callers see. */
   data?: unknown;
-  /** Lists what is wrong with a request. */
+  /** Lists the faults of the request. */
   faults?: () => readonly RequestFault[];
 }
 
@@ -110,9 +110,9 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** The name of the error in the catalogue, or the entry of a resource's own error. */
   readonly kind: ErrorKind | ErrorEntry;
-  /** What its code means, whatever the request was. */
+  /** The meaning of the code, which is the same for every request. */
   readonly title: string;
-  /** What is wrong and where, for this request. */
+  /** Details that concern this request. */
   readonly detail: string | undefined;
   /** The code, which is `error` in the body. */
   readonly code: number;
@@ -120,7 +120,7 @@ export class ApiError extends Error {
   readonly statusCode: number;
   /** The headers of the response, among them `Retry-After` for 503. */
   readonly headers: Record<string, string>;
-  /** What the service's own code has said of it, in whatever type. */
+  /** The `data` of the options, of any type. */
   readonly data: unknown;
   readonly #faults: (() => readonly RequestFault[]) | undefined;
   #json: string | undefined;
@@ -143,8 +143,8 @@ export class ApiError extends Error {
   }
 
   /**
-   * What is wrong with the request, one by one, at most 100. Empty if it violates no schema, as with malformed JSON: then
-   * `detail` alone says what is wrong.
+   * The faults of the request, at most 100. Empty if it violates no schema, as with malformed JSON: then only `detail`
+   * describes the fault.
    */
   get faults(): readonly RequestFault[] {
     return this.#faults?.() ?? [];
@@ -178,7 +178,7 @@ export function missingBody(): ApiError {
 /** The parts of a request, in the order in which their faults are reported. */
 export const requestParts = ['path', 'query', 'header', 'cookie', 'body'] as const;
 
-/** What is wrong with the parts of a request, in their order. The code is that of the first error. */
+/** Combines the errors of a request's parts, in their order. The code is that of the first error. */
 export function joinErrors(
   parts: readonly (readonly [part: RequestFault['in'], error: ApiError])[],
 ): ApiError {
@@ -197,8 +197,8 @@ export function joinErrors(
 }
 
 /**
- * What a handler returned or threw is not a response of its operation. It is sent as a 500. Its message, for the log and
- * for tests, says what to write.
+ * A handler returned or threw something that is not a response of its operation. The client receives a 500. The
+ * message, for the log and for tests, says how to correct the handler.
  */
 export class UndeclaredResponseError extends Error {
   override readonly name = 'UndeclaredResponseError';
@@ -209,7 +209,7 @@ export function withHeader(error: ApiError, name: string, value: string): ApiErr
   return error.with(error.kind, { ...error.headers, [name]: value });
 }
 
-/** Returns an error as it is sent with a status: the last two digits of its code stay. */
+/** Returns an error with another status. The last two digits of its code stay the same. */
 export function withStatus(error: ApiError, status: number): ApiError {
   const { code, title: message, statusCode } = error;
   return status === statusCode ? error : error.with({ code: status * 100 + (code % 100), message });
@@ -232,7 +232,7 @@ export interface RenderedError {
   readonly body: object | string;
 }
 
-/** What an error says. `message` is the title with the detail. */
+/** The contents of an error. `message` is the title with the detail. */
 export type ErrorFacts = Readonly<
   Pick<ApiError, 'statusCode' | 'code' | 'title' | 'detail' | 'message' | 'faults' | 'data'>
 >;

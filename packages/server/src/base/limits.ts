@@ -1,6 +1,6 @@
 // Every limit: those that an operator can set, one row each, and those that are fixed. Times in ms, lengths in bytes.
 
-/** How the value of a variable is written: a whole number in this range, times `factor`. */
+/** The units of variables: a value is a whole number in this range, times `factor`. */
 const units = {
   bytes: { min: 1_024, max: 2 ** 33, factor: 1 },
   seconds: { min: 1, max: 86_400, factor: 1_000 },
@@ -102,11 +102,11 @@ const fixedLimits = {
   headerLimit: 16 * 1024,
   /** The time window of both rate limits. */
   rateWindow: 60_000,
-  /** How many writes may be queued; further ones receive 503. */
+  /** The maximum number of queued writes; further ones receive 503. */
   queueRows: 20_000,
   /** The total size of queued writes, which bodies have already counted; further ones receive 503. */
   queueBytes: 64 * 1024 * 1024,
-  /** How many writes a commit has: more would make no write cheaper. */
+  /** The maximum number of writes in a commit: more would make no write cheaper. */
   batchRows: 1_000,
   /** The total size of the writes in one commit. */
   batchBytes: 4 * 1024 * 1024,
@@ -143,17 +143,17 @@ export function configuredLimits(variables: Partial<LimitVariables>): Limits {
 
 /** Limits of transactions, which are fixed. */
 export const transactionLimits = {
-  /** How many documents one may read and write. */
+  /** The maximum number of documents that one may read and write. */
   documents: 1_000,
-  /** How much memory what one has read and written may take: an estimate. */
+  /** The maximum memory for what one has read and written, as an estimate in bytes. */
   bytes: 16 * 1024 * 1024,
-  /** How long one may take until its last commit begins. */
+  /** The maximum time until the last commit of one begins. */
   time: 10_000,
-  /** How long others of its subject or document wait for one that hangs. */
+  /** The maximum time that others of its subject or document wait for one that hangs. */
   turn: 1_000,
-  /** How often its function may run. */
+  /** The maximum number of times that its function runs. */
   attempts: 100,
-  /** How many may wait for their turn with one subject or document. */
+  /** The maximum number that wait for their turn with one subject or document. */
   waiting: 1_000,
 } as const;
 

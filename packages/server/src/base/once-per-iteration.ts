@@ -1,4 +1,4 @@
-// Does together what is asked for in one iteration of the event loop.
+// Combines all calls within one iteration of the event loop into one action.
 
 /** Returns a function that makes an action run at the end of this iteration of the event loop, once for all of its calls. */
 export function oncePerIteration(action: () => void): () => void {

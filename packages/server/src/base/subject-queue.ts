@@ -1,6 +1,6 @@
 // A queue in which subjects take turns, so that one with many items does not delay the others.
 
-/** Items that wait. Those of one subject leave in the order in which they arrived. */
+/** Waiting items. The items of one subject leave in the order in which they arrived. */
 export class SubjectQueue<Item extends { readonly subject: string }> {
   readonly #waiting = new Map<string, Item[]>();
   /** The items of each subject, in the order of their turns. */

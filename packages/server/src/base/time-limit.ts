@@ -3,7 +3,7 @@
 /**
  * Waits for a promise, but no longer than a limit.
  * @param limit - In ms.
- * @param late - What to resolve with after that.
+ * @param late - The result if the limit passes first.
  */
 export function within<T, Late>(promise: Promise<T>, limit: number, late: Late): Promise<T | Late> {
   // Not node:timers/promises: each transaction would make, and throw away, the error of a timer that is aborted.

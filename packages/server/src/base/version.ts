@@ -11,8 +11,8 @@ const manifest = JSON.parse(readFileSync(file, 'utf8')) as {
 export const { version } = manifest;
 
 /**
- * What to say if this Node.js is too old, which would otherwise fail where something is missing, in words that do not
- * name the cause.
+ * Returns a message if this Node.js is too old. Without this check, the first missing feature would fail with an error
+ * that does not name the cause.
  */
 export function olderNode(running = process.versions.node): string | undefined {
   const needed = manifest.engines.node.slice(2);

@@ -6,7 +6,7 @@ import { readContent, type Content } from './responses.js';
 import type { Schemas } from './schema/schema-normalizer.js';
 import { propertyOf, shapeOf, type Shape } from './schema/shape.js';
 
-/** What a body is: `form` is application/x-www-form-urlencoded, and `multipart` is multipart/form-data. */
+/** The format of a body: `form` is application/x-www-form-urlencoded, and `multipart` is multipart/form-data. */
 export type BodyFormat = 'json' | 'form' | 'multipart' | 'text' | 'bytes';
 
 /** A field of a form. */
@@ -21,7 +21,7 @@ export interface BodyContent extends Content {
   readonly format: BodyFormat;
   /** Of a form: the fields that its schema or `encoding` names. */
   readonly fields: readonly Field[];
-  /** Of a form: how the other fields are read. */
+  /** Of a form: the notation of all other fields. */
   readonly otherField: TextForm;
 }
 
@@ -77,7 +77,7 @@ export function readBody(
 const textFix =
   'Write schema with type: string (for bytes, with format: binary), and read it in the handler: requests stay, but types of generated clients change';
 
-/** Returns what a body of a media type is; undefined if it cannot be served. */
+/** Returns the format of bodies of a media type; undefined if they cannot be served. */
 function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyContent | undefined {
   const { range, node } = given;
   const schemaNode = node.at('schema');
@@ -107,7 +107,7 @@ function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyConten
   return { ...given, schema, format: schema.binary || isEmpty ? 'bytes' : 'text', ...none };
 }
 
-/** Reads how the fields of a form are written. */
+/** Reads the notation of the fields of a form. */
 function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart', is30: boolean) {
   const encoding = node.at('encoding');
   for (const [name, given] of node.entries('encoding')) {
@@ -166,7 +166,7 @@ interface FormOptions {
   readonly isJson: boolean;
 }
 
-/** How a field is written by default: bytes as a file, objects as JSON, everything else as a text. */
+/** Returns the default notation of a field: a file for bytes, JSON for objects, and text for everything else. */
 function formOf(shape: Shape, { format, is30, isJson: isSaid }: FormOptions): TextForm {
   const one = shape.types?.includes('array') ? shape.items : shape;
   const isUntyped = one !== undefined && one.types === undefined;

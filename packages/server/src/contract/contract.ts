@@ -27,7 +27,7 @@ export interface Contract {
   readonly document: OpenApiDocument;
   readonly operations: readonly Operation[];
   readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
-  /** Describes what is wrong with a security scheme, and where it is in the contract. */
+  /** Describes a fault of a security scheme, with its place in the contract. */
   readonly findScheme: (name: string, message: string, fix: string) => Finding;
   /** The normal form of a schema in `components`, for a use that it has. */
   readonly schemaOf: (name: string, use: Use) => Schema | undefined;
@@ -41,13 +41,13 @@ export interface Contract {
   readonly bodyDepth: number;
   /** The path prefixes of the servers. */
   readonly basePaths: readonly string[];
-  /** The defaults of requests, which are filled in as they are. */
+  /** The defaults of requests, which are filled in unchanged. */
   readonly defaults: readonly Sample[];
   /** The examples of JSON and of parameters. */
   readonly examples: readonly Sample[];
   /** The schemas whose defaults handlers may have to fill in. */
   readonly unfilled: ReadonlySet<Schema>;
-  /** What is served in another way than a reader of the contract may expect. */
+  /** Cases in which the server does something that a reader of the contract may not expect. */
   readonly warnings: readonly Finding[];
 }
 
@@ -55,7 +55,7 @@ export interface Contract {
  * Reads a contract.
  * @param bytes - An OpenAPI 3.0 or 3.1 document in YAML or JSON.
  * @param hasOwnErrors - Whether the service renders errors itself; otherwise the server's form is expected.
- * @param findWrong - Finds the defaults of requests that are wrong; called only if there are other faults.
+ * @param findWrong - Finds wrong defaults of requests; called only if there are other faults.
  * @throws ContractError with all faults: what is not valid, and what this server does not support.
  */
 export function loadContract(
@@ -121,7 +121,7 @@ function uniqueTypes(types: readonly (string | RegExp)[]): (string | RegExp)[] {
   return [...new Map(types.map((type) => [String(type), type])).values()];
 }
 
-/** Warns of what has not been read: components that no operation refers to, except for those that only describe. */
+/** Warns of components that no operation refers to, which are not read, except for those that only describe. */
 function warnUnused(components: ContractNode): void {
   const kinds = ['schemas', 'responses', 'parameters', 'requestBodies', 'headers', 'pathItems'];
   const unused = kinds.flatMap((kind) =>

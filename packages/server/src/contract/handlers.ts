@@ -12,8 +12,8 @@ export interface Caller {
   /** The name of the security scheme that identifies the caller. */
   readonly scheme: string;
   /**
-   * What its verifier calls the caller: the subject that a verifier of the service has returned, the `sub` of an identity
-   * provider, or the subject of an access token. Callers of other schemes may have the same.
+   * The name by which its verifier knows the caller: the subject that a verifier of the service has returned, the `sub`
+   * of an identity provider, or the subject of an access token. Callers of other schemes may have the same.
    */
   readonly id: string;
   /** The scopes of the service that the credentials grant. */
@@ -38,7 +38,7 @@ export interface JsonArray<Item> {
   readonly item?: Item;
 }
 
-/** Those of some media types that are JSON, or ranges that include it. */
+/** Selects the media types that are JSON, and the ranges that include JSON. */
 type JsonType<Type> = Type extends
   '*/*' | 'application/*' | `application/${'' | `${string}+`}json${'' | `;${string}`}`
   ? Type
@@ -94,7 +94,7 @@ export type OperationRequest<Operation, Schemes> = CallerOf<Schemes> &
   ParametersUnlessNone<'cookies', Parameters<Operation, 'cookie'>> & {
     /**
      * The IP address of the client, without a port: that of the connection, or the one that a proxy of TRUST_PROXY has
-     * named. networkOf returns what to count by.
+     * named. To count clients, use networkOf.
      */
     readonly address: string;
     readonly params: Parameters<Operation, 'path'>;
@@ -147,7 +147,7 @@ type NamedBodies<Content> = {
           ? TypedBody<Type & string, JsonBody<Content[Type]>>
           : TypedBody<Type & string>;
 }[true extends IsUnion<keyof Content> ? keyof Content : RangeType<keyof Content>];
-/** Those of some media types that are ranges. */
+/** Selects the media types that are ranges. */
 type RangeType<Type> = Extract<Type, `${string}/*`>;
 
 /** A JSON body; an array, or one in an object, may be returned page by page. */
@@ -196,7 +196,7 @@ type OnlyResult<Response> = keyof HandlerHeaders<Response> extends never
 type IsUnion<T, All = T> = T extends unknown ? ([All] extends [T] ? false : true) : never;
 
 /**
- * What a handler returns: the body, or the body and headers if the contract declares headers; the status, too, if it
+ * The result of a handler: the body, or the body and headers if the contract declares headers; also the status, if it
  * declares several or a range.
  */
 export type OperationResult<Operation> =
@@ -238,7 +238,7 @@ type Contents<Response> = Response extends { content: infer Content }
     }[keyof Content]
   : never;
 
-/** What an error of a contract may be: one of the media types that its operations declare for errors, with the body. */
+/** The errors of a contract: one of the media types that its operations declare for errors, with the body. */
 export type ErrorOf<Operations> = {
   [Id in keyof Operations]: Responses<Operations[Id]> extends infer All
     ? Contents<All[ErrorKey<keyof All> & keyof All]>

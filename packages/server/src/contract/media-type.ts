@@ -10,7 +10,7 @@ export interface MediaType {
 
 const parameter = /;\s*([\w!#$%&'*+.^`|~-]+)=("(?:[^"\\]|\\.)*"|[^;\s]*)/g;
 
-/** Parses a media type; what is not well-formed has no parameters. */
+/** Parses a media type; a malformed one has no parameters. */
 export function parseMediaType(text: string): MediaType {
   const type = text.split(';', 1)[0]!.trim().toLowerCase();
   const found = [...text.matchAll(parameter)].map(([, name = '', value = '']) => {

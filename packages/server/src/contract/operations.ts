@@ -20,13 +20,13 @@ export interface Operation extends Responses {
   readonly route: Route;
   /** The path item and the operation as the contract declares them. */
   readonly declared: { readonly item: unknown; readonly operation: unknown };
-  /** What callers must satisfy, one of them; empty for a public operation. */
+  /** The security requirements, of which a caller must satisfy one; empty for a public operation. */
   readonly security: readonly Requirement[];
   /** The scope that the caller needs (`x-required-scope`). */
   readonly requiredScope: string | undefined;
   readonly parameters: readonly Parameter[];
   readonly body: Body | undefined;
-  /** Describes what is wrong with the operation, and where it is in the contract. */
+  /** Describes a fault of the operation, with its place in the contract. */
   readonly find: (message: string, fix: string) => Finding;
 }
 
@@ -37,7 +37,7 @@ const otherMethods: Readonly<Record<string, string>> = {
   trace: 'Leave it out',
 };
 
-/** What operations need to know of the rest of the document. */
+/** The rest of the document, as far as operations depend on it. */
 export interface Surroundings {
   readonly document: ContractNode;
   readonly schemes: Readonly<Record<string, SecurityScheme>>;

@@ -9,7 +9,7 @@ import { anything, shapeOf, type Shape } from './schema/shape.js';
 /** The part of a request that has a parameter. */
 export type ParameterPlace = 'path' | 'query' | 'header' | 'cookie';
 
-/** How a value is written as texts. */
+/** The notation of a value as texts. */
 export interface TextForm {
   /**
    * As one text, or one for each item (`plain`); an object as a text for each property, by its name (`spread`), or by a
@@ -17,7 +17,9 @@ export interface TextForm {
    * part of a multipart body (`file`).
    */
   readonly kind: 'plain' | 'spread' | 'deep' | 'json' | 'either' | 'file';
-  /** What separates items, or names and values of properties, in one text; undefined if the parameter is repeated. */
+  /**
+   * The separator of items, or of names and values of properties, in one text; undefined if the parameter is repeated.
+   */
   readonly separator: string | undefined;
 }
 
@@ -149,7 +151,7 @@ function readContentForm(node: ContractNode, schemas: Schemas): TextForm & { sch
   return { schema: asText(schema), ...plain };
 }
 
-/** Reads how a parameter or a field of a form is written. */
+/** Reads the notation of a parameter or a form field. */
 export function readForm(node: ContractNode, shape: Shape, where: ParameterPlace): TextForm {
   const separators = new Map(Object.entries(styles[where]));
   const isObject = shape.types?.includes('object') === true;
@@ -232,8 +234,8 @@ function textTypes({ types = ['string'] }: Shape): readonly TypeName[] {
 }
 
 /**
- * Checks that texts can be read as what a shape says.
- * @param name - What messages begin with, if it is not the whole value of the node.
+ * Checks that texts can be read as values of a shape.
+ * @param name - The beginning of messages, if it is not the whole value of the node.
  */
 export function checkReadable(node: ContractNode, shape: Shape, name = ''): void {
   const isContainer = (type: TypeName) => type === 'array' || type === 'object';
@@ -308,7 +310,7 @@ export function readRoute(node: ContractNode, path: string): Route {
   return { path: segments.join('/'), names };
 }
 
-/** Translates a segment; undefined if the router cannot have it. */
+/** Translates a segment; undefined if the router does not support it. */
 function routeOf(segment: string, names: Readonly<Record<string, string>>): string | undefined {
   // Texts and the names of parameters, alternately.
   const parts = segment.split(/{([^{}]+)}/);
@@ -319,7 +321,8 @@ function routeOf(segment: string, names: Readonly<Record<string, string>>): stri
   if (parts.join('') === parts[1]) return `:${names[parts[1]]!}`;
   const routes = parts.map((part, i) => {
     if (i % 2 === 0) return literalRoute(part);
-    // The last one has all that is left, and the others end at the next character: this takes linear time.
+    // The last parameter takes the rest of the segment, and each other one ends at the next character: this takes
+    // linear time.
     const end = decodeURI(parts[i + 1]!)
       .charAt(0)
       .replace(/\W/, '\\$&');
@@ -328,7 +331,9 @@ function routeOf(segment: string, names: Readonly<Record<string, string>>): stri
   return routes.join('');
 }
 
-/** Whether a text can be in a segment: as URLs have it, or with letters beyond ASCII, which clients then escape. */
+/**
+ * Whether a text can be in a segment, in the notation of URLs. Letters beyond ASCII can, because clients escape them.
+ */
 export function isPathText(text: string): boolean {
   const hasForm = /^([\p{L}\p{M}\p{N}\w.~:@!$&'()*+=,;-]|%[\dA-F]{2})*$/iu.test(text);
   try {

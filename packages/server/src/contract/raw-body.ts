@@ -1,5 +1,4 @@
-// Bodies of media types other than JSON: those of responses, which handlers return and the server sends as they are, and
-// files that clients upload.
+// Bodies of media types other than JSON: responses that the server sends unchanged, and files that clients upload.
 
 /** Text, bytes, or a stream of both, such as a Readable or an async generator; a stream is read as it is sent. */
 export type RawBody = string | Uint8Array | AsyncIterable<string | Uint8Array>;
@@ -8,12 +7,12 @@ export type RawBody = string | Uint8Array | AsyncIterable<string | Uint8Array>;
 export class TypedBody<Type extends string = string, Body = RawBody> {
   /** The media type of the response. */
   readonly mediaType: Type;
-  /** What is sent. */
+  /** The content that is sent. */
   readonly body: Body;
 
   /**
    * @param mediaType - As the contract declares it, or a type in a range that it declares.
-   * @param body - What is sent; of JSON, the value.
+   * @param body - The content; of JSON, the value.
    */
   constructor(mediaType: Type, body: Body) {
     this.mediaType = mediaType;
@@ -25,7 +24,7 @@ export class TypedBody<Type extends string = string, Body = RawBody> {
 export class UploadedFile {
   /** The content. */
   readonly bytes: Uint8Array;
-  /** What the client says that it is, or `application/octet-stream`: the content may be something else. */
+  /** The media type that the client names, or `application/octet-stream`. The content may be something else. */
   readonly mediaType: string;
   /** The name that the client gives it, without folders. Never use it as a path: names may be equal, or reserved. */
   readonly filename: string | undefined;

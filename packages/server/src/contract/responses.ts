@@ -1,4 +1,4 @@
-// Reads the responses of an operation: what its handler may return, and what the server returns by itself.
+// Reads the responses of an operation: those that its handler may return, and those that the server itself returns.
 import type { ApiError } from '../base/errors.js';
 import type { ContractNode } from './document/contract-node.js';
 import {
@@ -13,12 +13,12 @@ import { anySchema, type Schema, type Use } from './schema/schema.js';
 import type { Schemas } from './schema/schema-normalizer.js';
 import { propertyOf, shapeOf } from './schema/shape.js';
 
-/** What a body may be. */
+/** A possible content of a body. */
 export interface Content {
   /** The media type as the contract declares it. */
   readonly name: string;
   readonly range: MediaType;
-  /** What Content-Type says of such a body: of a range, the JSON in it. */
+  /** The Content-Type of such a body; of a range, the JSON in it. */
   readonly mediaType: string;
   /** Whether it is JSON, or a range that includes JSON. */
   readonly isJson: boolean;
@@ -48,9 +48,9 @@ export interface Result {
   readonly use: 'response' | 'error';
   /** The status if the handler need not say it; undefined for a range. */
   readonly status: number | undefined;
-  /** What its body may be; none without content. */
+  /** The possible contents of its body; empty if it has none. */
   readonly contents: readonly Content[];
-  /** What the body is if the handler does not name its type: JSON, or the only other type. */
+  /** The content of the body if the handler does not name its type: JSON, or the only other type. */
   readonly content: Content | undefined;
   /** Whether the body is a JSON array, which the handler may return page by page. */
   readonly isList: boolean;
@@ -59,12 +59,12 @@ export interface Result {
   readonly node: ContractNode;
 }
 
-/** What the body of an error may be; the key is a status, a range of statuses, or `default`. */
+/** The possible bodies of an error. The key is a status, a range of statuses, or `default`. */
 export type ErrorContents = Pick<Result, 'key' | 'contents'>;
 
 /** The responses of an operation. */
 export interface Responses {
-  /** Those that its handler may return; it says which if there are several. */
+  /** The responses that its handler may return. If there are several, the handler names one. */
   readonly results: readonly Result[];
   /** Whether the server responds to conditional requests for its list, with 304. */
   readonly isConditional: boolean;
@@ -74,9 +74,12 @@ export interface Responses {
   readonly errors: readonly ErrorContents[];
   /** Whether it declares a status, by itself, a range or `default`. */
   readonly declares: (status: number) => boolean;
-  /** Whether it can have a status: it declares it, or the server returns it by itself, such as 429 and 503. */
+  /**
+   * Whether it can respond with a status: one that it declares, or one that the server itself returns, such as 429 and
+   * 503.
+   */
   readonly mayReturn: (status: number) => boolean;
-  /** The status that an error has here. */
+  /** Returns the status of an error in this operation. */
   readonly statusOf: (error: ApiError) => number;
 }
 
@@ -148,7 +151,7 @@ export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Co
   return all.sort((a, b) => rank(a) - rank(b));
 }
 
-/** Returns what a body is whose type is not named: `application/json`, or the only JSON, or the only type. */
+/** Returns the content of a body whose type is not named: `application/json`, or the only JSON, or the only type. */
 function contentOf(contents: readonly Content[]): Content | undefined {
   const ofJson = contents.filter(({ isJson }) => isJson);
   const only = (all: readonly Content[]) =>
@@ -219,7 +222,7 @@ export function readResponses(
     errors: errors.filter(({ contents }) => contents.length > 0),
     declares,
     mayReturn: (status) => declares(status) || ofServer.includes(status),
-    // The server's own of 400 may be declared as 415 or 422.
+    // The server's own 400 errors may be declared as 415 or 422.
     statusOf: ({ kind, statusCode }) => {
       if (typeof kind !== 'string' || statusCode !== 400) return statusCode;
       return kind === 'unsupportedMediaType' && keys.has('415') ? 415 : invalidStatus(keys);

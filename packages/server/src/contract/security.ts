@@ -8,7 +8,7 @@ export type SecurityScheme =
   | { readonly kind: 'http'; readonly scheme: string }
   | { readonly kind: 'apiKey'; readonly name: string; readonly in: 'header' | 'query' | 'cookie' };
 
-/** What the name of a component may be; the names of schemes are part of subjects. */
+/** The pattern of component names. The names of schemes are part of subjects. */
 const componentName = /^[\w.-]+$/;
 
 /** A scheme that a caller must satisfy, and the scopes that it must grant. */

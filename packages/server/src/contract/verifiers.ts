@@ -1,6 +1,6 @@
 // Derives the verifiers' types from a contract's generated types, so that one that is missing or unknown does not compile.
 
-/** Whom a credential identifies, and what it grants. */
+/** The caller that a credential identifies, and the scopes that it grants. */
 export interface Verified {
   /**
    * Identifies the caller within the scheme: 1 to 255 characters, without U+0000 and unpaired surrogates. For handlers
@@ -21,7 +21,7 @@ export interface BasicCredential {
   readonly password: string;
 }
 
-/** What a security scheme is: its type, or for `http` its scheme if that is `basic` or `bearer`. */
+/** The kind of a security scheme: its type, or for `http` its scheme if that is `basic` or `bearer`. */
 export type SchemeKind = 'apiKey' | 'basic' | 'bearer' | 'http' | 'oauth2' | 'openIdConnect';
 
 /**

@@ -4,7 +4,7 @@ import type { Storage, StoreDefinition } from './core/interface.js';
 /** The URL of no store. */
 export const noStore = 'none:';
 
-/** Opens no store: it has no tokens, and what would use it rejects with TypeError. */
+/** Opens no store: it has no tokens, and any use of its documents rejects with TypeError. */
 export function openNoStore({ name }: Pick<StoreDefinition, 'name'>): Storage {
   const fault = () =>
     new TypeError(`${name} has no store: let its definition have a databaseUrl, or do not use one`);

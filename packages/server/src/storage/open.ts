@@ -12,20 +12,20 @@ import { existingFileOf, fileOf, isPostgres } from './sqlite/location.js';
 const sqlite = () => import('./sqlite/storage.js');
 const postgresql = () => import('./postgres/storage.js');
 
-/** What another thread of the process needs to open the same store; undefined if it opens the store by its URL alone. */
+/** The data with which another thread of the process opens the same store; undefined if its URL is enough. */
 export type StorageShare = SqliteShare | undefined;
 
 /** An open storage, which other threads of the process can share. */
 export interface OpenStorage extends Storage {
   /** Whether this call has created the store. */
   readonly isNew?: boolean;
-  /** Returns what one other thread needs. Missing if each opens the store by itself. */
+  /** Returns the data for one other thread. Missing if each thread opens the store by itself. */
   readonly share?: () => SqliteShare;
 }
 
-/** What a thread does with the storage. */
+/** The role of a thread that uses the storage. */
 export interface StorageRole {
-  /** What the thread that has opened the store shares with this one. By default, this one opens it. */
+  /** The data shared by the thread that has opened the store. By default, this thread opens it. */
   share?: StorageShare;
   /** Whether this thread serves requests, which should not wait for connections. */
   serves?: boolean | undefined;
@@ -85,8 +85,8 @@ export async function openExistingStorage(store: StoreDefinition, url: string): 
 }
 
 /**
- * Opens what can be read of an existing storage without changing anything: also beside its server, of a copy, or of a
- * damaged one.
+ * Opens the contents of an existing storage without changing anything: beside its server, of a copy, or of a damaged
+ * one.
  * @param url - As for `openStorage`.
  * @throws StorageError as `openExistingStorage`.
  */

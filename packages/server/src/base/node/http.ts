@@ -11,7 +11,7 @@ export const http = process.getBuiltinModule('node:http');
  * - Promise: no thread closes a new connection while all threads together have fewer than MAX_CONNECTIONS.
  * - Test: test/process/threads.test.ts, "all threads together have the connections ...".
  * - Node: lib/net.js, onconnection.
- * @param most - Returns how many this server may have now.
+ * @param most - Returns the number of connections that this server may have now.
  */
 export function limitConnections(server: Server, most: () => number): void {
   Object.defineProperty(server, 'maxConnections', { get: most });

@@ -9,7 +9,7 @@ type Fields = Readonly<Record<string, unknown>>;
 /** The one extension that the server reads. */
 export const scopeExtension = 'x-required-scope';
 
-/** What the components of each kind are. */
+/** The name of each kind of component, for messages. */
 const kinds = {
   schemas: 'a schema',
   responses: 'a response',
@@ -24,7 +24,7 @@ const kinds = {
 } as const;
 type Kind = keyof typeof kinds;
 
-/** How many references may lead from one to the next: more lead in a circle. */
+/** The maximum length of a chain of references: a longer one is a circle. */
 const maxReferences = 100;
 
 /** Returns the name that an author probably meant. */
@@ -42,7 +42,7 @@ export class ContractNode {
   readonly #text: ContractText;
   /** Whether nothing is reported here, as where a reference led nowhere: nothing else can be said about that. */
   readonly #isQuiet: boolean;
-  /** Where its fields are: in an object, and in what the reference there refers to. */
+  /** The places of its fields: an object, and the target of the reference there. */
   #parts: readonly ContractNode[] = [];
 
   constructor(text: ContractText, value: unknown, path: Path, isQuiet = false) {
@@ -94,8 +94,8 @@ export class ContractNode {
 
   /**
    * Follows a reference within the document, and a reference there. A reference to nothing is a fault.
-   * @param kind - What it must refer to.
-   * @param count - How many references have led here.
+   * @param kind - The kind of component that it must refer to.
+   * @param count - The number of references that have led here.
    */
   target(kind: Kind, count = 0): ContractNode {
     if (!this.has('$ref')) return this;
@@ -108,7 +108,10 @@ export class ContractNode {
     return this.follow(kind, count).target(kind, count + 1);
   }
 
-  /** The same with the fields of this object and of those that references lead to; one that is in several is a fault. */
+  /**
+   * Like `target`, but with the fields of this object and of all that its references lead to. A field that is in
+   * several of them is a fault.
+   */
   joined(kind: Kind, count = 0): ContractNode {
     if (!this.has('$ref')) return this;
     const referred = this.follow(kind, count).joined(kind, count + 1);
@@ -129,7 +132,7 @@ export class ContractNode {
 
   /**
    * Follows a reference within the document, once. A reference to nothing is a fault.
-   * @param count - How many references have led here.
+   * @param count - The number of references that have led here.
    */
   follow(kind?: Kind, count = 0): ContractNode {
     const { value } = this.at('$ref');
@@ -180,7 +183,7 @@ export class ContractNode {
     return this.#lose(`${reference} is ${kinds[group]}, and this must be ${kinds[kind]}`, fix);
   }
 
-  /** Reports what is wrong with a reference, and returns a node about which nothing else is reported. */
+  /** Reports a faulty reference, and returns a node about which nothing else is reported. */
   #lose(message: string, fix: string): ContractNode {
     this.at('$ref').fault(message, fix);
     return new ContractNode(this.#text, undefined, this.path, true);

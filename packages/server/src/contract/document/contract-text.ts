@@ -23,14 +23,14 @@ export type Path = readonly (string | number)[];
 
 /** The maximum nesting of objects and arrays. */
 const maxDepth = 1000;
-/** How often what an anchor stands for may be repeated, with the aliases inside of it. */
+/** The maximum number of repetitions of an anchor's value, with the aliases inside it. */
 const maxAliasCount = 10_000;
-/** How many steps there are to a component, as in /components/schemas/Bed. */
+/** The number of steps to a component, as in /components/schemas/Bed. */
 const componentDepth = 3;
 
 type Mistake = Pick<YAMLParseError, 'message' | 'code'>;
 
-/** What to do about mistakes in YAML, by the codes of the parser. */
+/** Remedies for mistakes in YAML, by the parser's error codes. */
 const remedies: Partial<Record<ErrorCode, string>> = {
   BAD_INDENT: 'Correct the indentation here or above, or close the { or [ above',
   BAD_SCALAR_START: 'Write the text in quotes',
@@ -50,11 +50,11 @@ export class ContractText {
   readonly isJson: boolean;
   readonly #document: Document | undefined;
   readonly #lines = new LineCounter();
-  /** What aliases stand for. */
+  /** The nodes that aliases stand for. */
   readonly #targets = new Map<Alias, Node>();
   /** The components that something refers to, by their paths. */
   readonly #referred = new Set<string>();
-  /** By place and message, since several places may refer to one. */
+  /** The faults by place and message, since several places may refer to the same faulty one. */
   readonly #faults = new Map<string, Finding>();
   readonly #warnings = new Map<string, Finding>();
 
@@ -69,7 +69,7 @@ export class ContractText {
     this.#document = document!;
     for (const error of this.#document.errors) {
       this.#report(error.pos[0], ...describeMistake(text, error));
-      // Others only follow from it.
+      // Further errors only follow from this one.
       if (error.code !== 'DUPLICATE_KEY') break;
     }
     if (another !== undefined)
@@ -78,7 +78,7 @@ export class ContractText {
     if (this.#faults.size === 0) this.value = this.#readValue(this.#document);
   }
 
-  /** Reports what is nested too deeply for the parser, which would need too much of the stack. */
+  /** Reports nesting that is too deep for the parser, which would exhaust the stack. */
   #checkDepth(token: CST.Token): void {
     if (token.type !== 'document') return;
     CST.visit(token, ({ key, value }, { length }) => {
@@ -93,7 +93,7 @@ export class ContractText {
     });
   }
 
-  /** Reports what JSON lacks, and finds what aliases stand for. */
+  /** Reports values that JSON lacks, and finds the nodes that aliases stand for. */
   #checkNodes(document: Document): void {
     const anchors = new Map<string, Node>();
     visit(document, (key, node, ancestors) => {
@@ -149,7 +149,7 @@ export class ContractText {
     add(this.#warnings, this.find(path, message, fix));
   }
 
-  /** Those at places without a fault: what is there now must change. */
+  /** The warnings at places without a fault. A faulty place must change anyway. */
   get warnings(): Finding[] {
     const places = new Set(Array.from(this.#faults.values(), ({ pointer }) => pointer));
     return inOrder([...this.#warnings.values()]).filter(({ pointer }) => !places.has(pointer));
@@ -201,7 +201,7 @@ function isSameName(one: unknown, other: unknown): boolean {
   return nameOf(one) === nameOf(other) && isScalar(one) && typeof one.value !== 'symbol';
 }
 
-/** Describes an error of syntax, and what to do about it. */
+/** Describes a syntax error, with its remedy. */
 function describeMistake(text: string, { message, code }: Mistake): [message: string, fix: string] {
   if (/^\s*<[!\w]/.test(text))
     return ['this is HTML or XML', 'Write YAML or JSON; if it is a download, get the raw file'];

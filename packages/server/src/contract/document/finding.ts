@@ -1,6 +1,6 @@
-// What is said about a contract. Nothing is loaded for it that reads one.
+// Findings about a contract. This module loads nothing that reads contracts.
 
-/** What is wrong with a contract, or worth a warning, and where. */
+/** A fault of a contract, or a reason for a warning, with its place. */
 export interface Finding {
   /** A JSON Pointer (RFC 6901); empty for the whole document. */
   readonly pointer: string;
@@ -8,7 +8,7 @@ export interface Finding {
   readonly line: number;
   readonly column: number;
   readonly message: string;
-  /** What to write instead. */
+  /** The remedy. */
   readonly fix: string;
 }
 

@@ -4,13 +4,13 @@ import { pointerOf } from './finding.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Fields whose values are data: what looks like a reference there is none. */
+/** Fields whose values are data, in which `$ref` is no reference. */
 const dataFields = /^(example|examples|default|enum|const|value|x-.*)$/;
 
 /**
  * Reports references that lead out of a document, and names that objects of JavaScript have in another way. Writes
  * references to anchors (JSON Schema 2020-12 section 8.2.2) as JSON Pointers.
- * @param report - Is called with the steps to what is wrong, and with what to do about it.
+ * @param report - Called with the path of each fault, and its remedy.
  */
 export function checkReferences(
   document: unknown,
@@ -18,7 +18,7 @@ export function checkReferences(
 ): void {
   const anchors = new Map<string, string>();
   const toAnchors: { $ref: string }[] = [];
-  // With aliases of YAML, the same object is at several places.
+  // YAML aliases put the same object at several places.
   const seen = new Set<object>();
   const check = (value: unknown, path: Path, isData: boolean): void => {
     if (value === '__proto__' && !isData)
@@ -62,7 +62,7 @@ function unescape(step: string): string {
   return text.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-/** Describes what is wrong with a reference that does not begin with `#`: it names another document, or nothing. */
+/** Describes the fault of a reference that does not begin with `#`: it names another document, or nothing. */
 export function describeReference(reference: string): [message: string, fix: string] {
   return isOutside(reference)
     ? [

@@ -4,15 +4,17 @@ import type { AST } from '@eslint-community/regexpp';
 import { createRequire } from 'node:module';
 import type { RE2JS } from 're2js';
 
-/** The greatest size of a pattern: each character is compared with all its parts, those repeated as often as written. */
+/**
+ * The maximum size of a pattern. Each character is compared with all its parts, and a repeated part counts each time.
+ */
 const maxSize = 10_000;
 /** The greatest length of a pattern as it is written for RE2, which takes classes such as \p{L} by their ranges. */
 const maxText = 1_000_000;
 /** The greatest length of a pattern for Node.js, which finds only when it matches that it cannot compile a pattern. */
 const maxPlain = 1_000;
-/** The greatest product of counts inside each other that RE2 takes. */
+/** The maximum product of nested repetition counts that RE2 accepts. */
 const maxCount = 1_000;
-/** How many characters Node.js may compare again for each character of a text. */
+/** The maximum number of characters that Node.js compares again for each character of a text. */
 const maxAgain = 16;
 const maxCode = 0x10ffff;
 
@@ -21,7 +23,7 @@ const load = createRequire(import.meta.url);
 
 /** Why a pattern cannot be matched. */
 export class PatternError extends Error {
-  /** What to write instead. */
+  /** The remedy. */
   readonly fix: string;
 
   constructor(message: string, fix: string) {
@@ -32,7 +34,7 @@ export class PatternError extends Error {
 
 /** A pattern that RE2 matches. An unpaired surrogate in a text is a character, as for ECMAScript. */
 export class LinearPattern {
-  /** How many parts a character is compared with, at most. */
+  /** The maximum number of parts that a character is compared with. */
   readonly size: number;
   readonly #source: string;
   readonly #parts: readonly { readonly program: RE2JS; readonly isAbsent: boolean }[];
@@ -131,7 +133,7 @@ function isEdge(element: AST.Element | undefined, kind: 'start' | 'end'): boolea
 interface Part {
   readonly text: string;
   readonly size: number;
-  /** The greatest product of counts inside each other. */
+  /** The greatest product of nested repetition counts. */
   readonly count: number;
 }
 
@@ -239,13 +241,13 @@ function choice(alternatives: readonly AST.Alternative[]): Part {
   return { ...written, text: `(?:${written.text})` };
 }
 
-/** Repeats a text, in pieces of at most so many repetitions each. */
+/** Repeats a text, in pieces of at most `each` repetitions. */
 function exactly(text: string, count: number, each: number): string {
   const repeated = (times: number) => (times > 0 ? `(?:${text}){${times}}` : '');
   return repeated(each).repeat(Math.max(0, Math.floor(count / each))) + repeated(count % each);
 }
 
-/** Allows so many repetitions, in pieces that are completed one after the other. */
+/** Allows up to `count` repetitions, in pieces that are completed one after the other. */
 function upTo(text: string, count: number, each: number): string {
   if (count <= each) return count === 0 ? '' : `(?:${text}){0,${count}}`;
   return `(?:(?:${text}){0,${each - 1}}|(?:${text}){${each}}${upTo(text, count - each, each)})`;

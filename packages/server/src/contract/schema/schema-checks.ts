@@ -1,17 +1,17 @@
-// Finds what schemas say together that no value can be, or that is not filled in.
+// Finds combinations of schemas that no value can match, and defaults that are not filled in.
 import { nearest, type ContractNode } from '../document/contract-node.js';
 import { allSchemas } from './schema-walk.js';
 import { partsOf, type Schema } from './schema.js';
 import type { TypeName } from './json-types.js';
 import { absent, propertyShape, shapeOf, type Shape } from './shape.js';
 
-/** How deeply properties that several parts describe are compared. */
+/** The maximum depth to which properties that several parts describe are compared. */
 const comparedDepth = 3;
 
 /** The keywords whose schemas apply to some values only, and `allOf` in them. */
 const sometimes = ['allOf', 'anyOf', 'oneOf', 'if', 'then', 'else', 'dependentSchemas'] as const;
 
-/** Reports what contradicts itself in a schema with all that it combines. */
+/** Reports contradictions in a schema with all the schemas that it combines. */
 export function checkTogether(node: ContractNode, schema: Schema): void {
   const shape = shapeOf(schema);
   checkContradictions(node, shape, '', comparedDepth);
@@ -113,7 +113,7 @@ export function findUnfilled(schema: Schema): Schema[] {
 
 /**
  * @param together - Schemas that apply to the same value.
- * @param known - The alternatives that have been looked into.
+ * @param known - The alternatives that have been examined.
  */
 function unfilledIn(together: readonly Schema[], known: Set<Schema>): Schema[] {
   const properties = together.flatMap((one) => Object.entries(one.properties ?? {}));

@@ -52,7 +52,7 @@ export function checkKeywords(node: ContractNode, is30: boolean): void {
   node.allow(known);
 }
 
-/** What a reader of keywords needs beside the node of the schema. */
+/** The context for reading keywords, besides the node of the schema. */
 export interface Context {
   readonly use: Use;
   readonly is30: boolean;
@@ -108,7 +108,7 @@ function readSchemas(node: ContractNode, { normalize }: Context): Partial<Mutabl
   return { ...draft, ...(node.flag('uniqueItems') === true && { uniqueItems: true }) };
 }
 
-/** Checks what a discriminator refers to: by itself it only describes. */
+/** Checks the references of a discriminator, which otherwise only describes. */
 function checkMapping(discriminator: ContractNode): void {
   if (discriminator.value === undefined) return;
   discriminator.allow('propertyName mapping');
@@ -132,7 +132,7 @@ function readTexts(node: ContractNode, { use, types }: Context): Partial<Mutable
   return { ...(isChecked && { format }), ...(isUsable && { pattern }) };
 }
 
-/** Reads the names of properties that must be there. */
+/** Reads the names of required properties. */
 function readRequired(node: ContractNode): Partial<MutableSchema> {
   const namesIn = (owner: ContractNode, keyword: string) => {
     const fix = 'List the names of the required properties in the object that has them, next to properties';
@@ -157,7 +157,7 @@ function readRequired(node: ContractNode): Partial<MutableSchema> {
   };
 }
 
-/** Reads what limits numbers. */
+/** Reads the limits of numbers. */
 function readNumbers(node: ContractNode, is30: boolean): Partial<MutableSchema> {
   const types = [node.at('type').value].flat();
   const isInteger = types.includes('integer');
@@ -190,7 +190,7 @@ function readNumbers(node: ContractNode, is30: boolean): Partial<MutableSchema> 
   return { ...bound('minimum'), ...bound('maximum'), ...(isAbove && { multipleOf }) };
 }
 
-/** Reads the only values that are allowed. */
+/** Reads the allowed values. */
 function readValues(node: ContractNode): Partial<MutableSchema> {
   const isNumber = [node.at('type').value].flat().includes('number');
   const values = node.has('const') ? [node.at('const')] : node.list('enum');
@@ -267,7 +267,7 @@ function checkExact(node: ContractNode, value: number, isBound: boolean): void {
   );
 }
 
-/** Checks a pattern: texts in responses need not match one that cannot be matched. Returns whether it is applied. */
+/** Checks a pattern, and returns whether it is applied. In responses, a pattern that cannot be matched is ignored. */
 function checkPattern(node: ContractNode, pattern: string, use: Use): boolean {
   try {
     patternOf(pattern);

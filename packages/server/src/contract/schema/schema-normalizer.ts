@@ -19,10 +19,10 @@ import { shapeOf } from './shape.js';
 
 /** The maximum nesting of schemas that are written in one another. */
 const maxNesting = 200;
-/** The nesting from which what a reference refers to is read later: references may lead in any depth. */
+/** The nesting from which the targets of references are read later, since references may lead to any depth. */
 const maxReferring = 100;
 
-/** Names of types in other languages, and what to write instead. */
+/** Names of types in other languages, with corrections. */
 const slips: readonly [RegExp, fix: string][] = [
   [/^(int(eger)?(32|64)?|long)$/i, 'Write integer'],
   [/^(float|double|decimal|num)$/i, 'Write number'],
@@ -49,17 +49,17 @@ export class Schemas {
     response: new Map(),
     error: new Map(),
   };
-  /** How many schemas are being read, each inside the one before. */
+  /** The number of schemas that are being read, each inside the one before. */
   #nesting = 0;
-  /** Reads the schemas that are read later. */
+  /** Deferred reads of schemas. */
   readonly #unread: (() => void)[] = [];
   /** Where the schemas are written. */
   readonly #nodes = new Map<Schema, ContractNode>();
-  /** The schemas that are not checked yet for what they combine. */
+  /** Schemas whose combinations have not been checked yet. */
   readonly #uncombined: MutableSchema[] = [];
-  /** How deeply schemas are combined in each one. */
+  /** The depth of combined schemas in each schema. */
   readonly #combined = new Map<Schema, number>();
-  /** Checks of what schemas say together, which is known only when all are read. */
+  /** Checks of combined schemas, which run when all schemas have been read. */
   readonly #checks: (() => void)[] = [];
   /** The defaults of requests, those of a schema or of a part of it. */
   readonly defaults: Sample[] = [];
@@ -84,7 +84,7 @@ export class Schemas {
 
   /**
    * Refuses a schema that contains itself other than in its properties or items; it then combines none.
-   * @returns How deeply schemas are combined in one another.
+   * @returns The depth of combined schemas.
    */
   #checkCombined(schema: MutableSchema, outer: Set<Schema>): number {
     const known = this.#combined.get(schema);
@@ -109,7 +109,7 @@ export class Schemas {
     return depth;
   }
 
-  /** What `normalize` has returned for a schema of the document; undefined if it has no such use. */
+  /** Returns the normal form of a schema that has been normalized; undefined if it has no such use. */
   known(value: unknown, use: Use): Schema | undefined {
     return this.#known[use].get(value);
   }
@@ -148,7 +148,7 @@ export class Schemas {
   }
 
   #begin(given: ContractNode, use: Use, isReferred: boolean): Schema {
-    // The server sends errors of its own: what it does not support in their schemas has no effect.
+    // The server sends its own errors, so what it does not support in their schemas has no effect.
     const node = use === 'error' && !given.has('$ref') ? given.quiet : given;
     if (node.value === true) return anySchema;
     if (node.value === false) return nothing;
@@ -274,7 +274,7 @@ export class Schemas {
   }
 
   #addDefault(node: ContractNode, schema: Schema, use: Use): void {
-    // What a request must not contain is not filled in.
+    // Values that a request must not contain are not filled in.
     if (!isOfRequests(use) || schema.refused) return;
     for (const lost of findUnfilled(schema)) this.#loseDefault(lost, node);
     const place = node.has('default') ? node.at('default') : node;
@@ -294,7 +294,7 @@ export class Schemas {
 
   /** Remembers the examples that are next to a schema, or in it. */
   addExamples(owner: ContractNode, schema: Schema): void {
-    // Those of a schema need to fit it for one use only.
+    // The examples of a schema need to match it for one use only.
     if (typeof owner.value !== 'object' || owner.value === null || this.#withExamples.has(owner.value))
       return;
     this.#withExamples.add(owner.value);

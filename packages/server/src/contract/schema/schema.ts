@@ -2,7 +2,9 @@
 import type { Finding } from '../document/finding.js';
 import type { NumberForm, TypeName } from './json-types.js';
 
-/** Where a schema is used; URLs and headers contain only text. The server has errors of its own, so theirs describes. */
+/**
+ * The use of a schema. URLs and headers contain only text. Schemas of errors only describe: the server sends its own.
+ */
 export type Use = 'text' | 'request' | 'response' | 'error';
 
 /** Whether values from clients are checked against a schema of this use. */
@@ -64,7 +66,7 @@ export interface Schema
 export interface Sample {
   readonly schema: Schema;
   readonly value: unknown;
-  /** Describes what is wrong with it, and where it is in the contract. */
+  /** Describes a fault of the value, with its place in the contract. */
   readonly find: (message: string, fix: string) => Finding;
 }
 
@@ -90,7 +92,7 @@ export const combiningKeywords = [
   ...(['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', 'dependentSchemas'] as const),
 ];
 
-/** The keywords whose schemas apply to what is in the value. */
+/** The keywords whose schemas apply to parts of the value. */
 export const insideKeywords = [
   ...(['items', 'prefixItems', 'unevaluatedItems', 'properties', 'patternProperties'] as const),
   ...(['additionalProperties', 'unevaluatedProperties'] as const),

@@ -1,9 +1,9 @@
-// The shape of a value: what all parts of its schema together say about types and places, without the limits.
+// The shape of a value: the types and places that all parts of its schema describe together, without the limits.
 import { combiningKeywords, insideKeywords, isAnything, isNothing, partsOf, type Schema } from './schema.js';
 import { type TypeName, isOfType, type NumberForm } from './json-types.js';
 import { allSchemas } from './schema-walk.js';
 
-/** What is known about a value itself, whichever alternatives it has. */
+/** Facts about a value itself, whichever alternatives it matches. */
 interface Outside {
   /** The possible types; undefined if the schema names none. */
   readonly types: readonly TypeName[] | undefined;
@@ -17,7 +17,7 @@ interface Outside {
   readonly accepts: ((value: unknown) => boolean) | undefined;
 }
 
-/** What is known about the parts of a value. */
+/** Facts about the parts of a value. */
 interface Inside {
   readonly properties: Readonly<Record<string, Shape>>;
   readonly required: readonly string[];
@@ -26,14 +26,16 @@ interface Inside {
   readonly items: Shape | undefined;
 }
 
-/** What is known about a value. That of a schema which contains itself has no end, so the parts are found when needed. */
+/**
+ * All facts about a value. The shape of a schema that contains itself has no end, so the parts are found when needed.
+ */
 export class Shape implements Outside, Inside {
   readonly types: Outside['types'];
   readonly number: Outside['number'];
   readonly binary: boolean;
   readonly default: unknown;
   readonly accepts: Outside['accepts'];
-  /** The shapes that a value has all together, if it has several. */
+  /** The shapes that a value has at the same time, if there are several. */
   readonly parts: readonly Shape[];
   readonly #find: () => Inside;
   #inside: Inside | undefined;
@@ -95,7 +97,7 @@ export function propertyShape(schema: Schema): Shape {
   return schema.refused ? absent : shapeOf(schema);
 }
 
-/** What a schema says by itself, and each group of schemas that apply to the same value. */
+/** Returns a schema's own shape, and that of each group of schemas that apply to the same value. */
 function shapesIn(schema: Schema): Shape[] {
   const { anyOf: some, oneOf, then, else: otherwise, dependentSchemas = {} } = schema;
   const of = (part: Schema | undefined) => (part === undefined ? anything : shapeOf(part));
@@ -108,7 +110,7 @@ function shapesIn(schema: Schema): Shape[] {
   ];
 }
 
-/** What a schema says by itself. */
+/** Returns the shape of a schema without the schemas that it combines. */
 function ownShape(schema: Schema): Shape {
   const { type, enum: listed, number, binary = false, default: value } = schema;
   const isText = listed?.every((one) => typeof one === 'string') === true;
@@ -256,7 +258,9 @@ export function propertyOf({ properties, additional }: Shape, name: string): Sha
   return additional || anything;
 }
 
-/** How deep a value without a schema may be nested: deep enough for any document, and shallow enough to walk through. */
+/**
+ * The maximum nesting of a value without a schema: deep enough for any document, and shallow enough to walk through.
+ */
 export const unknownDepth = 64;
 
 /** The deepest nesting of arrays and objects in a value; at least `unknownDepth` if its schema contains itself. */

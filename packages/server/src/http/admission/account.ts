@@ -1,8 +1,8 @@
-// Who a request counts for where callers share something: its caller, or the network that it comes from.
+// Finds the account of a request, for resources that callers share: its caller, or the network that it comes from.
 import type { FastifyRequest } from 'fastify';
 import { addressOf, networkOf } from '../headers/client-address.js';
 
-/** No subject begins with it. */
+/** Marks the accounts of networks; no subject begins with it. */
 const mark = '\0';
 
 /** Returns the subject of a request's caller; without accepted credentials, a text that stands for its network. */

@@ -23,7 +23,8 @@ export function shedLoad(app: FastifyInstance, maxDelay: number, now: () => numb
   const timer = setInterval(() => {
     // The mean is in nanoseconds and includes the sampling interval.
     const sampled = samples.count > 0 ? samples.mean / 1e6 - resolution : 0;
-    // What stops the process while no samples are taken delays this timer. It counts as one of a second's samples.
+    // If the process stops while no samples are taken, this timer is late. Its delay counts as one of a second's
+    // samples.
     const late = ((now() - due) * resolution) / period;
     delay = Math.max(sampled, late);
     due = now() + period;

@@ -3,7 +3,7 @@
 import { ApiError } from '../../base/errors.js';
 import { isAnonymous } from './account.js';
 
-/** What requests see of a budget, and of what one of them holds of it. The classes see more of each other. */
+/** The methods of a budget and of its reservations that requests use. The two classes use more of each other. */
 export type MemoryBudget = Pick<Budget, 'reserve' | 'admits'>;
 export type Reservation = Readonly<Pick<Entry, 'state' | 'held' | 'fits' | 'hold' | 'wait' | 'release'>> &
   Pick<Entry, 'onEvicted'>;
@@ -11,16 +11,17 @@ export type Reservation = Readonly<Pick<Entry, 'state' | 'held' | 'fits' | 'hold
 /**
  * Creates a budget.
  * @param capacity - In bytes.
- * @param patience - How long a reservation may wait, in ms. After that, the account that holds most loses a reservation
- *   that has made no progress in that time; if none exists or that does not help, the waiting one is evicted.
+ * @param patience - The maximum wait of a reservation, in ms. After that, the account that holds most loses a
+ *   reservation that has made no progress in that time; if none exists or that does not help, the waiting one is
+ *   evicted.
  */
 export function createMemoryBudget(capacity: number, patience: number): MemoryBudget {
   return new Budget(capacity, patience);
 }
 
-/** Those who share the capacity: each subject; and all networks together, however many an attacker has. */
+/** A holder of a share of the capacity: a subject, or all networks together, however many an attacker has. */
 interface Party {
-  /** What its accounts hold together, in bytes, without the oldest reservation of all. */
+  /** The bytes that its accounts hold together, without the oldest reservation of all. */
   held: number;
   accounts: number;
 }
@@ -29,10 +30,10 @@ interface Party {
 interface Account {
   readonly name: string;
   readonly party: Party;
-  /** What they hold together, in bytes, without the oldest reservation of all. */
+  /** The bytes that its reservations hold together, without the oldest reservation of all. */
   held: number;
   reservations: number;
-  /** Those that wait, in the order in which they started waiting. */
+  /** The waiting reservations, in the order in which they started waiting. */
   readonly waiting: Set<Entry>;
 }
 
@@ -58,7 +59,7 @@ class Budget {
   readonly #anonymous: Party = { held: 0, accounts: 0 };
   #oldest: Entry | undefined;
   #newest: Entry | undefined;
-  /** What all reservations but the oldest hold, in bytes. */
+  /** The bytes that all reservations but the oldest hold. */
   #held = 0;
 
   constructor(capacity: number, patience: number) {
@@ -100,7 +101,7 @@ class Budget {
     );
   }
 
-  /** What an account is entitled to, in bytes. */
+  /** The number of bytes that an account is entitled to. */
   #shareOf({ party }: Account): number {
     const networks = this.#anonymous.accounts;
     const parties = this.#accounts.size - networks + Math.min(networks, 1);
@@ -108,7 +109,7 @@ class Budget {
   }
 
   /**
-   * Records what a reservation holds, and evicts others as long as that is too much.
+   * Records the size of a reservation, and evicts others as long as the sum is too large.
    * @returns false when it has evicted this one instead.
    */
   resize(entry: Entry, bytes: number): boolean {
@@ -198,15 +199,15 @@ class Budget {
   }
 }
 
-/** Which of two accounts must yield first: the greater one of the greater party. */
+/** Compares two accounts: the greater one of the greater party must yield first. */
 function compare(one: Account, other: Account): number {
   return one.party.held - other.party.held || one.held - other.held;
 }
 
 /**
- * What one request holds of a budget: nothing at first. It is active or waits for memory until its owner releases it or
- * the budget evicts it. After this end it holds nothing, and further calls have no effect. What only the budget uses has
- * no #, which would make each one slower to create.
+ * The memory that one request holds of a budget: none at first. It is active or waits for memory until its owner
+ * releases it or the budget evicts it. After this end it holds nothing, and further calls have no effect. Members that
+ * only the budget uses have no #, which would make each reservation slower to create.
  */
 class Entry {
   state: 'active' | 'waiting' | 'released' | 'evicted' = 'active';
@@ -301,7 +302,7 @@ class Entry {
     return this.state === 'released' || this.state === 'evicted';
   }
 
-  /** Ends the wait with what it waited for; or evicts the reservation, if that has become too much. */
+  /** Grants the awaited memory, or evicts the reservation if that has become too much. */
   grant(): void {
     this.#stopWaiting('active');
     this.#budget.resize(this, this.awaited);

@@ -1,9 +1,9 @@
 // Counts requests per key in time windows, in a fixed amount of memory.
 import { createHash, randomBytes } from 'node:crypto';
 
-/** How many keys are counted; a power of two. */
+/** The number of keys that are counted; a power of two. */
 export const maxKeys = 262_144;
-/** How many slots a key can have; one of them is given up when all are taken. */
+/** The number of slots that a key can have; one of them is given up when all are taken. */
 const bucketSize = 8;
 
 /**
@@ -29,7 +29,7 @@ export class WindowCounts {
     this.#now = now;
   }
 
-  /** Counts a request. Returns how many its key has in its window, and the rest of the window in ms. */
+  /** Counts a request. Returns the number of its key's requests in the window, and the rest of the window in ms. */
   count(key: string): { current: number; ttl: number } {
     const now = this.#now();
     const hash = createHash('sha256').update(this.#salt).update(key).digest();

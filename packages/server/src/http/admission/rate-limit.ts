@@ -20,9 +20,9 @@ export type RateLimitHook = (
 ) => void;
 
 /**
- * How many times the limit of one address the addresses of an IPv6 /48 have together. A site has a /48 or less of it
- * (RFC 6177), so a client can have tens of thousands of /64 networks. An IPv4 address has no such limit: its neighbors
- * are strangers.
+ * The limit of all addresses of an IPv6 /48 together, as a multiple of the limit of one address. A site has a /48 or
+ * less of it (RFC 6177), so a client can have tens of thousands of /64 networks. An IPv4 address has no such limit: its
+ * neighbors are strangers.
  */
 const addressesPerSite = 16;
 
@@ -49,7 +49,8 @@ export function createRateLimits(
     hooks.address = (request, reply, done) => {
       const address = addressOf(request);
       const own = ofAddress(networkOf(address));
-      // Only what its address allows counts for a site, so that one address cannot use up the limit of the others.
+      // A request counts for a site only if its address allows it, so that one address cannot use up the limit of the
+      // others.
       const site = own.remaining >= 0 && isIPv6(address) ? ofSite(networkOf(address, 48)) : own;
       done(apply(reply, site.remaining < own.remaining ? site : own));
     };
@@ -64,7 +65,7 @@ export function createRateLimits(
   return hooks;
 }
 
-/** What a limit allows after a request. */
+/** The state of a limit after a request. */
 interface State {
   readonly max: number;
   /** Negative above the limit. */

@@ -6,7 +6,7 @@ import { Connection } from './connection.js';
 import type { Rejecting, RejectionReason } from './rejections.js';
 import { newRequestId } from './request-id.js';
 
-/** What each code of Node.js means; every other one is malformed HTTP. */
+/** The meaning of each Node.js error code; all others stand for malformed HTTP. */
 const meanings: Readonly<Record<string, readonly [ErrorKind, RejectionReason]>> = {
   HPE_HEADER_OVERFLOW: ['headersTooLarge', 'headers_too_large'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['bodyTooLarge', 'body_too_large'],
@@ -18,7 +18,7 @@ const malformed = ['malformedRequest', 'malformed'] as const;
  * connection. Fastify's clientErrorHandler.
  * @param error - The error from Node's HTTP parser or one of its timeouts.
  * @param socket - That of a connection only if its TLS handshake has failed, after which nothing can be sent.
- * @param rejecting - Writes the body, and learns of it, unless the client only closed its connection.
+ * @param rejecting - Writes the body, and reports the error unless the client only closed its connection.
  */
 export function respondToClientError(
   { code = '' }: NodeJS.ErrnoException,

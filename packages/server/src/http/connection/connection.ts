@@ -1,4 +1,4 @@
-// One connection: what of its input Node's parser gets and when, which request has its turn, and how it ends.
+// One connection: passes its input to Node's parser in pieces, gives requests their turns, and ends the connection.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
@@ -6,24 +6,24 @@ import type { TLSSocket } from 'node:tls';
 import type { onRequestHookHandler } from 'fastify';
 
 /**
- * How much the parser gets at once, in bytes. It makes a request of all that it can, and a request takes far more memory
- * and time than the few bytes that it may be written in.
+ * The size of the pieces that the parser gets, in bytes. It makes a request of all that it can, and a request takes far
+ * more memory and time than the few bytes that it may be written in.
  */
 const pieceLength = 1024;
-/** How much is read that no request needs before the connection is closed, in bytes. */
+/** The maximum input that is discarded before the connection is closed, in bytes. */
 export const drainLimit = 64 * 1024;
-/** How long a client may take to read the last response and stop sending, in ms. */
+/** The time for a client to read the last response and stop sending, in ms. */
 const lingerTime = 2_000;
-/** How much input may wait on all connections of a server, in bytes. */
+/** The maximum input that waits on all connections of a server, in bytes. */
 const mostWaiting = 32 * 1024 * 1024;
 /** The methods whose bodies Fastify reads, unless the route says something else. */
 const methodsWithBody = new Set(['POST', 'PUT', 'PATCH']);
 
 type Done = (error?: Error | null) => void;
 
-/** What becomes of the input that the connections of a server do not pass on. */
+/** Handles the input that the connections of a server do not pass on. */
 export abstract class InputPolicy {
-  /** What waits on each connection, in bytes; in the order in which they last passed something on. */
+  /** The bytes that wait on each connection, in the order in which the connections last passed something on. */
   readonly #waiting = new Map<Connection, number>();
   #sum = 0;
 
@@ -32,7 +32,7 @@ export abstract class InputPolicy {
   /** A request that is not served has arrived before its turn, or too much was waiting on all connections. */
   abstract refused(connection: Connection, reason: 'pipelined' | 'too_much_waiting'): void;
 
-  /** Notes how much waits on a connection. If that is too much in sum, those are closed on which it waits longest. */
+  /** Records the bytes that wait on a connection. If the sum is too large, closes those that have waited longest. */
   wait(connection: Connection, bytes: number): void {
     this.#sum += bytes - (this.#waiting.get(connection) ?? 0);
     this.#waiting.delete(connection);
@@ -78,11 +78,11 @@ export class Connection extends Duplex {
   readonly #socket: Socket | TLSSocket;
   readonly #policy: InputPolicy;
   #state: 'open' | 'ending' | 'closing' | 'released' = 'open';
-  /** What has arrived and not been passed on; while there is any, the socket is not read. */
+  /** Input that has not been passed on; while there is any, the socket is not read. */
   #input: Buffer | undefined;
-  /** What of it the policy knows, in bytes. */
+  /** The bytes of it that the policy has recorded. */
   #waiting = 0;
-  /** How many bytes have been discarded. */
+  /** The number of discarded bytes. */
   #discarded = 0;
   /** Whether the client has half-closed the connection. That is passed on like input, or ends the connection at once. */
   #hasEnded = false;
@@ -95,7 +95,7 @@ export class Connection extends Duplex {
   #request: IncomingMessage | undefined;
   /** Its response, while that is open: an idle connection keeps nothing of it in memory. */
   #response: ServerResponse | undefined;
-  /** How much of a body of known length has certainly not been passed on, in bytes. */
+  /** The bytes of a body of known length that have certainly not been passed on. */
   #bodyLeft = 0;
   /** Whether the response waits for the body. */
   #readsBody = false;
@@ -190,12 +190,12 @@ export class Connection extends Duplex {
     else this.#passOn();
   };
 
-  /** Whether what arrives is passed on, and not discarded. */
+  /** Whether input is passed on, and not discarded. */
   get #isReceiving(): boolean {
     return (this.#state === 'open' || this.#state === 'released') && !this.destroyed;
   }
 
-  /** Whether the body of the newest request is open, and what arrives of it is read at once. */
+  /** Whether the body of the newest request is incomplete, and its input is read at once. */
   get #isBodyRead(): boolean {
     const request = this.#request;
     return request?.complete === false && request.readableFlowing === true && this.readableFlowing === true;
@@ -243,7 +243,7 @@ export class Connection extends Duplex {
     this.#bodyLeft -= length;
   }
 
-  /** Tells the policy what waits. The rest of a large piece does not keep all of it in memory. */
+  /** Reports waiting input to the policy. The rest of a large piece does not keep all of it in memory. */
   #noteWaiting(): void {
     if (this.#input === undefined && this.#waiting === 0) return;
     if (this.#input !== undefined && this.#input.buffer.byteLength > 2 * this.#input.length) {
@@ -350,7 +350,7 @@ export class Connection extends Duplex {
     });
   }
 
-  /** How Node closes a connection after its last response, as that of a socket. */
+  /** Node closes a connection by this method after its last response, as it does with a socket. */
   destroySoon(): void {
     this.close();
   }
@@ -364,7 +364,7 @@ function forgetResponse(this: ServerResponse): void {
   connectionOf(this.req)?.forget();
 }
 
-/** An onRequest hook that tells a request's connection whether its response waits for its body. */
+/** An onRequest hook that notes on a request's connection whether its response waits for its body. */
 export const tellOfBody: onRequestHookHandler = ({ raw, routeOptions }, _reply, done) => {
   if (routeOptions.config.readsBody ?? methodsWithBody.has(raw.method ?? '')) connectionOf(raw)?.awaitBody();
   done();

@@ -7,7 +7,7 @@ import { closesBehindUpgrade } from './upgrade.js';
 /** Maximum number of header fields in a request. */
 const fieldLimit = 1_000;
 
-/** What ends the host in a URL, or begins it (RFC 3986 section 3.2): another reader could find another host. */
+/** Characters that begin or end the host in a URL (RFC 3986 section 3.2): another reader could find another host. */
 const outsideHost = /[\s/?#@\\]/;
 
 /** For faults after which the rest of the connection cannot be trusted. */

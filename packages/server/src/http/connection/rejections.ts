@@ -1,4 +1,4 @@
-// What clients send or open that no request handles: the log and the metrics of requests do not show it.
+// Input and connections that no request handles: the log and the metrics of requests do not show them.
 import type { ErrorRenderer } from '../../base/errors.js';
 
 /** Why something was rejected, for the log and the metrics. */
@@ -32,13 +32,13 @@ export interface Rejection {
 /** Counts and logs what is rejected. */
 export type ReportRejection = (rejection: Rejection) => void;
 
-/** What a server does about what it rejects. */
+/** The means by which a server answers and reports rejections. */
 export interface Rejecting {
   /** Writes the bodies of errors. */
   readonly write: ErrorRenderer;
   /** More header lines of errors that belong to no request. */
   readonly headers?: readonly string[] | undefined;
-  /** Learns of each. */
+  /** Counts and logs a rejection. */
   readonly report: ReportRejection;
 }
 

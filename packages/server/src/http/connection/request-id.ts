@@ -12,8 +12,8 @@ export function requestId(request: Pick<IncomingMessage, 'headers'>): string {
 }
 
 /**
- * A new id: of a request that has none, or of input that is not a complete, valid request. It is random, so that it does not
- * tell how many requests others send.
+ * A new id, for a request that has none, or for input that is not a complete, valid request. It is random, so that it
+ * does not reveal how many requests others send.
  */
 export function newRequestId(): string {
   return randomUUID();

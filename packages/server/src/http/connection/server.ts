@@ -26,7 +26,7 @@ export interface Tls {
 
 /**
  * Creates the server; the caller starts listening.
- * @param connections - It keeps the open ones here.
+ * @param connections - The set in which the server keeps the open ones.
  * @throws Error when the certificate or the key is invalid, or they do not match.
  */
 export function createServer(
@@ -102,7 +102,7 @@ function createFront(
   return front;
 }
 
-/** Reports what is not served. */
+/** Reports input that is not served. */
 class ReportingPolicy extends InputPolicy {
   readonly #rejecting: Rejecting;
 

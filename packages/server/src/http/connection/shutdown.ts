@@ -6,11 +6,11 @@ import type { Limits } from '../../base/limits.js';
 import { within } from '../../base/time-limit.js';
 import type { Connection } from './connection.js';
 
-/** How long a request may take to reach the server, in ms: new connections without a request stay open this long. */
+/** The time for a request to reach the server, in ms: new connections without a request stay open this long. */
 const requestTravelTime = 1_000;
-/** How often the server checks for connections that it can close, in ms. */
+/** The interval of checks for connections that can be closed, in ms. */
 const checkInterval = 50;
-/** How long the service may take to close after its last connections were cut off, in ms. */
+/** The time for the service to close after its last connections were cut off, in ms. */
 const closeGrace = 1_000;
 
 declare module 'fastify' {
@@ -42,7 +42,7 @@ export function prepareShutdown(app: FastifyInstance): Promise<void> {
     done(null, payload);
   });
 
-  // Those in the TLS handshake, too.
+  // Includes connections in the TLS handshake.
   const openedAt = new Map<Socket, number>();
   app.front.on('connection', (socket: Socket) => {
     openedAt.set(socket, performance.now());
@@ -94,7 +94,7 @@ export async function shutDown(
 /**
  * Waits until a draining service may stop listening. Node would lose requests that are already on their way. The service
  * therefore keeps listening for at least one second, unless no connection is left.
- * @param drainTime - How long the service still accepts connections in any case, in ms.
+ * @param drainTime - The minimum time for which the service still accepts connections, in ms.
  */
 export async function drained(drainTime: number, openConnections: () => number): Promise<void> {
   const deadline = performance.now() + Math.max(drainTime, requestTravelTime);
@@ -103,7 +103,7 @@ export async function drained(drainTime: number, openConnections: () => number):
 
 /**
  * Closes the service when all requests that have arrived have their responses. Never rejects.
- * @param patience - How long that may take, and closing what the service has opened, before the rest is cut off, in ms.
+ * @param patience - The time for that, and for closing the service's own resources, before the rest is cut off, in ms.
  */
 export async function closeWithin(app: FastifyInstance, patience: number): Promise<void> {
   const timer = setTimeout(() => {

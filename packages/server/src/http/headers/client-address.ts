@@ -2,7 +2,7 @@
 import { BlockList, isIP, isIPv6, type Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 
-/** How many proxies a request may pass; further entries of X-Forwarded-For are not looked at. */
+/** The maximum number of proxies that a request may pass; further entries of X-Forwarded-For are ignored. */
 const mostProxies = 16;
 
 /** By request; by connection if the request was not forwarded. */
@@ -37,7 +37,7 @@ export function trustIn(proxies: readonly string[]): (address: string | undefine
     const [given = '', prefix] = proxy.split('/');
     const address = plainAddress(given);
     const family = familyOf(address);
-    // Of an IPv4 network in the notation of IPv6, too.
+    // Also of an IPv4 network in IPv6 notation.
     const bits = Number(prefix) - (isIPv6(given) && family === 'ipv4' ? 96 : 0);
     if (prefix === undefined) lists[family].addAddress(address, family);
     else if (bits > 0) lists[family].addSubnet(address, bits, family);

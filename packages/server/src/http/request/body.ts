@@ -15,7 +15,7 @@ import { findExcess, nothingRead, unboundedLength } from './json-bounds.js';
 const chunkLength = 64 * 1024;
 /** Length from which pieces of a body stay as they arrived, in bytes. */
 const blockLength = 16 * 1024;
-/** How many pieces a body may have in any case, and the mean length of further ones, in bytes. */
+/** The number of pieces that any body may have, and the mean length of further ones, in bytes. */
 const freePieces = 10_000;
 const meanLength = 64;
 
@@ -118,7 +118,7 @@ export function createBodyParser({ limit, maxDepth }: Omit<BodyBounds, 'budget'>
       }
     };
     const parse = (bytes: Buffer): void => {
-      // Without bytes, it may be a value of its type.
+      // An empty body may be a valid value of its type.
       const isMissing =
         bytes.length === 0 && (contentType === '' || !['form', 'text', 'bytes'].includes(format ?? ''));
       let body: unknown;
@@ -203,8 +203,8 @@ function parseBody(body: Buffer, format: BodyFormat, contentType: string, maxDep
 
 /**
  * Parses JSON with exact integers (see parseExactJson).
- * @param name - What it is, if not the body.
- * @param read - What has been read of the same body.
+ * @param name - The name of the text, if it is not the body.
+ * @param read - The counts of what has been read of the same body.
  * @param kind - What a fault is, if it has a name.
  * @throws ApiError when it is not JSON (RFC 8259), or nested or filled beyond limits.
  */

@@ -6,8 +6,8 @@ import { addTo, toValues, type Values } from './texts.js';
 
 /**
  * Reads the fields of a query or a form (WHATWG URL section 5.1).
- * @param pairs - What is between the ampersands.
- * @param delimited - The names of those whose values become arrays of their items.
+ * @param pairs - The texts between the ampersands.
+ * @param delimited - The names of fields whose values become arrays of their items.
  */
 export function readPairs(
   pairs: readonly string[],
@@ -27,7 +27,7 @@ export function readPairs(
 
 /**
  * Returns the function that replaces values of a request by their items; undefined if none has any.
- * @param path - That of the operation, as in `/books/{ids}`.
+ * @param path - The path of the operation, as in `/books/{ids}`.
  */
 export function createSplitter(
   parameters: readonly Parameter[],

@@ -11,10 +11,10 @@ const maxKeyLength = 200;
 
 /** Matches an opening quote, a bracket or brace, or a whole number or literal. */
 const piece = /["[\]{}]|[^\s,:"[\]{}]+/g;
-/** Matches what follows a key. */
+/** Matches the colon after a key. */
 const colon = /[ \t\n\r]*:/y;
 
-/** What has been read of several texts that have the limits together, such as the fields of a form. */
+/** The counts of several texts that share the limits, such as the fields of a form. */
 export interface ReadJson {
   length: number;
   values: number;
@@ -28,7 +28,7 @@ export function nothingRead(): ReadJson {
  * Checks a JSON text, well-formed or not, against the limits. The cost is bounded by the number of values and keys,
  * apart from native searches through strings and white space.
  * @param maxDepth - Maximum nesting of arrays and objects.
- * @param read - What has been read of other texts that count, too.
+ * @param read - The counts of other texts that share the limits.
  * @returns A human-readable description of the excess; undefined when the text is within the limits.
  */
 export function findExcess(text: string, maxDepth: number, read = nothingRead()): string | undefined {

@@ -34,7 +34,7 @@ export function parseMultipart(body: Buffer, contentType: string): Part[] {
     return at + delimiter.length;
   };
   const parts: Part[] = [];
-  // The first one has no line before it.
+  // The first boundary has no line before it.
   const first = delimiter.slice(2);
   let start = body.toString('latin1', 0, first.length) === first ? first.length : endOfNext(0);
   while (body.toString('latin1', start, start + 2) !== '--') {
@@ -47,9 +47,9 @@ export function parseMultipart(body: Buffer, contentType: string): Part[] {
 }
 
 /**
- * @param lines - What is between two boundaries: the end of a line, the headers, an empty line, the bytes, and the end of
- *   a line.
- * @param number - Which part it is, from 1.
+ * @param lines - The bytes between two boundaries: the end of a line, the headers, an empty line, the content, and the
+ *   end of a line.
+ * @param number - The number of the part, from 1.
  */
 function readPart(lines: Buffer, number: number): Part {
   const refuse = (message: string) => fault(`part ${number} ${message}`);

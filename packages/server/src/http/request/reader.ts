@@ -18,7 +18,7 @@ import { nothingRead } from './json-bounds.js';
 import { createTextReader, readerOf, type Values } from './texts.js';
 import { compileForRequests, type Compiler } from './validation/validation.js';
 
-/** What a handler receives. */
+/** The input of a handler. */
 export interface Input {
   readonly caller: unknown;
   readonly address: string;
@@ -37,7 +37,7 @@ export interface RequestReader {
   readonly complete: (error: ApiError, request: FastifyRequest) => ApiError;
 }
 
-/** What a reader needs beside the operation. */
+/** The context of a reader, besides the operation. */
 export interface ReaderOptions {
   compiler: Compiler;
   /** Query parameters that belong to the authentication. */
@@ -109,7 +109,7 @@ const kinds: Readonly<Record<ParameterPlace, ErrorKind>> = {
   cookie: 'invalidHeader',
 };
 
-/** Returns what reads the parameters, in the order of the parts. */
+/** Returns the readers of the parameters, in the order of the parts. */
 function parameterReaders(operation: Operation, options: ReaderOptions): PartReader[] {
   const params = paramsOf(operation);
   const places = [
@@ -156,7 +156,7 @@ function partReader(
   };
 }
 
-/** Parses JSON inside a part. @returns A symbol that says what is wrong with it, if it cannot be parsed. */
+/** Parses JSON inside a part. @returns A symbol that describes the fault, if it cannot be parsed. */
 function readJson(text: string, maxDepth: number, read = nothingRead()): unknown {
   try {
     return parseJson(text, maxDepth, undefined, read);

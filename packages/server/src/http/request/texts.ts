@@ -11,7 +11,7 @@ export type Values = Record<string, unknown>;
 /** Stands for a value that occurs more often than it may: no schema allows it. */
 export const repeated = Symbol('is repeated: send it once');
 
-/** What is wrong with a text that could not be read, if a value stands for one; other symbols are numbers. */
+/** The fault of a text that could not be read, if a value stands for one; other symbols are numbers. */
 export function unreadable(value: unknown): string | undefined {
   return isInexact(value) && value.description!.startsWith('is ') ? value.description : undefined;
 }
@@ -22,7 +22,7 @@ export interface Named extends TextForm {
   readonly shape: Shape;
 }
 
-/** Parses the JSON of a parameter or field. @returns A symbol that says what is wrong with it, if it is not well-formed. */
+/** Parses the JSON of a parameter or field. @returns A symbol that describes the fault, if it is malformed. */
 export type ParseJson = (text: string) => unknown;
 
 /** Adds a value to those of a name. */
@@ -119,7 +119,7 @@ function deepReader({ name, shape }: Named): (values: Values) => void {
 /** Reads an object of one text, as in `color,red,size,3`. */
 function pairsReader(shape: Shape, separator: string): (given: unknown) => unknown {
   return (given) => {
-    // Several times, it is an array for each time.
+    // A repeated parameter has one array for each time.
     const texts = given as string[] | string[][];
     if (!texts.every((text) => typeof text === 'string')) return repeated;
     if (texts.length % 2 === 1) return texts.join(separator);
@@ -160,7 +160,7 @@ function textReader(shape: Shape, separator: string | undefined): ((given: unkno
   };
 }
 
-/** How texts are read as values of some types; one that has not the form of the type stays a text. */
+/** Readers of texts as values of some types. A text that has not the form of the type stays a text. */
 const scalarReaders = {
   boolean: (text: string) => (text === 'true' ? true : text === 'false' ? false : text),
   integer: (text: string) => {

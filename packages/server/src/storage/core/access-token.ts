@@ -31,7 +31,7 @@ export function isTokenId(text: string): boolean {
 
 /** The properties of a new token. Times are in milliseconds since the epoch. */
 export interface NewToken {
-  /** What the secret begins with. */
+  /** The beginning of the secret. */
   prefix: string;
   subject: string;
   scopes: readonly string[];

@@ -31,7 +31,7 @@ export interface BoundedPage extends Bounds {
   readonly isFirst: boolean;
 }
 
-/** What reads the documents of a collection. */
+/** Reads the documents of a collection. */
 export interface CollectionReader {
   readonly page: (subject: string, page: BoundedPage) => Promise<Page<Id>>;
   /** Counts the first documents between bounds, at most `countedTogether`, between which other reads have their turns. */
@@ -46,7 +46,7 @@ export interface CollectionReader {
 /** Documents with their keys that an engine reads, at most `limit`, and `pageRows` in any case. */
 export type StoredRange = Omit<BoundedPage, 'isFirst'>;
 
-/** What an engine reads of a range; undefined if nothing can be in it. @throws as `boundsOf` */
+/** Returns what an engine reads of a range; undefined if nothing can be in it. @throws as `boundsOf` */
 export function storedRangeOf(
   definition: CollectionDefinition,
   { descending = false, limit = Infinity, ...range }: ListRange<Id>,
@@ -57,11 +57,13 @@ export function storedRangeOf(
 
 /** The documents of an open store. */
 interface OpenDocuments extends Pick<Storage, 'collection' | 'transaction'> {
-  /** Rejects what waits for a turn, and resolves when all writes, commits of transactions and reads are complete. */
+  /**
+   * Rejects work that waits for a turn, and resolves when all writes, commits of transactions and reads are complete.
+   */
   readonly close: () => Promise<void>;
 }
 
-/** Opens the collections of a store. @param readerOf - Returns what reads a collection. */
+/** Opens the collections of a store. @param readerOf - Returns the reader of a collection. */
 export function openCollections(
   definitions: readonly CollectionDefinition[],
   groupCommit: GroupCommit,
@@ -71,8 +73,9 @@ export function openCollections(
 ): OpenDocuments {
   const turns = new Turns(transactionLimits.waiting, limits?.turn ?? transactionLimits.turn);
   /**
-   * How many reads are in progress. It is no Set of them: V8 often replaces the table of a Set to which much is added and
-   * deleted, and the old table keeps the new one, with what it contains, until a full garbage collection.
+   * The number of reads in progress. A Set of them would cost memory: V8 often replaces the table of a Set to which
+   * much is added and deleted, and the old table keeps the new one, with what it contains, until a full garbage
+   * collection.
    */
   let reading = 0;
   let onLastRead: (() => void) | undefined;

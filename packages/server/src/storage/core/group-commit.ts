@@ -5,7 +5,7 @@ import { messageOf, type Outcome, StorageError } from './interface.js';
 import type { TransactionLimits, TransactionOutcome } from './transactions.js';
 import { bytesOf, documentKey, type Committer, type WriteResult, type Write } from './writes.js';
 
-/** What the connections to a database are for. */
+/** The purpose of a connection to a database. */
 export type ConnectionPurpose = 'reads' | 'writes' | 'transactions';
 
 /** Observes group commit, transactions and connections. */

@@ -37,7 +37,7 @@ export interface IdRules {
   readonly isValid: (id: Id) => boolean;
   /** Whether a value can be an end of a range, which need not be an id. */
   readonly isEnd: (end: Id) => boolean;
-  /** What an id is, for callers. */
+  /** A description of valid ids, for callers. */
   readonly description: string;
 }
 
@@ -74,7 +74,7 @@ function isInt64(id: Id): boolean {
 
 /**
  * Whether a document can have an id: a contract may allow texts that no engine holds. The others have none.
- * @param change - What is to become of the document.
+ * @param change - The change that is to be made to the document.
  * @throws IdError if that would store it; TypeError for an id of another kind.
  */
 export function canHave({ id: kind }: CollectionDefinition, id: Id, change?: Change): boolean {

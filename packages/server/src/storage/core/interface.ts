@@ -1,6 +1,6 @@
 // What storage promises: collections of documents, access tokens, and the only error. No engine is imported here.
 
-/** What a store is for. */
+/** The definition of a store: the service, its collections and its migrations. */
 export interface StoreDefinition {
   /** The name of the service, for messages. */
   readonly name: string;
@@ -30,7 +30,7 @@ export interface Storage {
   close(): Promise<void>;
 }
 
-/** What identifies a document of a subject: an integer of 64 bits, or a text of at most 512 bytes. */
+/** The kind of ids that identify a subject's documents: integers of 64 bits, or texts of at most 512 bytes. */
 export type IdKind = 'int64' | 'text';
 export type IdOf<Kind extends IdKind> = { int64: bigint; text: string }[Kind];
 /** An id of any kind. */
@@ -44,7 +44,7 @@ export type Id = IdOf<IdKind>;
 export interface CollectionDefinition<Kind extends IdKind = IdKind> {
   /** The name of its table, in lower case. */
   readonly name: string;
-  /** What identifies its documents. */
+  /** The kind of its documents' ids. */
   readonly id: Kind;
   /** The column of the documents. */
   readonly column: string;
@@ -107,7 +107,7 @@ export interface Page<I extends Id = bigint> {
   readonly next: I | undefined;
 }
 
-/** What identifies a document among those of all subjects. */
+/** Identifies a document among those of all subjects. */
 export interface DocumentKey<I extends Id = Id> {
   readonly subject: string;
   readonly id: I;
@@ -175,7 +175,7 @@ export interface Token {
   readonly revokedAt: number | undefined;
 }
 
-/** All that is stored of a token, to copy it to another store, where its secret is as valid as before. */
+/** All stored data of a token, to copy it to another store, where its secret is as valid as before. */
 export interface StoredToken extends Token {
   /** The SHA-256 of its secret, in hexadecimal digits. */
   readonly hash: string;
@@ -257,7 +257,7 @@ export class StorageError extends Error {
   }
 }
 
-/** What the message of a failed check contains if a database takes no writes. It is no secret. */
+/** Part of the message of a failed check if a database takes no writes. It is no secret. */
 export const readOnlyDatabase = 'the primary is read-only';
 
 /** Why an id or an end of a range is refused: no engine can store or compare it. The message is for callers. */

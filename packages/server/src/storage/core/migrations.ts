@@ -15,7 +15,7 @@ export interface Migration {
   readonly sql: string;
 }
 
-/** What a call has migrated. */
+/** The result of a migration. */
 export interface Migrated {
   readonly applied: readonly Migration[];
   /** The GRANT statements for a role of the service that does not own the tables; none if the engine has no roles. */
@@ -42,8 +42,8 @@ export function storeCommand(
 }
 
 /**
- * Why a store is refused without the mark that every release records in its schema.
- * @param reader - What reads its documents.
+ * Explains why a store is refused without the mark that every release records in its schema.
+ * @param reader - The program that reads its documents.
  */
 export function madeBeforeReleases(reader: string): string {
   return (

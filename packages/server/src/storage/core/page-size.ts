@@ -12,5 +12,5 @@ export const bytesTogether = 4 * pageBytes;
 export const shortBytes = Math.floor(pageBytes / pageRows);
 /** The number of documents that are counted at once. */
 export const countedTogether = 5_000;
-/** How long counting may take, in ms. */
+/** The maximum time for counting, in ms. */
 export const countTime = 10_000;

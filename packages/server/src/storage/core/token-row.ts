@@ -1,14 +1,19 @@
 // A token as a row of the table `tokens`, which has the same columns in both engines.
 import type { StoredToken, Token } from './interface.js';
 
-/** How long a token that a handler issued is kept after its end, in ms: to see in the log whose it was. */
+/**
+ * The time for which a token that a handler issued is kept after its end, in ms: so that the log can show whose it was.
+ */
 export const keptFor = 24 * 60 * 60 * 1000;
-/** How many such tokens are deleted whenever another one is issued, at most. */
+/** The maximum number of such tokens that are deleted whenever another one is issued. */
 export const prunedTogether = 4;
 /** The maximum number of tokens that are listed for a subject. */
 export const listedTogether = 1_000;
 
-/** How many tokens a command reads at a time: few enough for little memory, though each time reads the whole table. */
+/**
+ * The number of tokens that a command reads at a time: low enough for little memory, though each time reads the whole
+ * table.
+ */
 const pageOfCommand = 10_000;
 
 /**
@@ -64,7 +69,7 @@ export function toToken(row: readonly unknown[]): Token {
 /** The columns that a token has beside `tokenColumns`; a statement reads the hash in hexadecimal digits. */
 type StoredTokenRow = readonly [...TokenRow, hash: string, pruneAt: number | null];
 
-/** How many tokens are copied at once. */
+/** The number of tokens that are copied at once. */
 export const copiedTogether = 1_000;
 
 /** Converts a token of another store to the row to insert. */

@@ -1,11 +1,11 @@
-// What handlers do with access tokens, as writes of documents: so it has their queue, its limits and the shared commit.
+// Handlers' changes to access tokens, as writes of documents: so they share their queue, limits and commits.
 import type { CollectionDefinition, Token } from './interface.js';
 import { keptFor, toTokenRow } from './token-row.js';
 import type { Write } from './writes.js';
 
 /**
- * Stands for the tokens in writes. To be `absent` is the condition for issuing one, whose text is `IssuedRow` as JSON;
- * without a text, one that is `present` is revoked.
+ * Stands for the tokens in writes. A write with the condition `absent` issues a token, and its text is `IssuedRow` as
+ * JSON; one with the condition `present`, and without a text, revokes a token.
  */
 export const tokenDocuments: CollectionDefinition<'text'> = { name: 'tokens', id: 'text', column: 'token' };
 

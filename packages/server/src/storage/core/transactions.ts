@@ -13,7 +13,7 @@ import {
 import type { Company, Turns } from './turns.js';
 import { hasEffect, outcomeOf } from './writes.js';
 
-/** What a transaction has read of a document, and what becomes of it. */
+/** A document's part in a transaction: the text that was read, and the one that is to be stored. */
 export interface Step {
   readonly collection: CollectionDefinition;
   readonly id: Id;
@@ -46,7 +46,7 @@ export interface TransactionCommitter {
   commitAlone?(subject: string, run: () => Promise<readonly Step[]>): Promise<boolean>;
 }
 
-/** How a run of a transaction's function can end: `repeated` if what it has read did not hold. */
+/** The end of a run of a transaction's function: `repeated` if what it has read did not hold. */
 export type TransactionOutcome = 'completed' | 'repeated' | 'failed';
 
 /** The limits of transactions, and the memory that all of them together may take. */
@@ -58,12 +58,12 @@ export type TransactionLimits = Record<
 /** The memory that a document takes beside its texts. */
 const bytesPerDocument = 200;
 
-/** How a function ended. */
+/** The result of a function, or the error that it threw. */
 type Ending<Result> = { readonly result: Result } | { readonly thrown: unknown };
 
 /** The transactions of one process. */
 interface OpenTransactions extends Pick<Storage, 'transaction'> {
-  /** Commits no more, and resolves when what is being committed has its outcome. */
+  /** Stops committing, and resolves when all commits in progress have their outcomes. */
   readonly close: () => Promise<void>;
 }
 
@@ -112,7 +112,7 @@ export function openTransactions(
   ): Promise<Ending<Result> | undefined> => {
     for (let left = attempts; left > 0; left--) {
       const running = new RunningTransaction(subject, work, shared);
-      /** Runs its function, and returns what is to be committed. */
+      /** Runs its function, and returns the steps to commit. */
       const run = async () => {
         const ending = await within(running.run(), deadline - performance.now(), undefined);
         if (ending === undefined) throw new StorageError('overloaded', 'a transaction took too long');
@@ -134,7 +134,8 @@ export function openTransactions(
     async transaction<Result>(subject: string, work: Work<Result>): Promise<Result> {
       const { attempts, time } = shared.limits;
       const deadline = performance.now() + time;
-      // What has failed once runs alone until it succeeds, so that it cannot fail again because of this thread.
+      // A transaction that has failed once runs alone until it succeeds, so that it cannot fail again because of this
+      // thread.
       const inTurn = (company: Company, most: number) =>
         turns.run(subject, company, deadline, () => attempt(subject, company, deadline, most, work));
       const ending = (await inTurn('together', 1)) ?? (await inTurn('alone', attempts - 1));
@@ -156,7 +157,7 @@ export function openTransactions(
 /** The function of a transaction. */
 type Work<Result> = (transaction: Transaction) => Result | Promise<Result>;
 
-/** What all transactions of a process have in common. */
+/** The state that all transactions of a process share. */
 interface Shared {
   readonly collection: Storage['collection'];
   readonly limits: TransactionLimits;
@@ -206,7 +207,7 @@ export class RunningTransaction<Result> implements Transaction {
     });
   }
 
-  /** Runs the function to its end, and what it has begun; once, however often it is called. */
+  /** Runs the function, and waits for all that it has begun. Later calls do not run it again. */
   run(): Promise<Ending<Result>> {
     return (this.#ending ??= this.#run());
   }
@@ -223,7 +224,7 @@ export class RunningTransaction<Result> implements Transaction {
   }
 
   /**
-   * Returns what is to be committed. Nothing can be called any more.
+   * Returns the steps to commit. After that, the transaction accepts no calls.
    * @param onlyChecks - Whether its changes do not count.
    * @throws Error if it has failed.
    */
@@ -279,7 +280,7 @@ export class RunningTransaction<Result> implements Transaction {
 
   /** @throws Error if there is too little memory. */
   #use(bytes: number): void {
-    // What is read after the end, for instance because it took too long, is not kept.
+    // Documents that are read after the end, for instance because it took too long, are not kept.
     if (this.#ended) return;
     this.#bytes += bytes;
     this.#shared.memory += bytes;
@@ -292,7 +293,7 @@ export class RunningTransaction<Result> implements Transaction {
     else if (memory > limits.allBytes && memory > this.#bytes)
       this.#failure ??= new StorageError('overloaded', 'all transactions together take too much memory');
     if (this.#failure === undefined) return;
-    // Those that go on have its memory, however long its function takes to end.
+    // The other transactions can use its memory at once, however long its function takes to end.
     this.release();
     throw this.#failure;
   }

@@ -18,7 +18,7 @@ interface Waiting {
 /** The turns of one key. */
 interface Line {
   running: number;
-  /** Whether what runs does so alone. */
+  /** Whether the work in progress runs alone. */
   isAlone: boolean;
   readonly waiting: Waiting[];
 }
@@ -39,8 +39,8 @@ export class Turns {
   #closed = false;
 
   /**
-   * @param maxWaiting - How many may wait for one key.
-   * @param maxTime - After how many ms a turn ends even if its work goes on.
+   * @param maxWaiting - The maximum number that wait for one key.
+   * @param maxTime - The time in ms after which a turn ends even if its work goes on.
    */
   constructor(maxWaiting: number, maxTime: number) {
     this.#maxWaiting = maxWaiting;
@@ -49,7 +49,7 @@ export class Turns {
 
   /**
    * Does work in a turn.
-   * @param deadline - Until when to wait for it, on the clock of performance.now().
+   * @param deadline - The latest time to wait for it, on the clock of performance.now().
    * @throws StorageError `overloaded` when too many wait or the time is over, `unavailable` after `close`; Error within
    *   other work on the same key, for which it would wait.
    */
@@ -87,7 +87,7 @@ export class Turns {
       const timer = setTimeout(() => {
         waiting.splice(waiting.indexOf(one), 1);
         reject(new StorageError('overloaded', 'there was no turn in time'));
-        // Those behind it may have waited for it alone.
+        // Others behind it may have waited only for this one.
         this.#next(key);
       }, deadline - performance.now());
       const one: Waiting = { company, begin, reject, timer };
@@ -135,7 +135,7 @@ export class Turns {
   }
 }
 
-/** Whether a turn can begin beside what runs. */
+/** Whether a turn can begin beside the work in progress. */
 function fits({ running, isAlone }: Line, company: Company): boolean {
   return running === 0 || (company === 'together' && !isAlone);
 }

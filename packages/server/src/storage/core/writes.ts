@@ -1,4 +1,4 @@
-// The writes of documents, and the interface of what commits them.
+// The writes of documents, and the interface of their committers.
 import type { Change, CollectionDefinition, Id, Outcome, StorageError } from './interface.js';
 
 /** A change to one document. */
@@ -8,7 +8,7 @@ export type Write = Change & {
   readonly id: Id;
 };
 
-/** What became of a write; undefined if the engine did not say. */
+/** The result of a write; undefined if the engine did not report it. */
 export type WriteResult = Outcome | StorageError | undefined;
 
 /** Commits batches of writes: the writer thread, or PostgreSQL. */

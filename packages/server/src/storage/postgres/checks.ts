@@ -1,4 +1,4 @@
-// What the service needs of a server, a schema and its role, and the statements that cure what is wrong.
+// Checks a server, a schema and its role, and names the statements that correct faults.
 import { escapeIdentifier } from 'pg';
 import { readOnlyDatabase, StorageError, type StoreDefinition } from '../core/interface.js';
 import type { StoreSchema } from '../core/migrations.js';
@@ -33,8 +33,8 @@ export function durabilityFaults(settings: string, role = 'ROLE'): string[] {
 const ofRole: readonly string[] = ['user', 'database', 'database user', 'session'];
 
 /**
- * Tells a new session what it must not do, and checks its server.
- * @param statementTime - How long a statement may run on the server, in ms.
+ * Configures a new session, and checks its server.
+ * @param statementTime - The maximum time of a statement on the server, in ms.
  * @returns Why the server cannot be used, each reason with its cure.
  */
 export async function setUpSession(query: Query, statementTime: number): Promise<string[]> {
@@ -68,7 +68,7 @@ export async function setUpSession(query: Query, statementTime: number): Promise
     faults.push(
       `behind a pooler, a reload of the configuration could turn synchronous_commit off: ${alter('synchronous_commit = on')}`,
     );
-  // What a standby would return may be old.
+  // A standby may return old data.
   if (isStandby)
     faults.push('the server is read-only, perhaps a standby: let DATABASE_URL lead to the primary');
   return faults;
@@ -125,10 +125,10 @@ const readFaults = `
   SELECT 'server', '${readOnlyDatabase}: find out why, then ALTER SYSTEM RESET default_transaction_read_only'
   WHERE current_setting('transaction_read_only') = 'on'`;
 
-/** What is wrong with a store: a privilege, a part that is missing, or its server. */
+/** A fault of a store: a missing privilege, a missing part, or its server. */
 export interface StoreFault {
   readonly kind: 'privilege' | 'part' | 'server';
-  /** What it is, and the statement that cures it. */
+  /** A description, with the statement that corrects the fault. */
   readonly what: string;
 }
 
@@ -162,7 +162,7 @@ function transposed(rows: readonly (readonly unknown[])[]): unknown[][] {
   return [rows.map(([first]) => first), rows.map(([, second]) => second)];
 }
 
-/** The error that says everything that is wrong at once. @throws StorageError if anything is. */
+/** Throws one error that names all faults at once. @throws StorageError if there are any. */
 export function requireNone(faults: readonly string[]): void {
   if (faults.length === 0) return;
   throw new StorageError('unavailable', `PostgreSQL: ${faults.join('; ')}`);

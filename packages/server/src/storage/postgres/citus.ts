@@ -20,7 +20,7 @@ import type { StatementRunner } from './connection/statement-runner.js';
 import type { Engine } from './engine.js';
 import { documentTexts } from './statements.js';
 
-/** How long statements about the subjects of a node fail that did not respond, in ms, before one tries it again. */
+/** The time for which statements about the subjects of an unresponsive node fail, in ms, before one tries it again. */
 const pause = 5_000;
 
 /** Tables that Citus distributes. */
@@ -32,7 +32,7 @@ export class Citus implements Engine {
   readonly #table: string;
   /** The nodes of subjects, by their groups. */
   readonly #nodes = new LRUCache<string, number>({ max: 100_000 });
-  /** Until when nodes count as unreachable, on the clock of performance.now(). */
+  /** The times until which nodes count as unreachable, on the clock of performance.now(). */
   readonly #unreachable = new Map<number | undefined, number>();
 
   /** @throws StorageError when a node has unsafe settings. */

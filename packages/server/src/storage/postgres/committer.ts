@@ -17,7 +17,7 @@ import type { Row } from './connection/query.js';
 import { byKey, confirmation, parametersOf, type DocumentTexts } from './statements.js';
 import { issueTokens } from './tokens.js';
 
-/** What a statement has done with each document that it returns. */
+/** The effect of a statement on each document that it returns. */
 const effects = { update: 'replaced', insert: 'inserted', delete: 'deleted' } as const;
 /** A text that no document has: none is a JSON text. */
 const otherText = '';
@@ -49,7 +49,7 @@ export class PostgresCommitter implements Committer {
 
 /** Writes that are committed at the same time, each statement as a transaction of its own. */
 class Batch {
-  /** What is known so far. */
+  /** The results so far. */
   readonly results = new Map<Write, Exclude<WriteResult, undefined>>();
   readonly #runner: StatementRunner;
   readonly #engine: Engine;
@@ -119,7 +119,7 @@ class Batch {
     }
   }
 
-  /** Decides writes that change nothing, by what is stored now. */
+  /** Decides writes that change nothing, by comparing them with the stored documents. */
   async #compare(texts: DocumentTexts, writes: readonly Write[]): Promise<void> {
     if (writes.length === 0) return;
     const parameters = parametersOf('compare', writes);

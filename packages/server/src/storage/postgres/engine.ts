@@ -1,9 +1,9 @@
-// What differs between one server and Citus.
+// The differences between one server and Citus.
 import type { CollectionDefinition } from '../core/interface.js';
 import type { Write } from '../core/writes.js';
 import { documentTexts, type DocumentTexts } from './statements.js';
 
-/** How documents are stored: by one server, or distributed by Citus. */
+/** The storage of documents: on one server, or distributed by Citus. */
 export interface Engine {
   /** The statements on the documents of each collection, in the order in which transactions lock them. */
   readonly texts: ReadonlyMap<CollectionDefinition, DocumentTexts>;

@@ -12,13 +12,15 @@ import type { DocumentTexts } from './statements.js';
 
 /** The maximum number of pages that wait in a queue. */
 const maxWaiting = 10_000;
-/** How many first pages a statement reads at most: each waits for all the others. */
+/** The maximum number of first pages in a statement: each waits for all the others. */
 const firstPages = { maxBatch: 64, minConcurrentBatch: 8 };
 /** Likewise for next pages. They are mostly full, so that combining more saves little. */
 const nextPages = { maxBatch: 4, minConcurrentBatch: 1 };
 /** The maximum number of documents in a next page. A first page has fewer, so that many can be read together. */
 const nextPageRows = 5 * pageRows;
-/** How many pages with long documents are read together: their texts take no more memory than those of others. */
+/**
+ * The number of pages with long documents that are read together: their texts take no more memory than those of others.
+ */
 const longPagesTogether = bytesTogether / pageBytes;
 
 /** A page that a caller waits for. */
@@ -44,7 +46,8 @@ class PageQueue {
   readonly #context = new AsyncResource('PageQueue');
 
   /**
-   * @param options - How many pages a statement has at most, and from how many another one starts while others are in flight.
+   * @param options - The maximum number of pages in a statement, and the number from which another one starts while
+   *   others are in flight.
    * @param isDistributed - Whether each statement is about one subject.
    * @param read - Reads pages of one direction, and resolves their requests.
    */
@@ -130,7 +133,7 @@ export class PageReader implements Pick<CollectionReader, 'page' | 'countPart'> 
   /** Apart, so that none delays the others. */
   readonly #first: PageQueue;
   readonly #next: PageQueue;
-  /** How many documents fit into a next page, as far as the last one shows. */
+  /** The number of documents that fit into a next page, as far as the last one shows. */
   #fitting = nextPageRows;
 
   constructor(runner: StatementRunner, definition: CollectionDefinition, engine: Engine) {

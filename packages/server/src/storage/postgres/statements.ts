@@ -5,9 +5,9 @@ import { listedTogether, tokenColumns } from '../core/token-row.js';
 import { expectedBy, type Write } from '../core/writes.js';
 
 /**
- * What each session is told. Every statement looks up documents by their keys, or reads on in the order of the keys: the
- * index of the primary key is the only way to do either that does not read what it does not need. Statistics that are
- * missing, or from before a table has grown, would make other ways look cheaper. The values are in SQL.
+ * The settings of each session. Every statement looks up documents by their keys, or reads on in the order of the keys:
+ * the index of the primary key is the only way to do either that does not read what it does not need. Statistics that
+ * are missing, or from before a table has grown, would make other ways look cheaper. The values are in SQL.
  */
 export const sessionSettings = {
   enable_seqscan: "'off'",
@@ -33,7 +33,7 @@ export function byKey(a: Pick<Write, 'subject' | 'id'>, b: Pick<Write, 'subject'
   return (a.id as string) < (b.id as string) ? -1 : 1;
 }
 
-/** What each statement on writes needs to know beside the keys, each as an array of texts or nulls. */
+/** The parameters of each statement on writes besides the keys, each as an array of texts or nulls. */
 const parameters = {
   insert: ['text'],
   update: ['text', 'expected'],
@@ -43,7 +43,7 @@ const parameters = {
 } as const;
 export type WriteStatement = keyof typeof parameters;
 
-/** The parameters of a statement on writes: subjects, ids, and what else it needs to know. */
+/** The parameters of a statement on writes: subjects, ids, and those in `parameters`. */
 export function parametersOf(statement: WriteStatement, writes: readonly Write[]): unknown[] {
   const values = { text: ({ text }: Write) => text, expected: expectedBy };
   return [
@@ -63,7 +63,7 @@ export type DocumentTexts = ReturnType<typeof documentTexts>;
  */
 export function documentTexts({ name, column, id }: CollectionDefinition, shard = '') {
   const type = idTypes[id];
-  /** @param skipped - How many parameters belong to other parts of the statement. */
+  /** @param skipped - The number of parameters that belong to other parts of the statement. */
   const given = (statement: WriteStatement, skipped = 0) => {
     const columns = ['subject', 'id', ...parameters[statement]];
     const arrays = columns.map((column, i) => `$${skipped + i + 1}::${column === 'id' ? type : 'text'}[]`);
@@ -72,21 +72,21 @@ export function documentTexts({ name, column, id }: CollectionDefinition, shard 
   const matches = `stored.subject = given.subject AND stored.id = given.id ${shard}`;
   const asExpected = `(given.expected IS NULL OR stored.${column} = given.expected)`;
   return {
-    /** Creates those that do not exist. */
+    /** Creates documents that do not exist. */
     insert: `INSERT INTO ${name} (subject, id, ${column}) SELECT subject, id, text FROM ${given('insert')}
       ON CONFLICT DO NOTHING RETURNING subject, id`,
-    /** Replaces those that exist, are as expected, and are not the same already. */
+    /** Replaces documents that exist, are as expected, and are not the same already. */
     update: `UPDATE ${name} AS stored SET ${column} = given.text FROM ${given('update')}
       WHERE ${matches} AND ${asExpected} AND stored.${column} <> given.text
       RETURNING stored.subject, stored.id`,
-    /** Deletes those that exist and are as expected. */
+    /** Deletes documents that exist and are as expected. */
     delete: `DELETE FROM ${name} AS stored USING ${given('delete')} WHERE ${matches} AND ${asExpected}
       RETURNING stored.subject, stored.id`,
     /** Compares those that exist: 'same', 'expected' or 'other' in a third column. @param part - Of several with UNION ALL. */
     compare: (part = 0) => `SELECT stored.subject, stored.id::text, CASE stored.${column}
         WHEN given.text THEN 'same' WHEN given.expected THEN 'expected' ELSE 'other' END, ${part}
       FROM ${given('compare', 4 * part)} JOIN ${name} AS stored ON ${matches}`,
-    /** Locks those that are as expected, one after the other, until the transaction ends. */
+    /** Locks documents that are as expected, one after the other, until the transaction ends. */
     lock: `SELECT stored.subject, stored.id FROM ${given('lock')} JOIN ${name} AS stored ON ${matches}
       WHERE ${asExpected} ORDER BY number FOR UPDATE OF stored`,
     ascending: pageTexts({ name, column, id }, shard, false),
@@ -118,7 +118,10 @@ function pageTexts({ name, column, id }: CollectionDefinition, shard: string, is
         SELECT string_agg(text, ',') FILTER (WHERE octet_length(text) < ${long}) AS json, count(*)::int AS count,
           ${last}(id) AS last, max(octet_length(text)) AS longest
         FROM ${withTexts}) AS read`,
-    /** Those that fit into the page, at least one. To add up all lengths takes about as long as to read the documents. */
+    /**
+     * Reads the documents that fit into the page, at least one. Adding up all lengths takes about as long as reading
+     * them.
+     */
     longPages: `SELECT page::int, fitting.*
       FROM ${wanted} CROSS JOIN LATERAL (
         SELECT string_agg(text, ',') FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
@@ -155,11 +158,11 @@ export const tokenTexts = {
   revoke: `UPDATE tokens SET revoked_at = coalesce(revoked_at, $1::bigint),
     prune_at = CASE WHEN prune_at IS NOT NULL THEN least(prune_at, $2::bigint) END
     WHERE id = $3 AND ($4::text IS NULL OR subject COLLATE "C" = $4) RETURNING ${tokenColumns}`,
-  /** At random among the oldest, since other processes do the same at the same time. */
+  /** Chosen at random among the oldest, since other processes do the same at the same time. */
   ended: `SELECT id FROM (SELECT id FROM tokens WHERE prune_at <= $1 ORDER BY prune_at LIMIT 16 * $2::int) AS oldest
     ORDER BY random() LIMIT $2::int`,
   endedAfter: `SELECT id FROM tokens WHERE id > $1 AND (revoked_at IS NOT NULL OR expires_at <= $2) ORDER BY id LIMIT $3`,
-  /** Of tokens that were found in another statement: on Citus, each node would find others. */
+  /** Deletes tokens that another statement has found: on Citus, each node would find others. */
   delete: 'DELETE FROM tokens WHERE id = ANY ($1::text[])',
 };
 

@@ -24,7 +24,7 @@ import { PostgresTransactions } from './transactions.js';
 
 export { migratePostgres } from './migrate.js';
 
-/** How to open PostgreSQL. */
+/** Options for opening PostgreSQL. */
 interface OpenOptions extends PostgresOptions {
   store: StoreDefinition;
   writes?: Partial<WriteLimits>;
@@ -54,7 +54,7 @@ export async function openPostgres({
   let isReadOnly = false;
   const runner = new StatementRunner(store.name, options, async (query, statementTime) => {
     const faults = await setUpSession(query, statementTime);
-    // At a start, everything is said at once.
+    // A start reports all faults at once.
     if (faults.length > 0 && !isOpen) faults.push(...textsOf(await readStoreFaults(query, schema)));
     requireNone(faults);
   });
@@ -62,7 +62,7 @@ export async function openPostgres({
   const check = async () => {
     const faults = await readStoreFaults(read, schema);
     isReadOnly = faults.some(({ kind }) => kind === 'server');
-    // Without privileges, nothing can be said about the migrations.
+    // Without privileges, the migrations cannot be checked.
     if (faults.some(({ kind }) => kind === 'privilege')) requireNone(textsOf(faults));
     const applied = await readApplied(read);
     if (applied.length === 0) throw missingStore(schema);
@@ -103,7 +103,7 @@ export async function openPostgres({
   };
 }
 
-/** What reads the documents of a collection. */
+/** Creates the reader of a collection. */
 function createReader(
   runner: StatementRunner,
   definition: CollectionDefinition,

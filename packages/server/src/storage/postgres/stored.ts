@@ -20,7 +20,7 @@ import {
 import type { StatementRunner } from './connection/statement-runner.js';
 import { idTypes } from './statements.js';
 
-/** What reads the documents of a collection with their keys. @throws StorageError */
+/** Reads the documents of a collection with their keys. @throws StorageError */
 export interface StoredReader {
   readonly texts: (subject: string, ids: readonly Id[]) => Promise<(string | undefined)[]>;
   readonly stored: (subject: string, range: StoredRange) => Promise<StoredDocument[]>;

@@ -19,7 +19,7 @@ interface Lookup {
   readonly reject: (error: unknown) => void;
 }
 
-/** How many tokens the command deletes in one statement, which has a limited time. */
+/** The number of tokens that the command deletes in one statement, which has a limited time. */
 const prunedByCommand = 1_000;
 
 /**

@@ -12,7 +12,7 @@ import { byKey, confirmation, parametersOf, type DocumentTexts } from './stateme
 
 /** The most steps that are committed together, unless one transaction has more. */
 const maxSteps = 1_000;
-/** What holds the place of a document that must stay absent. It is never committed. */
+/** Holds the place of a document that must stay absent. It is never committed. */
 const placeholder = 'null';
 
 /** A transaction that waits for its commit. */
@@ -32,12 +32,14 @@ interface Waiting {
  *    do not take it.
  * 2. The keys that must be absent, collection by collection, in the order of all statements: rows are inserted, and those
  *    that are not wanted are deleted in the end. Otherwise a document could be created before COMMIT.
- * 3. The rows that must exist, likewise. Who has one never waits for a key.
+ * 3. The rows that must exist, likewise. A transaction that has one never waits for a key.
  */
 export class PostgresTransactions implements Required<TransactionCommitter> {
   readonly #runner: StatementRunner;
   readonly #engine: Engine;
-  /** What waits, by subject, while others of the subject are being committed: each commit costs far more than a step. */
+  /**
+   * Transactions that wait, by subject, while others of it are being committed: each commit costs far more than a step.
+   */
   readonly #lines = new Map<string, Waiting[]>();
 
   constructor(runner: StatementRunner, engine: Engine) {
@@ -66,7 +68,7 @@ export class PostgresTransactions implements Required<TransactionCommitter> {
    */
   async commitAlone(subject: string, run: () => Promise<readonly Step[]>): Promise<boolean> {
     const isCommitted = await this.#locked(subject, async (query) => {
-      // What it throws is thrown below, when the lock is free.
+      // Its error is thrown below, when the lock is free.
       const ran = run().catch(() => []);
       const steps = await within(ran, this.#runner.limits.alone, []);
       if (steps.length === 0) return undefined;
@@ -78,7 +80,7 @@ export class PostgresTransactions implements Required<TransactionCommitter> {
     return steps.length === 0 || this.commitTransaction(subject, steps);
   }
 
-  /** Commits what waits for a subject. Each subject has one connection at most, since its transactions would wait. */
+  /** Commits the waiting transactions of a subject. Each subject has one connection at most, since they would wait. */
   async #commitLine(subject: string, line: Waiting[]): Promise<void> {
     while (line.length > 0) {
       const oldest = performance.now() - this.#runner.limits.all;
@@ -190,7 +192,7 @@ export class PostgresTransactions implements Required<TransactionCommitter> {
 
 /**
  * Adds the steps of a transaction to those of others, which are made before.
- * @returns Whether it expects what they leave; if not, nothing is added.
+ * @returns Whether its expectations hold after those; if not, nothing is added.
  */
 function follows(made: Map<string, Step>, steps: readonly Step[]): boolean {
   const earlier = steps.map((step) => made.get(keyOf(step)));

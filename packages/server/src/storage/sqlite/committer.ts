@@ -26,10 +26,10 @@ export type WriterBatch =
 /** To the thread: what to commit; from the thread that started it also another one's port, or the request to exit. */
 export type WriterRequest = WriterBatch | { readonly port: MessagePort } | 'close';
 
-/** What became of a write, which may meet damage, or of a transaction. */
+/** The result of a write, which may meet damage, or of a transaction. */
 export type Result = Outcome | 'committed' | 'conflict' | Failure;
 
-/** Why nothing of a request is known to be committed. */
+/** The reason why nothing of a request is known to be committed. */
 export interface Failure {
   readonly failure: StorageFailure;
   readonly message: string;
@@ -43,7 +43,7 @@ export interface Reply {
   readonly commit?: { readonly rows: number; readonly seconds: number } | undefined;
 }
 
-/** The writes of a request, and what to call when they are committed. */
+/** The writes of a request, and the callback for their results. */
 interface WaitingBatch {
   readonly request: WriterBatch;
   readonly writes: readonly Write[];
@@ -182,7 +182,7 @@ class BatchCommitter {
   }
 }
 
-/** What a request writes: of a transaction, whose expectations hold then, the steps that are no checks. */
+/** The writes of a request; of a transaction, whose expectations hold by then, the steps that change something. */
 function writesOf(request: WriterBatch): readonly Write[] {
   if ('writes' in request) return request.writes;
   const { subject, steps } = request;

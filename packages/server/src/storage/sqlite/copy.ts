@@ -9,10 +9,10 @@ import type { CopyTask } from './copy-thread.js';
 import { sizeOf, suffixes, syncFolder, syncPath } from './files.js';
 import { hasTable } from './schema.js';
 
-/** What a command reports while it works: one line each time. */
+/** Receives a line about the progress of a command. */
 export type Report = (line: string) => void;
 
-/** How often the progress of a copy is reported, in ms. */
+/** The interval of progress reports for a copy, in ms. */
 const interval = 5_000;
 
 /**

@@ -1,4 +1,4 @@
-// What an error of SQLite means, and what to do about it.
+// Interprets errors of SQLite, and names remedies.
 import { messageOf, StorageError } from '../core/interface.js';
 
 const SQLITE_BUSY = 5;

@@ -51,7 +51,10 @@ export function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** Where the header of a database has its format (https://sqlite.org/fileformat2.html), and that of one with a log. */
+/**
+ * The offset of the format in a database's header (https://sqlite.org/fileformat2.html), and the format of one with a
+ * log.
+ */
 const format = { at: 18, withLog: 2 };
 
 /**

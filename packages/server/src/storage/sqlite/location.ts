@@ -48,10 +48,10 @@ export function existingFileOf(url: string): string {
   throw new StorageError('unavailable', `no store at ${resolve(file)}${neighborsOf(file)}: ${howToCreate}`);
 }
 
-/** What to do where there is no store. */
+/** The remedy if there is no store. */
 const howToCreate = 'name another one with DATABASE_URL or --database, or create this one with "init"';
 
-/** Says which files are where a store should be, since its name may be misspelled. */
+/** Names the files where a store should be, since its name may be misspelled. */
 function neighborsOf(file: string): string {
   const folder = dirname(resolve(file));
   if (!existsSync(folder)) return ', whose folder does not exist';

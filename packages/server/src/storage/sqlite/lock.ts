@@ -61,7 +61,7 @@ function create(path: string, database: string): void {
   giveToOwner(path, existsSync(database) ? database : dirname(database));
 }
 
-/** Says who has the lock. On a full disk, nobody does, and a server starts all the same, to serve what is stored. */
+/** Writes who has the lock. A full disk prevents that, and a server starts all the same, to serve what is stored. */
 function nameHolder(path: string): void {
   try {
     writeText(path, `process ${process.pid} on host ${hostname()}`);

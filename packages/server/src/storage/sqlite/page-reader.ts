@@ -1,5 +1,4 @@
-// Reads pages from SQLite, and counts documents. What is requested in the same iteration of the event loop is read
-// together.
+// Reads pages from SQLite, and counts documents. Requests of the same iteration of the event loop are read together.
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
 import type { CollectionDefinition, Id, Page, StorageError } from '../core/interface.js';
 import type { CollectionReader } from '../core/collections.js';
@@ -22,7 +21,7 @@ export function longIndexOf({ name }: CollectionDefinition): string {
   return `long_${name}`;
 }
 
-/** What a caller waits for. */
+/** A read that a caller waits for. */
 interface ReadRequest {
   readonly subject: string;
   /** Reads a part that is small enough, and returns the length of text that it is, or takes as long as. */
@@ -33,7 +32,8 @@ interface ReadRequest {
 /**
  * Reads the pages of all collections, and counts their documents.
  * @param database - The reader keeps it open as long as its statements, which do not reference it themselves.
- * @returns What returns the reader of a collection, which reads at the end of an iteration of the event loop.
+ * @returns A function that returns the reader of a collection, which reads at the end of an iteration of the event
+ *   loop.
  */
 export function openPageReader(
   database: DatabaseSyncInstance,
@@ -60,10 +60,10 @@ export function openPageReader(
     try {
       database.exec(statement);
     } catch {
-      // Each read says for itself what is wrong.
+      // Each read reports its own error.
     }
   };
-  // What was requested is read in one transaction, which saves locking for each page and keeps the CPU caches warm.
+  // All requests are read in one transaction, which saves locking for each page and keeps the CPU caches warm.
   const readSoon = oncePerIteration(() => {
     if (requests.size === 0) return;
     let text = 0;
@@ -102,7 +102,7 @@ export function openPageReader(
           ({ json }) => json.length,
         );
       },
-      // To count takes as long as to read so much.
+      // Counting takes as long as reading this much text.
       countPart: (subject, { from, to }) =>
         request(
           subject,
@@ -211,7 +211,7 @@ function preparePages(
 /** Prepares the statement that counts the first documents between bounds; the others are after `next`. */
 function prepareCount(database: DatabaseSyncInstance, { name, id }: CollectionDefinition) {
   const { parse } = idRules[id];
-  // To skip documents is faster than to count them.
+  // Skipping documents is faster than counting them.
   const statement = prepare(
     database,
     `SELECT CAST(last AS TEXT), CASE WHEN last IS NULL THEN (SELECT count(*) FROM ${name} WHERE ${inRange}) END

@@ -9,14 +9,14 @@ export function replacementOf(database: string): string {
   return `${database}-restore`;
 }
 
-/** The path of the marker: as long as it exists, every opener of the store first does what it says. */
+/** The path of the marker: as long as it exists, every opener of the store first finishes the replacement. */
 function markerOf(database: string): string {
   return `${database}-restoring`;
 }
 
 /**
  * Replaces the files of a store by a copy in the same folder, which must be on the disk. The caller has the lock.
- * @param aside - What the old database is called then, in the same folder; its log and journal are named after it.
+ * @param aside - The new name of the old database, in the same folder; its log and journal are named after it.
  */
 export function replaceFiles(database: string, copy: string, aside: string): void {
   renameSync(copy, replacementOf(database));
@@ -45,7 +45,7 @@ export function finishReplacement(database: string): void {
 function finish(database: string): void {
   const [folder, copy] = [dirname(database), replacementOf(database)];
   const aside = join(folder, readFileSync(markerOf(database), 'utf8'));
-  // As long as the copy has not taken its place, what is there is old.
+  // Until the copy has taken its place, the files there are the old ones.
   if (existsSync(copy)) {
     for (const suffix of [...suffixes, ''])
       if (existsSync(`${database}${suffix}`)) renameSync(`${database}${suffix}`, `${aside}${suffix}`);

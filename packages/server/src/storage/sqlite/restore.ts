@@ -15,7 +15,7 @@ import { lockStore } from './lock.js';
 import { finishReplacement, replaceFiles, replacementOf } from './replacement.js';
 import { appliedIn, checkMark, checkOwner, hasTable, migrate } from './schema.js';
 
-/** How to restore. */
+/** Options of a restore. */
 interface RestoreOptions {
   /** Whether to do everything on a copy, and to change nothing. A server may run then. */
   readonly isDryRun: boolean;
@@ -24,15 +24,15 @@ interface RestoreOptions {
   readonly report: Report;
 }
 
-/** What was restored, or would be. */
+/** The result of a restore, or of a dry run. */
 interface Restored {
   /** The number of documents of each collection, by its name. */
   readonly documents: Record<string, number>;
-  /** How many valid tokens of the backup are revoked. */
+  /** The number of the backup's valid tokens that are revoked. */
   readonly revokedTokens: number;
   /** The path of a copy of the store that was there; undefined if there was none that could be copied, or in a dry run. */
   readonly saved?: string | undefined;
-  /** What the damaged database that was there is called now. */
+  /** The new name of the damaged database that was there. */
   readonly aside?: string | undefined;
 }
 
@@ -47,8 +47,8 @@ interface Run extends RestoreOptions {
 type PresentTokens = ReadonlyMap<string, boolean>;
 
 /**
- * Replaces what is in a store by a backup. A token of it stays valid only if the present store has it as valid; if that
- * cannot be read, none does: so nothing that was revoked since the backup comes alive again.
+ * Replaces the contents of a store by a backup. A token of the backup stays valid only if the present store has it as
+ * valid; if that cannot be read, none does: so no token that was revoked since the backup becomes valid again.
  * @param url - The URL of the store, as for `openStorage`.
  * @param backup - The path of a copy of a store, with its log beside it if it has one.
  * @throws StorageError when the store is not a file, another process uses it, or the backup is damaged, is not one of the
@@ -111,7 +111,7 @@ async function replaceStore(run: Run): Promise<Restored> {
   const lock = lockStore(database);
   try {
     const copy = `${replacementOf(database)}.partial`;
-    // What a restore that was killed has left.
+    // Left by a restore that was killed.
     rmSync(copy, { force: true });
     return await withNewFile(copy, async () => {
       const tokens = presentTokens(run);
@@ -250,7 +250,9 @@ async function writeContent({ database, report }: Run, copy: string): Promise<vo
   }
 }
 
-/** Puts a copy in the place of a store that is missing or damaged. @returns What the files that were there are called now. */
+/**
+ * Puts a copy in the place of a store that is missing or damaged. @returns The new name of the files that were there.
+ */
 function moveAside({ database, report }: Run, copy: string): string | undefined {
   report(`Putting the copy into place`);
   const aside = `${database}-damaged-${timestamp()}`;

@@ -1,4 +1,4 @@
-// What a file says of its schema: whether a release has begun it, whose it is, and what it lacks.
+// Reads the schema of a file: whether a release has begun it, which service owns it, and what it lacks.
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import {
   applyMigrations,

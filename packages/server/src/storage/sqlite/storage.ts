@@ -28,7 +28,7 @@ interface SqliteOptions {
   isCommand?: boolean | undefined;
 }
 
-/** What another thread of the process needs to open the store. It can be posted to the thread once, with its port. */
+/** The data with which another thread opens the store. It can be posted to the thread once, with its port. */
 export interface SqliteShare {
   /** The path of the database. */
   readonly file: string;
@@ -47,7 +47,7 @@ export function openSqlite({ store, file, writes: limits, isCommand = false }: S
     const { collections } = store;
     const { writer, connect } = await startWriter({ file: path, collections }, limits?.observer);
     limits?.observer?.freeSpace?.(() => freeSpaceFor(path));
-    /** Returns what one other thread needs to open the store. */
+    /** Returns the data with which one other thread opens the store. */
     const share = (): SqliteShare => ({ file: path, port: connect() });
     /** Whether this call has created the store. */
     const isNew = applied.some(({ version }) => version === 1);

@@ -17,13 +17,13 @@ import { openForReading } from './database.js';
 import { isDamage, withStorageErrors } from './failures.js';
 import { checkOwner, hasTable } from './schema.js';
 
-/** What reads the documents of a collection with their keys. Its methods throw errors of SQLite. */
+/** Reads the documents of a collection with their keys. Its methods throw errors of SQLite. */
 export interface StoredReader {
   readonly stored: (subject: string, range: StoredRange) => StoredDocument[];
   readonly storedOfAll: (range: KeyRange) => StoredDocument[];
 }
 
-/** @param database - Must be referenced as long as what is returned. */
+/** @param database - Must be referenced as long as the result. */
 export function storedReader(
   database: DatabaseSyncInstance,
   { name, column, id }: CollectionDefinition,
@@ -78,7 +78,9 @@ function fittingDocuments(rows: Iterable<unknown>, parse: (id: string) => Id): S
 /** The columns of `toStoredToken`. */
 export const storedTokenColumns = `${tokenColumns}, lower(hex(hash)), prune_at`;
 
-/** Prepares what reads tokens, as `TokenRepository.stored`. @throws Error of SQLite, also what is returned. */
+/**
+ * Prepares the function that reads tokens, as `TokenRepository.stored`. @throws Error of SQLite, as does the function.
+ */
 export function storedTokenReader(database: DatabaseSyncInstance): (after: string) => StoredToken[] {
   const statement = prepareRows(
     database,

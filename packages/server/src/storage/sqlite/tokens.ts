@@ -23,13 +23,13 @@ const insertText = `INSERT INTO tokens (${tokenColumns}, hash, prune_at) VALUES 
 /** Tokens of operators have no `prune_at`, and get none. */
 const revokeText =
   'UPDATE tokens SET revoked_at = coalesce(revoked_at, ?), prune_at = min(prune_at, ?) WHERE id = ?';
-/** How many tokens the command deletes in one commit, so that the server does not wait long. */
+/** The number of tokens that the command deletes in one commit, so that the server does not wait long. */
 const prunedByCommand = 1_000;
 
 /* eslint-disable @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not */
 /**
  * Opens the tokens in a database. The caller must keep a reference to it, since its statements do not keep it open.
- * @param groupCommit - Takes what handlers write.
+ * @param groupCommit - Takes the writes of handlers.
  */
 export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: GroupCommit): TokenRepository {
   const file = database.location() ?? '';
@@ -38,7 +38,7 @@ export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: Gr
     statement.setReturnArrays(true);
     return statement;
   };
-  /** Runs what a command writes. */
+  /** Runs the writes of a command. */
   const write = <T>(run: () => T) => withStorageErrors(file, () => inTransaction(database, run));
   const insert = database.prepare(insertText);
   const insertStored = database.prepare(`${insertText} ON CONFLICT DO NOTHING`);

@@ -19,7 +19,7 @@ export interface Writer extends Committer, TransactionCommitter {
 
 /**
  * Starts the thread, and resolves when its connection is open.
- * @returns What commits, and a function that returns a port for another thread, which gives it to `connectToWriter`.
+ * @returns The committer, and a function that returns a port for another thread, which gives it to `connectToWriter`.
  * @throws StorageError when the connection cannot be opened.
  */
 export async function startWriter(data: WriterData, observer?: WriteObserver) {
@@ -78,7 +78,7 @@ function createWriter(
   disconnect: () => void,
   observer: WriteObserver | undefined,
 ) {
-  /** The callers of what is in flight, oldest first. */
+  /** The callers of requests in flight, oldest first. */
   const waiting: {
     readonly resolve: (results: readonly Result[]) => void;
     readonly reject: (error: StorageError) => void;
@@ -90,7 +90,7 @@ function createWriter(
   let onEnd: () => void;
   const ended = new Promise<void>((resolve) => (onEnd = resolve));
 
-  /** Handles the reply to what is in flight longest. */
+  /** Handles the reply to the oldest request in flight. */
   const settle = ({ results, commit }: Reply) => {
     const caller = waiting.shift();
     if ('failure' in results) caller?.reject(errorOf(results));

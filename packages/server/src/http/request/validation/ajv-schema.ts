@@ -19,15 +19,15 @@ const plainKeywords = [
   ...(['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties'] as const),
 ];
 
-/** The value of the keyword `bytes`: how many there may be. */
+/** The value of the keyword `bytes`: the limits of their number. */
 export type BytesRule = Pick<Schema, 'minLength' | 'maxLength'>;
 
 /** A schema with more schemas inside is written once, and referred to: then the effort grows with the contract only. */
 const maxInline = 40;
-/** How many schemas are written for each of the contexts that they are in. */
+/** The maximum number of schemas that are written separately for each of their contexts. */
 const maxContexts = 10_000;
 
-/** How schemas are rewritten. */
+/** Options for rewriting schemas. */
 export interface RewriteOptions {
   readonly source: ValueSource;
   /** Whether responses are checked; otherwise, requests. */
@@ -64,7 +64,7 @@ export class Rewriter {
 
   /**
    * @param prefix - The beginning of their names.
-   * @param define - Is called with each schema that another one refers to.
+   * @param define - Called with each schema that another one refers to.
    */
   constructor(
     options: RewriteOptions,
@@ -307,7 +307,9 @@ function insideOf(context: readonly Schema[], find: (schema: Schema) => Schema |
   return [...new Set(parts.filter((one) => one !== undefined))];
 }
 
-/** What tells an alternative from others at a glance: the types, and the texts that properties must have. */
+/**
+ * Returns the features that distinguish an alternative at a glance: the types, and the texts that properties must have.
+ */
 function guardOf(schema: Schema): Guard {
   const together = [...allSchemas(schema, ['allOf'])];
   const required = together.flatMap((one) => one.required ?? []);

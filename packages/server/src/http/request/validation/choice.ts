@@ -4,7 +4,7 @@ import { isOfType, type TypeName } from '../../../contract/schema/json-types.js'
 import { pointerOf } from '../../../contract/document/finding.js';
 import type { At, Verdicts } from './verdicts.js';
 
-/** What tells an alternative from others at a glance. */
+/** Features that distinguish an alternative from others at a glance. */
 export interface Guard {
   readonly types?: readonly TypeName[];
   /** The texts that properties must have, such as those that discriminate. */
@@ -31,7 +31,7 @@ export function compileChoice(groups: readonly ChoiceRule[], find: FindSchema) {
   };
 }
 
-/** The first alternatives that a value matches. @param most - How many to find at most. */
+/** The first alternatives that a value matches. @param most - The maximum number to find. */
 function matching(
   { names, guards }: ChoiceRule,
   data: unknown,
@@ -64,7 +64,7 @@ function textAt(data: object, name: string): string {
   return Object.hasOwn(data, name) ? String((data as Record<string, unknown>)[name]) : '';
 }
 
-/** What is wrong with a value that does not match the alternatives: errors of Ajv, or of its own form. */
+/** Describes a value that does not match the alternatives: errors of Ajv, or of its own form. */
 export function choiceErrors(
   error: ErrorObject,
   verdicts: Verdicts,
@@ -86,7 +86,7 @@ export function choiceErrors(
   });
 }
 
-/** What is wrong with a value that no alternative can have: the type, or the property that tells them apart. */
+/** Describes a value that no alternative can have: the type, or the property that distinguishes them. */
 function guardErrors(
   guards: readonly Guard[],
   data: unknown,

@@ -1,4 +1,4 @@
-// Describes what is wrong with a request or a response, for the person who can correct it.
+// Describes the faults of a request or a response, for the person who can correct them.
 import type { ErrorObject } from 'ajv';
 import { pointerOf } from '../../../contract/document/finding.js';
 import { listedFaults, type RequestFault } from '../../../base/errors.js';
@@ -7,7 +7,10 @@ import { choiceErrors, type FindSchema } from './choice.js';
 import { kindOf, numericFaults, type ValueSource } from './numeric-keyword.js';
 import type { At, Verdicts } from './verdicts.js';
 
-/** How many faults a message describes; it only counts the others, since a long body can have very many. */
+/**
+ * The maximum number of faults that a message describes; it only counts the others, since a long body can have very
+ * many.
+ */
 const describedFaults = 10;
 /** Maximum length of a client's unknown name in a message, in characters. */
 const repeatedNameLength = 64;
@@ -22,13 +25,13 @@ const rules: Readonly<Record<string, string>> = {
   wellFormed: 'format',
 };
 
-/** What is wrong with a value, or is missing from it, or should not be in it. */
+/** A fault: a value that is wrong, is missing, or should not be there. */
 export interface Fault extends Omit<RequestFault, 'in'> {
   /** The place as messages show it: `items.0.id`. */
   readonly place: string;
 }
 
-/** What is needed to describe errors of Ajv. */
+/** The context for describing errors of Ajv. */
 export interface ErrorSource {
   readonly source: ValueSource;
   /** The schemas by their names, and what they say about the values of the request. */
@@ -93,12 +96,12 @@ function* expand(errors: readonly ErrorObject[], from: ErrorSource): Generator<E
   }
 }
 
-/** What an Error of Ajv says about its keyword; of custom keywords, nothing. */
+/** The parameters of an error of Ajv; those of custom keywords are empty. */
 interface FaultParams {
   readonly missingProperty?: string;
   readonly additionalProperty?: string;
   readonly unevaluatedProperty?: string;
-  /** Which alternatives match, if too many do. */
+  /** The alternatives that match, if too many do. */
   readonly passingSchemas?: readonly number[] | null;
   readonly allowedValues?: readonly unknown[];
   readonly type?: string | readonly string[];
@@ -106,7 +109,7 @@ interface FaultParams {
   readonly format?: string;
   readonly multipleOf?: number;
   readonly expected?: unknown;
-  /** How many there may be, if there are too few or too many. */
+  /** The limit, if there are too few or too many. */
   readonly limit?: number;
 }
 
@@ -172,7 +175,7 @@ interface Excluded {
   readonly type?: string | readonly string[];
 }
 
-/** Says what a value must not be, as far as that is short. */
+/** Describes the values that are not allowed, if that is short. */
 function notMessage({ enum: values, needs, pattern, type, ...others }: Excluded): string {
   const isOnly = (...keywords: readonly unknown[]) =>
     keywords.filter((one) => one !== undefined).length <= 1 && Object.keys(others).length === 0;
@@ -193,7 +196,7 @@ function shown(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** The keywords that count something, and what. */
+/** The keywords that count something, with its name. */
 const countedBy: Readonly<Record<string, readonly [bound: string, one: string, several: string]>> = {
   minLength: ['at least', 'character', 'characters'],
   maxLength: ['at most', 'character', 'characters'],
@@ -212,7 +215,7 @@ const typeNames: Readonly<Record<string, string>> = {
   number: 'a number',
 };
 
-/** The end of the message about what looks like true or false, but is not one of them. */
+/** The end of the message about a value that resembles true or false, but is neither. */
 function notBoolean(data: unknown, source: ValueSource): string {
   if (typeof data !== 'string') return '';
   const [, quote, word] = /^("?)(true|false)\1$/i.exec(data) ?? [];

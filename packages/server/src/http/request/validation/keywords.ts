@@ -9,8 +9,8 @@ import { numericKeyword, type CompiledKeyword } from './numeric-keyword.js';
 import type { At, Verdicts } from './verdicts.js';
 
 /**
- * Adds the formats and keywords to Ajv. Those without errors are described by what Ajv says about them in its verbose mode:
- * with errors of several keywords, it takes a time that grows with the square of their number.
+ * Adds the formats and keywords to Ajv. Keywords that report no errors are described from Ajv's verbose mode: if
+ * several keywords reported errors, Ajv would take a time that grows with the square of their number.
  */
 export function addKeywords(ajv: Ajv | Ajv2020): void {
   addTextFormats(ajv);
@@ -18,7 +18,7 @@ export function addKeywords(ajv: Ajv | Ajv2020): void {
   ajv.addKeyword({
     keyword: 'refer',
     errors: false,
-    // What it refers to is compiled later, so that references may be nested deeply.
+    // The target is compiled later, so that references may be nested deeply.
     compile: (name: string) => {
       let validate: ValidateFunction | undefined;
       return function (this: Verdicts, data: unknown, at?: At) {

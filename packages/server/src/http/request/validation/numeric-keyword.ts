@@ -26,15 +26,15 @@ export type CompiledKeyword = ReturnType<NonNullable<FuncKeywordDefinition['comp
 type Fault = Partial<ErrorObject>;
 
 /**
- * Compiles `numeric`. It does not say what is wrong: for keywords that do, Ajv takes a time that grows with the square of
- * the number of errors.
+ * Compiles `numeric`, which reports no errors of its own: for keywords that do, Ajv takes a time that grows with the
+ * square of the number of errors.
  */
 export function numericKeyword(rule: NumericRule): CompiledKeyword {
   const faultsOf = createCheck(rule);
   return (data: unknown) => faultsOf(data) === undefined;
 }
 
-/** What is wrong with a value for which `numeric` has failed, from an error of Ajv in its verbose mode. */
+/** The faults of a value for which `numeric` has failed, from an error of Ajv in its verbose mode. */
 export function numericFaults({ schema, data }: ErrorObject): Fault[] {
   return createCheck(schema as NumericRule)(data) ?? [];
 }
@@ -70,8 +70,8 @@ function createCheck({ schema, source }: NumericRule): (data: unknown) => Fault[
 }
 
 /**
- * The end of the message about what is not a number, or is one of the wrong kind or size: what came instead, or the
- * required notation. A quoted number is called one only if its digits would be accepted without the quotes.
+ * The end of the message about a value that is not a number, or is one of the wrong kind or size: the actual kind, or
+ * the required notation. A quoted number is called one only if its digits would be accepted without the quotes.
  * @param hint - The required notation in a text.
  * @param accepts - Whether a text without quotes would be accepted.
  */
@@ -88,7 +88,7 @@ function notNumber(
   return `${instead}${isQuoted ? ': send the digits without quotes' : ''}`;
 }
 
-/** What a body has in place of a value of the right type. */
+/** The kind of a value that has the wrong type, for messages. */
 export function kindOf(data: unknown): string {
   if (data === null || typeof data === 'boolean') return String(data);
   if (Array.isArray(data)) return 'an array';

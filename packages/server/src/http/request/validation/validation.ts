@@ -21,10 +21,10 @@ const newerKeywords = /"(?:prefixItems|(?:min|max)Contains|dependent\w+|unevalua
  */
 const inheritedNames = Object.getOwnPropertyNames(Object.prototype);
 
-/** What schemas are compiled for. */
+/** The purpose for which schemas are compiled. */
 type Purpose = Omit<RewriteOptions, 'hasRefused' | 'hasUnevaluated'>;
 
-/** How many steps matching the patterns of a part may take: one for each character and each part of its pattern. */
+/** The maximum number of steps for the patterns of a part: one for each character and each part of its pattern. */
 const maxSteps = 1_920_000;
 
 /** It takes too long to match the patterns of a part. */
@@ -44,7 +44,7 @@ class StepCount {
     }
   }
 
-  /** What matches a pattern; Ajv shares those that have the same text. The end of a text is a character, too. */
+  /** Returns the matcher of a pattern; Ajv shares those with the same text. The end of a text counts as a character. */
   matcherOf(source: string): Pick<LinearPattern, 'test' | 'toString'> {
     const pattern = patternOf(source);
     if (!(pattern instanceof LinearPattern)) return pattern;
@@ -66,7 +66,7 @@ export class Compiler {
   readonly #steps = new StepCount();
   readonly #rewriters = new Map<string, Rewriter>();
   readonly #waiting: (() => void)[] = [];
-  /** By what Ajv gets, which many small schemas have in common. */
+  /** Compiled schemas by their rewritten form, which many small schemas share. */
   readonly #compiled = new Map<string, ValidateFunction>();
 
   /**
@@ -132,7 +132,7 @@ function createAjv(text: string, isOnce: boolean, steps: StepCount): Ajv | Ajv20
     allErrors: true,
     // Keywords get what is known about the values.
     passContext: true,
-    // Messages say what came instead of the right type.
+    // Lets messages name the actual type.
     verbose: true,
     coerceTypes: false,
     removeAdditional: false,
@@ -153,7 +153,7 @@ function createAjv(text: string, isOnce: boolean, steps: StepCount): Ajv | Ajv20
   return ajv;
 }
 
-/** What a schema was compiled to. */
+/** The result of compiling a schema. */
 interface Compiled {
   readonly validate: ValidateFunction;
   readonly source: ValueSource;
@@ -182,7 +182,7 @@ export class CompiledSchema {
     this.#isRecursive = isRecursive(schema);
   }
 
-  /** Returns what is wrong with a value, at most one fault more than are listed; none if it is valid. */
+  /** Returns the faults of a value, at most one more than are listed; none if it is valid. */
   faultsOf(data: unknown, verdicts = new Verdicts()): readonly Fault[] {
     const { validate } = this.#compiled;
     if (validate.call(verdicts, data)) return [];

@@ -10,7 +10,7 @@ import { propertyShape, unknownDepth } from '../../../contract/schema/shape.js';
 import { unreadable } from '../texts.js';
 import { placeOf, type Fault } from './fault-messages.js';
 
-/** How many defaults are filled in at most: a short body can have very many objects that lack them. */
+/** The maximum number of defaults that are filled in: a short body can have very many objects that lack them. */
 const maxDefaults = 10_000;
 
 /** The place of a value in another one. */
@@ -24,7 +24,7 @@ export type Matches = (schema: Schema, value: unknown) => boolean;
 
 /** Reads values, in place as far as they are objects and arrays. */
 export class ValueReader {
-  /** What cannot be kept exactly, or filled in. */
+  /** Values that cannot be kept exactly, or filled in. */
   readonly faults: Fault[] = [];
   readonly #matches: Matches;
   #defaults = 0;
@@ -35,7 +35,7 @@ export class ValueReader {
 
   /**
    * Reads a value.
-   * @param schemas - Those that apply to it; none if the contract says nothing about it.
+   * @param schemas - The schemas that apply to it; none if the contract says nothing about it.
    * @param path - Its place; undefined for the whole value.
    */
   read(schemas: readonly Schema[], value: unknown, path?: Path): unknown {
@@ -93,7 +93,7 @@ export class ValueReader {
     return value;
   }
 
-  /** Fills in what is absent, unless another schema of the same property does not allow it. */
+  /** Fills in absent properties, unless another schema of the same property does not allow the default. */
   #fillIn(applying: readonly Schema[], object: Record<string, unknown>): void {
     for (const schema of applying)
       for (const [name, value] of defaultsOf(schema)) {

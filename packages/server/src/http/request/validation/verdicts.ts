@@ -1,8 +1,8 @@
-// What is known about the values of one request while they are validated.
+// Remembers verdicts about the values of one request while they are validated.
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import { UploadedFile } from '../../../contract/raw-body.js';
 
-/** Where a value is, as Ajv tells the functions that it compiles. */
+/** The place of a value, as Ajv passes it to the functions that it compiles. */
 export type At = Parameters<ValidateFunction>[1];
 
 /**
@@ -19,7 +19,7 @@ export class Verdicts {
     return this.errorsOf(validate, data, at) === null;
   }
 
-  /** What is wrong with a value; null if nothing is. */
+  /** The errors of a value; null if there are none. */
   errorsOf(validate: ValidateFunction, data: unknown, at?: At): readonly ErrorObject[] | null {
     if (typeof data !== 'object' || data === null) return this.#validate(validate, data, at);
     this.#errors ??= new Map();

@@ -8,10 +8,10 @@ import type { TimeLimits } from './time-limits.js';
 /** The maximum number of callers that wait for a connection. */
 const maxWaiting = 1_000;
 
-/** How to connect. */
+/** Options of connections. */
 export interface ConnectionOptions {
   readonly url: string;
-  /** By which the server knows the connections. */
+  /** The name by which the server knows the connections. */
   readonly name: string;
   /** The maximum number of connections. */
   readonly max: number;
@@ -54,7 +54,7 @@ export class Connections {
     this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
 
-  /** How many connections are open. */
+  /** The number of open connections. */
   get open(): number {
     return this.#pool.totalCount;
   }
@@ -85,8 +85,8 @@ export class Connections {
   }
 
   /**
-   * Uses no connection any more that exists now: what has broken one, such as a firewall that has forgotten it, may have
-   * broken all of them, and each would only be found by a request that waits for its timeout.
+   * Stops using all present connections. What has broken one, such as a firewall that has forgotten it, may have broken
+   * all of them, and each would only be found by a request that waits for its timeout.
    */
   distrust(): void {
     this.#oldest = performance.now();

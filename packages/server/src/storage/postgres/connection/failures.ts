@@ -1,12 +1,12 @@
-// What an error of PostgreSQL means: for the outcome of a write, for its connection, and for items that failed together.
+// Interprets errors of PostgreSQL: for the outcome of a write, for its connection, and for items that failed together.
 import { DatabaseError } from 'pg';
 import { limitTable } from '../../../base/limits.js';
 import { messageOf, StorageError, type StorageFailure } from '../../core/interface.js';
 
 const INSUFFICIENT_PRIVILEGE = '42501';
-/** What helps when a role lacks a privilege. */
+/** The remedy if a role lacks a privilege. */
 export const grantsHelp = '"migrate" prints all that it needs';
-/** What helps when there is too little time. */
+/** The remedy if there is too little time. */
 const timeHelp = `${limitTable.databaseTimeout.variable} sets the time`;
 
 /** Wraps an error of the driver in a StorageError, as its cause. */

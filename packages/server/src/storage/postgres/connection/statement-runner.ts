@@ -26,8 +26,8 @@ export interface PostgresOptions {
   /** The number of connections for reads. One more is for writes, and up to four are for transactions. */
   poolSize?: number;
   /**
-   * How long a request may wait for the database, in ms (time-limits.ts). An unknown token may first wait in a queue of
-   * its own, and each attempt of a change counts anew.
+   * The maximum time that a request waits for the database, in ms (time-limits.ts). An unknown token may first wait in
+   * a queue of its own, and each attempt of a change counts anew.
    */
   timeout?: number;
 }
@@ -68,7 +68,7 @@ export class StatementRunner {
     this.#connections = { reads, writes, transactions: connections(transactionConnections) };
   }
 
-  /** How many connections are open. */
+  /** The numbers of open connections. */
   get open(): Record<ConnectionPurpose, number> {
     const { reads, writes, transactions } = this.#connections;
     return { reads: reads.open, writes: writes.open, transactions: transactions.open };
@@ -157,7 +157,7 @@ export class StatementRunner {
     });
   }
 
-  /** Prepares statements no more. @param reason - Why, for a warning. */
+  /** Stops preparing statements. @param reason - The reason, for a warning. */
   stopPreparing(reason?: string): void {
     if (this.#prepares && reason !== undefined) process.emitWarning(reason);
     this.#prepares = false;

@@ -1,6 +1,6 @@
-// How the time is divided that a request may wait for PostgreSQL (DATABASE_TIMEOUT_SECONDS).
+// Divides the time that a request may wait for PostgreSQL (DATABASE_TIMEOUT_SECONDS).
 
-/** What `timeLimits` returns. */
+/** The result of `timeLimits`. */
 export type TimeLimits = ReturnType<typeof timeLimits>;
 
 /**
@@ -14,7 +14,7 @@ export type TimeLimits = ReturnType<typeof timeLimits>;
  *
  * A transaction has several statements. Each has one fifth to run, and COMMIT starts after three quarters.
  *
- * @param timeout - How long a request may wait for the database, in ms.
+ * @param timeout - The maximum time that a request waits for the database, in ms.
  */
 export function timeLimits(timeout: number) {
   const all = timeout / 3;
@@ -26,7 +26,10 @@ export function timeLimits(timeout: number) {
     server: Math.floor(all * (2 / 5)),
     /** For each statement of a transaction: short, so that there is time to retry. */
     inTransaction,
-    /** For what runs while others wait for the subject: shorter than a statement, after which the server ends the session. */
+    /**
+     * For work that runs while others wait for the subject: shorter than a statement, after which the server ends the
+     * session.
+     */
     alone: inTransaction / 2,
     /** The latest time at which a statement may start, so that the server completes or cancels it before `deadline`. */
     lastStart: (deadline: number) => deadline - all / 2,
