@@ -57,7 +57,7 @@ function findCompiler() {
   /** @type {{ engines: { node: string } }} */
   const { engines } = JSON.parse(readFileSync('package.json', 'utf8'));
   const [needed, running] = [engines.node.slice(2), process.versions.node];
-  // What follows would fail in words that do not name the cause.
+  // Without this check, the build would fail with an error that does not name the cause.
   if (running.localeCompare(needed, 'en', { numeric: true }) < 0)
     fail(`Node.js ${needed} or later is needed, and this is Node.js ${running}.`);
   try {
@@ -73,7 +73,7 @@ function fail(message) {
   process.exit(1);
 }
 
-/** Copies what is not compiled. */
+/** Copies files that are not compiled. */
 function copyFiles() {
   for (const folder of ['src/migrations', 'packages/server/src/http/pages/files'])
     cpSync(folder, outputOf(folder), { recursive: true });

@@ -23,7 +23,7 @@ export default tseslint.config(
       parserOptions: { projectService: true, tsconfigRootDir: join(import.meta.dirname, '..') },
     },
     rules: {
-      // A checked index that is known to be there is asserted; the alternative is dead code.
+      // An index that is known to be there is asserted; the alternative is dead code.
       '@typescript-eslint/no-non-null-assertion': 'off',
       '@typescript-eslint/restrict-template-expressions': [
         'error',

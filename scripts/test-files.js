@@ -6,7 +6,7 @@ import { createWriteStream, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { endedSeconds, endProcesses, listMarked, marked } from './test-processes.js';
 
-/** How often the report may name the running files, in ms. */
+/** The minimum interval at which the report names the running files, in ms. */
 const reminder = 20_000;
 
 /** The processor time of all that has ended and is reported, in seconds. */

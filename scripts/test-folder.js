@@ -1,4 +1,5 @@
-// Where the tests put their files: in memory, where a sync costs nothing, if the system has room for them there.
+// Creates the folder for the tests' files: in memory, where a sync costs nothing, if the system has room for them
+// there.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -32,7 +32,9 @@ const quick = [
   'storage/storage',
   'storage/sqlite.',
 ];
-/** What takes long, or needs programs that few machines have: it runs when it is named, with `--long`, and in .ci/run. */
+/**
+ * Tests that take long, or need programs that few machines have. They run when named, with `--long`, and in .ci/run.
+ */
 const long = [
   'test/deploy/',
   'test/docs/runbook',
@@ -47,14 +49,14 @@ const long = [
 const packages = ['', 'packages/server/', 'packages/client/', ...services].filter((folder) =>
   existsSync(`${folder}test`),
 );
-/** What is kept of the last run. */
+/** The folder for the results of the last run. */
 const results = '.tap';
 /** Tests use Node.js's mock timers, which are experimental. */
 const nodeOptions = ['--enable-source-maps', '--disable-warning=ExperimentalWarning'];
 /** More files at a time than cores of a small machine: much of what they do is waiting for other processes. */
 const defaultJobs = 4;
 
-/** Of all processes that this one starts. */
+/** Marks all processes that this one starts. */
 const mark = randomUUID();
 /** @param {string} text */
 const positive = (text) => {

@@ -115,8 +115,9 @@ const comparisons = {
 /** @type {Record<string, () => Promise<void>>} */
 const checks = {
   /**
-   * Whether nobody starves who changes a contended document, or it and a copy in a transaction: 64 clients, each with one
-   * request after another. Fails if one is refused, or if the least lucky client succeeds less than a third as often as
+   * Checks that no client starves that changes a contended document, or it and a copy in a transaction: 64 clients,
+   * each with one request after another. Fails if one is refused, or if the least lucky client succeeds less than a
+   * third as often as the mean.
    * the mean.
    */
   async contention() {
@@ -129,7 +130,7 @@ const checks = {
     for (const { engine, WORKERS, kind, COPIES } of all) {
       const side = await startSide(kind, engine, { ...copying('', 1), env: { WORKERS, COPIES } });
       const change = await changesOfBook(side, 'subject 0');
-      /** How often each client has had its turn. @type {number[]} */
+      /** The number of turns of each client. @type {number[]} */
       const counts = Array(64).fill(0);
       const next = (/** @type {number} */ client) => {
         counts[client] = Number(counts[client]) + 1;
@@ -149,10 +150,13 @@ const checks = {
     }
   },
 
-  /** How the kernel distributes connections between two threads, and how long requests take in each, by its log. */
+  /**
+   * Measures how the kernel distributes connections between two threads, and how long requests take in each, by its
+   * log.
+   */
   async distribution() {
     for (const connections of [2, 16, 256]) {
-      /** How long the requests in each thread took, in ms. @type {Map<unknown, number[]>} */
+      /** The durations of the requests in each thread, in ms. @type {Map<unknown, number[]>} */
       const times = new Map();
       /** The connections of each thread, by the ids of their requests. @type {Map<unknown, Set<unknown>>} */
       const known = new Map();
@@ -185,7 +189,10 @@ const checks = {
     }
   },
 
-  /** Whether the service responds in time, and keeps its memory, while PostgreSQL stalls for 10 s under 64 connections. */
+  /**
+   * Checks that the service responds in time, and keeps its memory, while PostgreSQL stalls for 10 s under 64
+   * connections.
+   */
   async stalls() {
     const stall = 10_000;
     const timeout = 6;

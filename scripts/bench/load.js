@@ -1,6 +1,6 @@
-// A load generator that keeps a number of connections busy, one request at a time on each, and checks every status.
-// It parses only the HTTP that these servers produce: undici, autocannon and node:http cost more CPU than the fastest
-// servers, so that they would be what is measured.
+// A load generator that keeps a number of connections busy, one request at a time on each, and checks every status. It
+// parses only the HTTP that these servers produce: undici, autocannon and node:http cost more CPU than the fastest
+// servers, so the benchmark would measure them instead.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { createHistogram } from 'node:perf_hooks';

@@ -21,7 +21,7 @@ const supplyTime = 1_000;
 export async function alternate(rounds, things, measure) {
   const all = things.map((thing) => ({ thing, results: /** @type {R[]} */ ([]) }));
   for (let round = 0; round <= rounds; round++) {
-    // The direction alternates, so that nothing always follows the same.
+    // The direction alternates, so that no server always runs after the same one.
     for (const { thing, results } of round % 2 === 0 ? all : all.toReversed()) {
       const result = await measure(thing, round === 0);
       if (round > 0) results.push(result);
@@ -57,7 +57,7 @@ export function measureRates({ rounds, time, warmTime, prepare }, sides, workloa
   return alternate(rounds, sides, async (side, isWarmUp) => {
     const { port, child } = side.server;
     const run = (/** @type {number} */ duration, nextRequest = next) => {
-      // All earlier requests have their responses, so that what they have created may be deleted.
+      // All earlier requests have their responses, so the plants that they have created may be deleted.
       side.deletable = side.created;
       return putUnderLoad({
         port,

@@ -18,9 +18,9 @@ import { ratioInterval } from '../lib/statistics.js';
 
 /** Above this share of a core, the generator may be the bottleneck. */
 const busyGenerator = 0.9;
-/** What the Plant Store must keep of its earlier rate, in creates, lists and deletes. */
+/** The share of its earlier rate that the Plant Store must keep, in creates, lists and deletes. */
 const target = 0.97;
-/** What follows it in docs/benchmarks.md is written here. */
+/** The text after this mark in docs/benchmarks.md is written here. */
 const mark = '<!-- What follows is written by `npm run bench`. -->';
 const docs = new URL('../../docs/', import.meta.url);
 
@@ -89,7 +89,7 @@ function csv(rows) {
   return [Object.keys(rows[0] ?? {}), ...lines].map((cells) => `${cells.join(',')}\n`).join('');
 }
 
-/** How long each server takes to start, and its largest memory. @param {Report} report */
+/** The time that each server takes to start, and its largest memory. @param {Report} report */
 function startRows({ results }) {
   return results.map(({ server, startTimes, measurements }) => {
     const memory = measurements.flatMap(({ samples }) => samples.map(({ rss }) => rss));

@@ -111,7 +111,7 @@ export async function prepareSide({ name, kind, engine, program, env, service, s
       startServer({
         measured: true,
         env: { NODE_ENV: 'production', DATABASE_URL: url, ...env },
-        // A foreign server ignores what it should launch.
+        // A foreign server ignores the module that it should launch.
         ...(path && (kind === 'foreign' ? { launcher: [path] } : { script: path })),
       }),
   };

@@ -25,7 +25,7 @@ export const seed = [
 
 /** Ids of 16 digits, which a double may round, so that the body is parsed twice. */
 const sixteenDigits = 1_000_000_000_000_000;
-/** Those of Lehmer's pseudorandom sequence. */
+/** The factor and the modulus of Lehmer's pseudorandom sequence. */
 const [factor, prime] = [48_271, 2_147_483_647];
 
 /** @type {readonly Workload[]} */
@@ -62,7 +62,7 @@ function createRequest(token, id) {
   return requestText({ method: 'POST', path: '/plants', token, body });
 }
 
-/** Where the plants that are created belong, by their number. @typedef {(n: number) => { subject: string, id: number }} Place */
+/** The places of created plants, by their number. @typedef {(n: number) => { subject: string, id: number }} Place */
 
 /** @type {Place} */
 const inOrder = (n) => ({ subject: 'writer', id: n });

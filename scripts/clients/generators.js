@@ -1,4 +1,4 @@
-// The generators whose clients are tried, each as how its client and the program that uses it are made.
+// Defines the generators whose clients are tried: how each client, and the program that uses it, is made.
 import { execFile } from 'node:child_process';
 import { cp, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';

@@ -11,7 +11,10 @@ import { startServer } from '../../packages/server/test/support/server-process.j
 import { send } from '../lib/request.js';
 import { command, generators, root } from './generators.js';
 
-/** What one client sent, and its outcomes. @typedef {{ sent: string[], etag: string, outcomes: Record<string, string> }} Log */
+/**
+ * The requests of one client, and their outcomes. @typedef {{ sent: string[], etag: string, outcomes: Record<string,
+ * string> }} Log
+ */
 
 const id = '9007199254740993';
 const argv = process.argv.slice(2);
@@ -38,7 +41,7 @@ try {
 console.log(`${chosen.length} generators: ${wrong === 0 ? 'all' : 'not all'} as docs/clients.md says`);
 if (wrong > 0) process.exitCode = 1;
 
-/** Without the spaces that align a table. @param {string} markdown */
+/** Removes the spaces that align a table. @param {string} markdown */
 function plain(markdown) {
   return markdown.replace(/ +/g, ' ');
 }

@@ -1,4 +1,4 @@
-// What deviates from the JSON-Schema-Test-Suite on purpose: why, and where packages/server/docs/contract.md says it.
+// Deviations from the JSON-Schema-Test-Suite on purpose: the reason, and the line of packages/server/docs/contract.md.
 
 /**
  * Each pattern matches deviations as schemas.js names them: file, use, group, and the test or why the schema is refused.

@@ -8,10 +8,10 @@ import { checkDoors } from '../lib/test-doors.js';
 
 const design = new URL('../../DESIGN.md', import.meta.url);
 const source = 'packages/server/src/';
-/** What all rooms may import. */
+/** The room that all others may import. */
 const common = 'base';
 
-/** What the drawing does not show: what a part of the server must not know. */
+/** The imports that are forbidden within parts of the server, which the drawing does not show. */
 const unknown = Object.entries({
   'base/': '(?!base/)',
   '(http|observability|service)/': 'storage/(?!core/(interface|access-token|token-row)\\.ts)',
@@ -51,7 +51,7 @@ for (const file of moved) console.error(`${file} can leave the list in scripts/l
 /** The room of the server that has a file: a folder, those of http/ and of the storage apart, or one of the doors. */
 const roomOf = (/** @type {string} */ file) =>
   /^((http|storage)\/[^/.]+(?=\/)|[^/.]+)/.exec(file.slice(source.length))?.[0] ?? '';
-/** What each room imports. @type {Map<string, Set<string>>} */
+/** The rooms that each room imports. @type {Map<string, Set<string>>} */
 const imports = new Map();
 for (const { source: file, dependencies } of output.modules.filter((one) => one.source.startsWith(source))) {
   const room = roomOf(file);

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 /** The path of this server, which shares the library's command. */
 export const copyingLibrary = fileURLToPath(import.meta.url);
 
-/** What the ids of copies begin with, or are at least: no client uses such ids. */
+/** The beginning of the ids of copies, or the least of them: no client uses such ids. */
 const firstCopy = { text: '~', number: 2 ** 40 };
 
 /** The id of the copy of a document. @template {Id} I @param {I} id @returns {I} */
@@ -90,7 +90,7 @@ if (process.argv[1] === copyingLibrary)
       /** @type {Context['collection']} */
       const collection = (definition) => {
         const given = context.collection(definition);
-        // Every collection of a store is one.
+        // Every collection of a store is an OpenCollection.
         const documents = /** @type {Collection} */ (/** @type {unknown} */ (given));
         const copies = process.env['COPIES'];
         if (![undefined, 'together', 'apart', definition.name].includes(copies)) return given;

@@ -1,4 +1,4 @@
-// Lets servers run with edited modules, for controls and comparisons: a proof must notice what such a server does wrong.
+// Lets servers run with edited modules, for controls and comparisons: a proof must notice the fault of such a server.
 import { readFileSync } from 'node:fs';
 
 /** A text of a module of the server's build, and what takes its place. @typedef {{ file: string, text: string, by: string }} Edit */

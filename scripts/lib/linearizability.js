@@ -37,7 +37,7 @@ export class Register {
   /** The events since no request was on its way. @type {Event<Operation>[]} */
   #events = [];
   #onTheirWay = 0;
-  /** How many requests have ended since then without a known outcome. */
+  /** The number of requests that have ended since then without a known outcome. */
   #unknown = 0;
   #begun = 0;
 
@@ -89,7 +89,7 @@ export class Register {
     return isCertain ? first.state : undefined;
   }
 
-  /** How many requests may still take effect, though nobody waits for them. */
+  /** The number of requests that may still take effect, though nobody waits for them. */
   get unsettled() {
     return this.#unknown + Math.max(0, ...this.#possible.map(({ left }) => left.size));
   }
@@ -174,7 +174,7 @@ function textOf({ operation, outcome }) {
   return `${JSON.stringify(operation)} → ${outcome ?? 'unknown'}`;
 }
 
-/** What tells possibilities apart. @param {Possibility<{ act: string }>} possibility */
+/** Returns a text that distinguishes possibilities. @param {Possibility<{ act: string }>} possibility */
 function keyOf({ state, left }) {
   return `${[...left].map(({ number }) => number).join()} ${state}`;
 }

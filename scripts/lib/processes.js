@@ -71,7 +71,7 @@ export async function until(step, patience) {
   }
 }
 
-/** How long anything may take, in s: far beyond what a slow machine needs, so that only what never happens fails. */
+/** The maximum wait for anything, in s: far beyond what a slow machine needs, so that only what never happens fails. */
 export const longPatience = 180;
 
 /**

@@ -229,7 +229,7 @@ function remains({ changes, synced }, left) {
   let size = 0;
   for (const change of kept) {
     if ('data' in change) change.data.copy(content, change.at);
-    // What a file loses is zero if it grows again.
+    // If the file grows again, the bytes that it has lost are zero.
     else content.fill(0, change.size, Math.max(size, change.size));
     size = 'data' in change ? Math.max(size, endOf(change)) : change.size;
   }

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 
 const root = new URL('../../', import.meta.url);
 
-/** Their folders, relative to the root and with a slash at the end. */
+/** The folders of the services, relative to the root and with a slash at the end. */
 export const services = ['examples/', 'services/']
   .filter((parent) => existsSync(new URL(parent, root)))
   .flatMap((parent) => readdirSync(new URL(parent, root)).map((name) => `${parent}${name}/`))

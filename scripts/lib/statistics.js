@@ -1,4 +1,4 @@
-// What the benchmarks need beyond simple-statistics.
+// The statistics that the benchmarks need beyond simple-statistics.
 import { binomialDistribution, median, sum } from 'simple-statistics';
 
 /** The probability that the true median may lie outside the interval, which is 5 % for as many rounds as usual. */

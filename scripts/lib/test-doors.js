@@ -1,4 +1,4 @@
-// What tests import of the server: only its doors, so that a change inside it breaks no test.
+// Checks that tests import only the doors of the server, so that a change inside it breaks no test.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { services } from './services.js';
@@ -27,7 +27,7 @@ const exceptions = [
   [support, 'cli/migrations', 'tables of a service that has no migrations of its own'],
 ];
 
-/** Files that do not use the doors only yet. A file leaves the list when it does, and none is added. */
+/** Files that do not yet use only the doors. A file leaves the list when it does, and none is added. */
 const unmoved = [
   'packages/server/test/contract/bodies.test.ts',
   'packages/server/test/contract/exact-json.test.ts',

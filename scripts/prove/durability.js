@@ -15,9 +15,9 @@ the response or the message is sent. As a control, a build whose writer does not
 Linux only; needs strace, and Node.js 22.12. Run "npm run build && npm run build:services" first.`,
   )
   .parse();
-/** How many requests each server receives. */
+/** The number of requests that each server receives. */
 const requests = 200;
-/** What responses and messages of success have. */
+/** Texts of responses and messages of success. */
 const acknowledgments = ['HTTP/1.1 20', '"token": "', 'is revoked.', 'Copied '];
 /** @type {Record<string, import('./power-cut-scenarios.js').Scenario>} */
 const scenarios = {
@@ -28,7 +28,7 @@ const scenarios = {
   commands: { service: 'plants', stages: [{ workers: 1, clients: 0, commands: true }] },
 };
 
-/** With it, the writer does not sync. */
+/** With this edit, the writer does not sync. */
 const withoutSync = edited(
   {
     file: 'storage/sqlite/committer.js',

@@ -11,7 +11,7 @@ import { Subject } from './threads-documents.js';
 import { Load } from './threads-load.js';
 
 const clients = 48;
-/** How many plants the clients share at a time. */
+/** The number of plants that the clients share at a time. */
 const plants = 200;
 
 /**

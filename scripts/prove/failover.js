@@ -6,7 +6,7 @@ import { runSql, systemPostgres } from '../../packages/server/test/support/postg
 import { required, signalAll } from '../lib/processes.js';
 import { startServersUnderLoad } from './failover-load.js';
 
-/** How many writes must be acknowledged before the kill, and how many after it. */
+/** The minimum number of acknowledged writes before the kill, and after it. */
 const least = { before: 600, after: 200 };
 
 const cluster = await systemPostgres();

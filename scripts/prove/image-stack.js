@@ -172,7 +172,7 @@ export class Stack {
     return `http://${await this.compose('port', 'balancer', String(port))}`;
   }
 
-  /** How many instances the balancer uses. */
+  /** The number of instances that the balancer uses. */
   async serving() {
     const text = await (await fetch(`${await this.origin(8404)}/;csv`)).text();
     return text.split('\n').filter((line) => {

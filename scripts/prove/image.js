@@ -19,7 +19,7 @@ const options = new Command('npm run prove:image --')
   .opts();
 /** The least memory for one process, and for two threads, in MiB (docs/containers.md). */
 const least = { 1: 256, 2: 384 };
-/** How often the number of instances changes, and how often there is an upgrade and a way back. */
+/** The number of changes of the number of instances, and of upgrades with a way back. */
 const times = 10;
 const upgrades = 3;
 

@@ -12,13 +12,13 @@ import { startServer } from '../../packages/server/test/support/server-process.j
 import { memoryOf, until } from '../lib/processes.js';
 import { send } from '../lib/request.js';
 
-/** The limit of resident memory, in MiB, and what a server without limits must exceed. */
+/** The limit of resident memory, in MiB, and the memory that a server without limits must exceed. */
 const [bound, excess] = [256, 320];
-/** How many clients stall in each of three ways. Without limits, most of them hold 1 MiB each. */
+/** The number of clients that stall in each of three ways. Without limits, most of them hold 1 MiB each. */
 const clients = 200;
 /** The size of a long list, in bytes. The kernel takes up to 4 MiB of it for each connection. */
 const listBytes = 8 * 1024 * 1024;
-/** How long an attack may take, in s: far beyond what a slow machine needs. */
+/** The maximum time of an attack, in s: far beyond what a slow machine needs. */
 const patience = 1_200;
 const [unlimited, never] = [String(2 ** 33), '86400'];
 

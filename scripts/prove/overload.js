@@ -16,11 +16,11 @@ import { startLoad } from './failover-load.js';
  * samples, since there is at most one every 10 ms.
  */
 const stop = 5_000;
-/** After how many stops it must have refused requests: the lag is computed once per second. */
+/** The number of stops after which it must have refused requests: the lag is computed once per second. */
 const mostStops = 20;
-/** How many successes show that the server serves. */
+/** The number of successes that show that the server serves. */
 const enough = 500;
-/** How long anything may take, in s: far beyond what a slow machine needs. */
+/** The maximum wait for anything, in s: far beyond what a slow machine needs. */
 const patience = 120;
 
 /**

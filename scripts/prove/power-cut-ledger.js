@@ -66,7 +66,7 @@ export const storePath = 'srv/data/store.db';
 /** Where the backup is below the simulated disk. */
 export const backupPath = 'backups/copy.db';
 
-/** What a document or a token is called in the journal. @param {string} collection @param {string | number} id */
+/** The name of a document or a token in the journal. @param {string} collection @param {string | number} id */
 export const keyOf = (collection, id) => `${collection}/${id}`;
 /** @param {string} key */
 const isToken = (key) => key.startsWith('tokens/');
@@ -84,7 +84,7 @@ export const readEntries = (lines) =>
 export const isDone = (entry) =>
   entry.act === 'end' ? typeof entry.outcome === 'string' : 'done' in entry && entry.done;
 
-/** What the commands do with a token. @type {import('../lib/linearizability.js').Apply<Operation>} */
+/** The effect of commands on a token. @type {import('../lib/linearizability.js').Apply<Operation>} */
 const applyToToken = (state, { act }) =>
   act === 'read'
     ? { outcome: readOutcome(state ?? undefined), state }
@@ -92,7 +92,7 @@ const applyToToken = (state, { act }) =>
 
 /** The requests so far. */
 export class Ledger {
-  /** What is known of documents and tokens. @type {Map<string, Register<Operation>>} */
+  /** Documents and tokens, as far as they are known. @type {Map<string, Register<Operation>>} */
   #registers;
   /** By number. @type {Map<number, Request>} */
   #requests = new Map();
@@ -238,7 +238,9 @@ export class Ledger {
     return listing;
   }
 
-  /** What a server lists. @param {string} origin @param {string} token @returns {Promise<States>} */
+  /**
+   * Returns the documents that a server lists. @param {string} origin @param {string} token @returns {Promise<States>}
+   */
   async lists(origin, token) {
     /** @type {States} */
     const found = new Map();

@@ -37,16 +37,18 @@ const database = 'store/plants.db';
 /** @param {string} kind */
 const nameOf = (kind) => `${kind} `.repeat(600);
 
-/** What is there when the restore begins. @type {Record<string, 'whole' | 'read' | 'damaged' | 'missing'>} */
+/** The state of the store when the restore begins. @type {Record<string, 'whole' | 'read' | 'damaged' | 'missing'>} */
 const states = {
   'restore over a killed server': 'whole',
   'restore beside a reader': 'read',
   'restore over a damaged store': 'damaged',
   'restore without a store': 'missing',
 };
-/** What a power failure leaves, one kind after each call in turn. @type {import('../lib/replayed-disk.js').Left[]} */
+/**
+ * The results of a power failure, one kind after each call in turn. @type {import('../lib/replayed-disk.js').Left[]}
+ */
 const kinds = ['none', 'some', 'names', 'all'];
-/** Which syncs a control ignores in the replay. @type {[name: string, files: RegExp][]} */
+/** The syncs that a control ignores in the replay. @type {[name: string, files: RegExp][]} */
 const controls = [
   ['restore beside a reader', /^plants\.db-wal$/],
   ['restore over a damaged store', /\.partial$/],

@@ -39,9 +39,9 @@ const controls = [
   ['folder of the copy, by backup', 'one thread', /^backups$/],
 ];
 
-/** How often images are made that must show something, until they do. */
+/** The maximum number of repetitions of images that must show a fault. */
 const mostRepetitions = 5;
-/** How many images of each scenario a server opens: a start takes long. */
+/** The number of images of each scenario that a server opens: a start takes long. */
 const servedImages = 4;
 
 const program = new Command('npm run prove:power-cut --')
@@ -86,7 +86,7 @@ Linux only; needs strace, and Node.js 22.12. Run "npm run build && npm run build
 const { images, requests } = program.opts();
 if (!(images >= 60 && requests >= 800))
   program.error('The controls need at least 60 images and 800 requests.');
-/** How many images a control makes at a time. */
+/** The number of images that a control makes at a time. */
 const few = Math.ceil(images / 4);
 
 await withStrace(prove);

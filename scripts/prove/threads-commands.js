@@ -19,7 +19,7 @@ const subject = 'operator';
 
 /** Runs one command after the other. While a fault lasts, a command may fail; what succeeds must hold. */
 export class Commands {
-  /** How many succeeded, and how many failed during a fault. */
+  /** The numbers of commands that succeeded, and that failed during a fault. */
   succeeded = 0;
   failed = 0;
   #world;

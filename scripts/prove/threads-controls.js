@@ -15,9 +15,9 @@ import { Run } from './threads-run.js';
  * @property {RegExp} expected - A violation that the fault must cause.
  */
 
-/** How often a control is run until it fails as expected: which fault shows is partly chance. */
+/** The number of attempts for a control to fail as expected: which fault shows is partly chance. */
 const attempts = 3;
-/** How long a control waits for what must work, in s: it fails anyway if the fault shows. */
+/** The maximum wait of a control for what must work, in s: it fails anyway if the fault shows. */
 const patience = 10;
 
 /** @type {readonly Control[]} */

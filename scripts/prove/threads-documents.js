@@ -1,4 +1,4 @@
-// What clients know of the documents, from all responses: the model of what was acknowledged.
+// The model of acknowledged documents, as clients know them from all responses.
 import { performance } from 'node:perf_hooks';
 import { Register } from '../lib/linearizability.js';
 import { applyTo, readOutcome } from './threads-model.js';
@@ -26,7 +26,7 @@ export class Document {
     this.register = new Register(applyTo(collection), null);
   }
 
-  /** What a client does next. @param {number} count - Makes what it writes unique. @returns {Operation} */
+  /** Chooses a client's next operation. @param {number} count - Makes what it writes unique. @returns {Operation} */
   choose(count) {
     const { collection, id, register } = this;
     if (collection === 'plants') {
@@ -51,7 +51,7 @@ export class Document {
     return { act: 'renew' };
   }
 
-  /** What is wrong with it. It is reported once. */
+  /** Returns its fault, once. */
   takeFault() {
     const { fault } = this.register;
     if (fault === undefined || this.isReported) return [];
@@ -60,7 +60,7 @@ export class Document {
   }
 }
 
-/** What the clients of a subject know of its documents. */
+/** The knowledge that the clients of a subject have of its documents. */
 export class Subject {
   /** All that were ever used. @type {Record<Collection, Map<string | number, Document>>} */
   documents = { books: new Map(), loans: new Map(), plants: new Map() };

@@ -36,14 +36,14 @@ export class Load {
   /** Writes whose outcome is unknown, and those that were refused without effect. */
   unknown = 0;
   refused = 0;
-  /** How many requests of each kind had success, and how many failed. */
+  /** The numbers of requests of each kind that had success, and the number that failed. */
   successes = { write: 0, get: 0, list: 0 };
   failed = 0;
   /** How requests failed: each status with its code, or what the system said. @type {Set<string>} */
   failures = new Set();
-  /** What the last failure was. */
+  /** The last failure. */
   lastFailure = 'none';
-  /** From when on no request and no command that begins may fail; infinite while a fault lasts. */
+  /** The time from which no new request or command may fail; infinite while a fault lasts. */
   calmSince = Infinity;
   /** The requests that failed all the same. @type {string[]} */
   unexpected = [];
@@ -110,7 +110,7 @@ export class Load {
       }
   }
 
-  /** How many documents are known to exist. */
+  /** The number of documents that are known to exist. */
   get present() {
     const documents = this.#subjects.flatMap(({ all }) => all);
     return documents.filter(({ register }) => typeof register.state === 'string').length;

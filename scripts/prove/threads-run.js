@@ -12,7 +12,7 @@ import { World } from './threads-world.js';
 /** @typedef {import('./threads-faults.js').Fault} Fault */
 /** @typedef {import('./threads-random.js').Random} Random */
 
-/** How many broken promises are printed. */
+/** The number of broken promises that are printed. */
 const mostPrinted = 12;
 /** The longest time for which a fault lasts before the service must work as far as it can, in ms. */
 const longestHold = 1_500;
@@ -36,7 +36,7 @@ const inUse = {
 
 /** A server, its clients, and what they have seen. */
 export class Run {
-  /** What broke a promise. @type {string[]} */
+  /** The broken promises. @type {string[]} */
   violations = [];
   /** The clients. */
   load;

@@ -1,4 +1,4 @@
-// The library that prove:threads disturbs: its store, its process, and what it must not leave behind.
+// The library that prove:threads disturbs: its store, its process, and the leftovers that it must not have.
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,14 +12,14 @@ import { newConnectionId } from './threads-load.js';
 
 /** The server's limit of descriptors: few enough for idle connections to take them all. */
 export const descriptors = 256;
-/** How many lines of the log are kept for the report. */
+/** The number of log lines that are kept for the report. */
 const keptLines = 40;
 /** The library's programs. */
 const library = fileURLToPath(new URL('../../examples/library/dist/', import.meta.url));
 /** The name of the SQLite store; names that begin with it are its other files. */
 const storeName = 'library.db';
 
-/** What the documents are stored in. @typedef {'sqlite' | 'postgres'} Engine */
+/** The engine that stores the documents. @typedef {'sqlite' | 'postgres'} Engine */
 /**
  * @typedef {object} WorldOptions
  * @property {string} [server] - The program that serves, if not the library's own.
@@ -48,7 +48,7 @@ export class World {
   postgres;
   /** The last lines of the log without requests. @type {string[]} */
   #lines = [];
-  /** How many threads of the running server serve. */
+  /** The number of threads of the running server that serve. */
   threads = 0;
 
   /** @param {WorldOptions} options */
@@ -182,7 +182,7 @@ export class World {
     return (await send(admin, { path: '/readyz' }, { timeout: 10_000 })).status === 200;
   }
 
-  /** What a graceful exit must not leave: anything in its folders but the store itself. */
+  /** Returns what a graceful exit must not leave in its folders: anything but the store itself. */
   leftovers() {
     const beside = readdirSync(this.storeFolder).filter((name) => !name.startsWith(storeName));
     return beside.map((name) => `${name} beside the store`);

@@ -9,7 +9,7 @@ import { faults, restarts } from './threads-faults.js';
 import { randomFrom } from './threads-random.js';
 import { Run } from './threads-run.js';
 
-/** How many faults the server must survive before it is ended. */
+/** The number of faults that the server must survive before it is ended. */
 const faultsPerRound = 4;
 /** The time for the end of the run, in ms. */
 const reserve = 12_000;

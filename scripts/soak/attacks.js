@@ -53,7 +53,7 @@ for (const [connections, attack] of attacks) {
   for (let i = 0; i < connections; i++) {
     const token = tokens[i % tokens.length] ?? '';
     const again = () => {
-      // What nobody reads would keep a connection open that the server has closed.
+      // Without reading, a connection that the server has closed would stay open.
       const socket = connect(Number(port), '127.0.0.1').resume();
       socket.on('error', () => undefined).on('connect', () => attack(socket, token));
       socket.on('close', () => setTimeout(again, rest));

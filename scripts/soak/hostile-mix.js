@@ -56,7 +56,7 @@ const load = new Load({ origins: [origin], subjects, clients: 1, violation: (wha
 // Lets these clients connect before the attack begins.
 await pause(1_000);
 const attacker = fork(fileURLToPath(new URL('attacks.js', import.meta.url)), [`${port}`, ...tokens]);
-/** How many requests on new connections failed, of how many. */
+/** The number of failed requests on new connections, and of all of them. */
 const newcomers = { failed: 0, sent: 0 };
 const newcomer = startClients(origin, 1, async ({ send }) => {
   newcomers.sent++;

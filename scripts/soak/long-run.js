@@ -20,7 +20,7 @@ const tokens = await Promise.all(
 const { load, finish } = startLoad([server.origin], tokens);
 /** @type {string[]} */
 const faults = [];
-// What the load does not do: requests that are refused, and lists that are not read to the end.
+// Adds requests that are refused, and lists that are not read to the end.
 const strangers = startClients(server.origin, tokens.length, async ({ number, send }) => {
   const token = tokens[number] ?? '';
   for (const [status, message] of /** @type {const} */ ([
@@ -92,7 +92,7 @@ function hangUp(token) {
   });
 }
 
-/** Returns what the server's metrics say, without their labels. */
+/** Returns the server's metrics, without their labels. */
 async function scrape() {
   const { text } = await send(`http://127.0.0.1:${adminPort}`, { path: '/metrics' }, { agent: admin });
   const sum = (/** @type {string} */ name) =>

@@ -10,7 +10,7 @@ export function warnOfUnknownProxy(app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {
     const { headers } = request;
     const isForwarded = headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined;
-    // The first one is that of the connection; others follow if it is trusted.
+    // The first address is that of the connection; others follow if it is trusted.
     if (isForwarded && !isWarned && (request.ips ?? []).length < 2) {
       isWarned = true;
       request.log.warn(

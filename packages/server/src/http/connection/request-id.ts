@@ -19,7 +19,9 @@ export function newRequestId(): string {
   return randomUUID();
 }
 
-/** An onRequest hook that adds to a response what all have: the request's id, and that its media type is to be believed. */
+/**
+ * An onRequest hook that adds the common headers of all responses: the request's id, and a ban on guessing media types.
+ */
 export const addCommonHeaders: onRequestHookHandler = (request, reply, done) => {
   reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
   done();

@@ -118,7 +118,7 @@ function createCollection(
   turns: Turns,
   tracked: <T>(read: Promise<T>) => Promise<T>,
 ): OpenCollection<Id> {
-  // Every transaction is one.
+  // Every transaction is a RunningTransaction.
   const running = (transaction: Transaction) =>
     transaction as Transaction & Pick<RunningTransaction<unknown>, 'get' | 'write'>;
 

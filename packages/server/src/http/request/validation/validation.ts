@@ -130,7 +130,7 @@ function createAjv(text: string, isOnce: boolean, steps: StepCount): Ajv | Ajv20
   const matcherOf = (source: string) => steps.matcherOf(source);
   const ajv = new (newerKeywords.test(text) ? Ajv2020 : Ajv)({
     allErrors: true,
-    // Keywords get what is known about the values.
+    // Passes to keywords the verdicts about the values.
     passContext: true,
     // Lets messages name the actual type.
     verbose: true,
