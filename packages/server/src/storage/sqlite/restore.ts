@@ -218,7 +218,7 @@ function revokeTokens({ keepsTokens }: Run, copy: string, tokens: PresentTokens 
 /** Copies the store that is there. @returns The path of the copy; undefined if the store is too damaged for that. */
 async function save(run: Run): Promise<string | undefined> {
   const { database, report } = run;
-  const saved = `${database}-before-restore-${timestamp()}`;
+  const saved = freeName(`${database}-before-restore`);
   report(`Copying the store that is there to ${saved}`);
   try {
     await makeCopy(saved, async (partial) => {
@@ -255,7 +255,7 @@ async function writeContent({ database, report }: Run, copy: string): Promise<vo
  */
 function moveAside({ database, report }: Run, copy: string): string | undefined {
   report(`Putting the copy into place`);
-  const aside = `${database}-damaged-${timestamp()}`;
+  const aside = freeName(`${database}-damaged`);
   const isThere = [database, logOf(database)].some(existsSync);
   giveToOwner(copy, existsSync(database) ? database : dirname(database));
   if (existsSync(database)) chmodSync(copy, statSync(database).mode);
@@ -263,8 +263,13 @@ function moveAside({ database, report }: Run, copy: string): string | undefined 
   return isThere ? aside : undefined;
 }
 
-function timestamp(): string {
-  return new Date().toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '');
+/** Returns a new name for files that are kept: with the time, and a number if another restore had the same second. */
+function freeName(start: string): string {
+  const name = `${start}-${new Date().toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '')}`;
+  const isTaken = (path: string) => [path, logOf(path)].some(existsSync);
+  let free = name;
+  for (let number = 2; isTaken(free); number++) free = `${name}-${number}`;
+  return free;
 }
 
 /** @throws StorageError when the store is not what was restored. */
