@@ -64,6 +64,7 @@ export function createServer(
   server.maxHeadersCount = 0;
   const policy = new ReportingPolicy(rejecting);
   server.front.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
+    socket.allowHalfOpen = true;
     const connection = new Connection(socket, policy);
     connections.add(connection);
     connection.once('close', () => connections.delete(connection));
@@ -85,7 +86,8 @@ function createFront(
   tls: Tls | undefined,
   { report }: Rejecting,
 ): FrontedServer['front'] {
-  const options = { allowHalfOpen: true, noDelay: true };
+  // A client that has half-closed its connection may want its response, but not before the TLS handshake.
+  const options = { allowHalfOpen: tls === undefined, noDelay: true };
   const front =
     tls === undefined
       ? createTcpServer(options)

@@ -1,7 +1,7 @@
 // What becomes of a connection when its client leaves, half-closes it, fails, or asks for another protocol.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
@@ -227,10 +227,12 @@ t.test('a chunked body that is read does not wait for a turn of the event loop f
 
 t.test('plugins see a connection as a socket', async (t) => {
   const { app, open, authorized, port } = await startListening(t);
-  const arrives = once(app.server, 'request') as Promise<[IncomingMessage]>;
+  const arrives = once(app.server, 'request') as Promise<[IncomingMessage, ServerResponse]>;
   const connection = await open();
   connection.send(listRequest(authorized));
-  const [{ socket }] = await arrives;
+  const [{ socket }, response] = await arrives;
+  // With it, Node sets the time for which the connection may be idle.
+  const responded = once(response, 'close');
   t.match(socket, {
     remoteAddress: '127.0.0.1',
     remotePort: connection.socket.localPort,
@@ -242,6 +244,7 @@ t.test('plugins see a connection as a socket', async (t) => {
   t.strictSame((socket as unknown as { getPeerCertificate(): unknown }).getPeerCertificate(), tls && {});
   t.equal(socket.setNoDelay(true), socket);
   t.equal((await connection.receive('GET', '/plants'))?.status, 200);
+  await responded;
   const late = once(socket, 'timeout');
   t.equal(socket.setTimeout(1), socket);
   await late;
