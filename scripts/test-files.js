@@ -4,18 +4,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { endedSeconds, endProcesses, listMarked, marked } from './test-processes.js';
-
-/** The minimum interval at which the report names the running files, in ms. */
-const reminder = 20_000;
-
-/** The processor time of all that has ended and is reported, in seconds. */
-let counted = 0;
+import { readProcess } from './lib/processes.js';
 
 /**
  * A run.
  * @typedef {object} Run
- * @property {string} mark - Of its processes.
  * @property {number} jobs - How many files run simultaneously.
  * @property {string[]} nodeOptions
  * @property {Record<string, string>} env - Variables, in addition to those of this process.
@@ -26,6 +19,14 @@ let counted = 0;
 
 /** A test file. @typedef {{ name: string, script: string }} File - The name to report, and what Node.js runs. */
 
+/** The processor time of all that has ended and is reported, in seconds. */
+let counted = 0;
+/** The process groups of the files that run. @type {Set<number>} */
+const running = new Set();
+process.once('exit', () => {
+  for (const group of running) endGroup(group);
+});
+
 /**
  * Runs test files.
  * @param {readonly File[]} files
@@ -34,36 +35,32 @@ let counted = 0;
 export async function runFiles(files, run) {
   const waiting = [...files];
   counted = endedSeconds();
-  const timer = setInterval(() => run.report.remind(), reminder);
   const work = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await runFile(next, run);
   };
   await Promise.all(Array.from({ length: run.jobs }, work));
-  clearInterval(timer);
 }
 
-/** Runs a file, and reports its end when it and all its processes have ended. @param {File} file @param {Run} run */
-async function runFile({ name, script }, run) {
-  const mark = `${run.mark}:${name}`;
-  const child = spawn(process.execPath, [...run.nodeOptions, script], {
+/** Runs a file, and reports its end when its process has ended. @param {File} file @param {Run} run */
+async function runFile({ name, script }, { nodeOptions, env, results, patience, report }) {
+  const child = spawn(process.execPath, [...nodeOptions, script], {
     // Without a time limit of tap's own.
-    env: { ...marked(run.mark, mark), TAP_TIMEOUT: '0', ...run.env },
+    env: { ...process.env, TAP_TIMEOUT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // Ctrl+C is for the runner alone.
-    detached: process.platform !== 'win32',
+    // Leads a group of all that it starts. Ctrl+C is for the runner alone.
+    detached: true,
   });
-  /** @type {string[]} */
-  const faults = [];
+  const group = Number(child.pid);
+  running.add(group);
+  let fault = '';
   const stalled = setTimeout(() => {
-    const processes = listMarked().filter(({ marks }) => marks.includes(mark));
-    const running = processes.map(({ pid, command }) => `process ${pid}: ${command}`);
-    faults.push(`It printed nothing for ${run.patience} s.`, ...running);
+    fault = `It printed nothing for ${patience} s.`;
     child.kill('SIGKILL');
-  }, run.patience * 1_000);
-  const results = join(run.results, `${name}.tap`);
-  mkdirSync(dirname(results), { recursive: true });
-  child.stdout.on('data', () => stalled.refresh()).pipe(createWriteStream(results));
-  run.report.begin(name, child.stdout);
+  }, patience * 1_000);
+  const output = join(results, `${name}.tap`);
+  mkdirSync(dirname(output), { recursive: true });
+  child.stdout.on('data', () => stalled.refresh()).pipe(createWriteStream(output));
+  report.begin(name, child.stdout);
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text) => {
     stalled.refresh();
@@ -71,12 +68,29 @@ async function runFile({ name, script }, run) {
   });
   const closed = once(child, 'close');
   const [status, signal] = await once(child, 'exit');
+  endGroup(group);
+  running.delete(group);
   // Of this child and its children, since no other has ended meanwhile.
   const seconds = endedSeconds() - counted;
   counted += seconds;
   clearTimeout(stalled);
-  await endProcesses(mark);
   await closed;
-  if (errors !== '') run.report.print(`standard error of ${name}:\n${errors}\n`);
-  run.report.end(name, signal ?? status, faults, seconds);
+  if (errors !== '') report.print(`standard error of ${name}:\n${errors}\n`);
+  report.end(name, signal ?? status, fault, seconds);
+}
+
+/** Ends what is left of a group of processes. @param {number} group */
+function endGroup(group) {
+  try {
+    process.kill(-group, 'SIGKILL');
+  } catch {
+    // Nothing is left.
+  }
+}
+
+/** The processor time of all children of this process that have ended, and of theirs, in seconds; NaN but on Linux. */
+function endedSeconds() {
+  const [, times = ''] = readProcess(process.pid, 'stat').split(') ');
+  const [user, system] = times.split(' ').slice(13, 15);
+  return (Number(user) + Number(system)) / 100;
 }

@@ -1,14 +1,7 @@
-// The output of `npm test`: which files there are and run, one line for each that has ended, all failures with the command
-// that repeats each, and the reasons for skipped tests.
+// The output of `npm test`: one line for each file that has ended, all failures with the command that repeats each, and the
+// reasons for skipped tests.
 import { Parser } from 'tap-parser';
 import { stringify } from 'yaml';
-
-/**
- * What is known of a test file that has begun.
- * @typedef {object} State
- * @property {number} begin - In ms.
- * @property {Parser} parser - Of its output.
- */
 
 /**
  * The command that runs a test again.
@@ -29,12 +22,10 @@ const indent = (text) => text.trimEnd().replace(/^/gm, '    ') + '\n';
 
 /** The report of a run. */
 export class Report {
-  /** Whether there was a line since the running files could last be named. */
-  #spoke = false;
   #write;
   #count;
   #ended = 0;
-  /** The running files. @type {Map<string, State>} */
+  /** When each running file began, in ms, and the parser of its output. @type {Map<string, { begin: number, parser: Parser }>} */
   #running = new Map();
   /** Files with a failure. @type {Set<string>} */
   #failed = new Set();
@@ -53,7 +44,6 @@ export class Report {
 
   /** Prints text that ends with a line break. @param {string} text */
   print(text) {
-    this.#spoke = true;
     this.#write(text);
   }
 
@@ -75,9 +65,8 @@ export class Report {
     parser.on('comment', (comment) => {
       // The numbers of all assertions of the file.
       if (!comment.startsWith('# {')) return;
-      for (const [, name = '', number] of comment.matchAll(/(\w+): (\d+)/g)) {
+      for (const [, name = '', number] of comment.matchAll(/(\w+): (\d+)/g))
         this.#totals[name] = (this.#totals[name] ?? 0) + Number(number);
-      }
     });
   }
 
@@ -85,58 +74,40 @@ export class Report {
    * Ends a file.
    * @param {string} file
    * @param {number | string} status - The status with which its process has ended, or the signal that ended it.
-   * @param {readonly string[]} [faults] - Why it was ended.
+   * @param {string} [fault] - Why it was ended.
    * @param {number} [processor] - The processor time that it took with all its processes, in seconds.
    */
-  end(file, status, faults = [], processor = NaN) {
+  end(file, status, fault = '', processor = NaN) {
     const state = this.#running.get(file);
     if (state === undefined) return;
-    const ok = status === 0 && state.parser.results?.ok === true;
-    // What fails in a test is reported by then.
-    if (faults.length > 0 || (!ok && (typeof status === 'string' || !this.#failed.has(file)))) {
-      this.#fail(file, [...faults, `The process ended with ${status}.`].join('\n'));
-    }
     this.#running.delete(file);
     this.#ended++;
+    const isOk = status === 0 && state.parser.results?.ok === true;
+    // What fails in a test is reported by then.
+    if (!isOk && (typeof status === 'string' || !this.#failed.has(file)))
+      this.#fail(file, `${fault}\nThe process ended with ${status}.`.trim());
     const seconds = ((Date.now() - state.begin) / 1000).toFixed(1);
-    const times = [`${seconds} s`, ...(Number.isNaN(processor) ? [] : [`CPU ${processor.toFixed(1)} s`])];
+    const progress = `${String(this.#ended).padStart(String(this.#count).length)}/${this.#count}`;
     const result = this.#failed.has(file) ? 'FAIL' : 'ok  ';
-    this.print(`${result} ${this.#progress()} ${file} (${times.join(', ')})\n`);
-  }
-
-  /** Says which files run, if nothing has been said since the last call. */
-  remind() {
-    const spoke = this.#spoke;
-    this.#spoke = false;
-    if (spoke) return;
-    const running = [...this.#running].map(
-      ([file, { begin }]) => `       ${file} (${Math.round((Date.now() - begin) / 1000)} s)\n`,
-    );
-    this.#write(`     ${this.#progress()} still running:\n${running.join('')}`);
+    this.print(`${result} ${progress} ${file} (${seconds} s, CPU ${processor.toFixed(1)} s)\n`);
   }
 
   /** Prints the totals. @returns {boolean} Whether all is well. */
   summarize() {
     const passed = this.#ended - this.#failed.size;
     this.print(`\nFiles: ${passed} passed, ${this.#failed.size} failed\n`);
-    for (const [lack, files] of this.#skipped) {
+    for (const [lack, files] of this.#skipped)
       this.print(`Skipped, ${files.length} in ${[...new Set(files)].join(', ')}: ${lack}\n`);
-    }
     if (this.#repeat.size > 0) this.print(`To repeat the failures:\n${indent([...this.#repeat].join('\n'))}`);
     const totals = Object.entries(this.#totals).map(([name, number]) => `${name}: ${number}`);
     this.print(`Full results by file: .tap/\n# { ${totals.join(', ')} }\n`);
     const isFiltered = [...this.#skipped.keys()].some((reason) => reason.startsWith('filter:'));
     const selectsNone = isFiltered && this.#totals['pass'] === 0 && this.#failed.size === 0;
-    if (selectsNone) {
+    if (selectsNone)
       this.print(
         'The filter selects no test. Each --grep is for one level: for a test in a test, --grep=. --grep=NAME\n',
       );
-    }
     return this.#failed.size === 0 && !selectsNone;
-  }
-
-  #progress() {
-    return `${String(this.#ended).padStart(String(this.#count).length)}/${this.#count}`;
   }
 
   /** @param {string} path - The names of the file, of the test and its parents, from the outside in. @param {string} reason */

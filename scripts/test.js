@@ -1,18 +1,24 @@
 // Runs the tests: builds the server, the client and the tests themselves, then the selected files.
-import { spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { build } from 'esbuild';
 import { services } from './lib/services.js';
 import { runFiles } from './test-files.js';
-import { createTemporaryFolder } from './test-folder.js';
 import { offerPostgres } from './test-postgres.js';
-import { marked } from './test-processes.js';
 import { Report } from './test-report.js';
 
 /**
@@ -56,8 +62,9 @@ const nodeOptions = ['--enable-source-maps', '--disable-warning=ExperimentalWarn
 /** More files at a time than cores of a small machine: much of what they do is waiting for other processes. */
 const defaultJobs = 4;
 
-/** Marks all processes that this one starts. */
-const mark = randomUUID();
+/** A file system in memory, and more than all tests use at the same time, in bytes. */
+const [memory, enough] = ['/dev/shm', 2 * 2 ** 30];
+
 /** @param {string} text */
 const positive = (text) => {
   if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('It must be a number from 1 on.');
@@ -80,17 +87,17 @@ const program = new Command('npm test --')
   .option('--quick', 'only types, and the tests of the API, the contract and the storage, on SQLite', false)
   .option('--long', 'only those that are left out otherwise', false)
   .option('--built', 'use dist/ as it is, and compile only the tests', false)
-  .option('--coverage', 'also measure which code the tests run, in all processes; takes longer', false)
   .option('--jobs <N>', 'files that run simultaneously', positive, defaultJobs)
   .option('--patience <MINUTES>', 'for how long a file may print nothing before it is ended', positive, 20)
   .showHelpAfterError()
   .parse();
 const words = program.args;
-/** @type {{ grep: string[], quick: boolean, long: boolean, built: boolean, coverage: boolean, jobs: number, patience: number }} */
+/** @type {{ grep: string[], quick: boolean, long: boolean, built: boolean, jobs: number, patience: number }} */
 const options = program.opts();
 if ([options.quick, options.long, words.length > 0].filter(Boolean).length > 1)
   program.error('--quick and --long select the tests themselves; leave out the words, or the option.');
-process.exitCode = (await main()) ? 0 : 1;
+// Ends the PostgreSQL of the run, too.
+process.exit((await main()) ? 0 : 1);
 
 /** @returns {Promise<boolean>} Whether all is well. */
 async function main() {
@@ -103,38 +110,24 @@ async function main() {
   console.log(
     `${count}. Building ${options.built ? '' : 'the server, the client, the examples and '}the tests…`,
   );
-  const folder = createTemporaryFolder();
-  const watchdog = startWatchdog(folder);
-  // For all other processes, among them the PostgreSQL of the run.
-  Object.assign(process.env, marked(mark), { TMPDIR: folder });
-  const report = new Report(files.length);
-  try {
-    return await buildAndRun(files, report);
-  } finally {
-    await watchdog.end();
-  }
-}
-
-/** @param {string[]} files @param {Report} report */
-async function buildAndRun(files, report) {
   const begin = Date.now();
   if (!(await buildAll())) return false;
-  report.print(
+  console.log(
     `Built in ${Math.round((Date.now() - begin) / 1_000)} s. ${options.jobs} files run simultaneously.\n`,
   );
   rmSync(results, { recursive: true, force: true });
+  process.env['TMPDIR'] = createTemporaryFolder();
   const types = options.quick ? runNpm('check:types') : true;
+  const report = new Report(files.length);
   await runFiles(
     files.map((name) => ({ name, script: name.replace('test/', 'dist-test/').replace(/ts$/, 'js') })),
     {
-      mark,
       jobs: options.jobs,
       nodeOptions,
       env: {
         TEST_POSTGRES_OFFER: await offerPostgres(),
         ...(options.grep.length > 0 && { TAP_GREP: options.grep.join('\n') }),
         ...(options.quick && { TEST_ENGINES: 'sqlite' }),
-        ...(options.coverage && { NODE_V8_COVERAGE: resolve(results, 'coverage') }),
       },
       results,
       patience: options.patience * 60,
@@ -142,11 +135,6 @@ async function buildAndRun(files, report) {
     },
   );
   const isWell = [report.summarize(), await types].every(Boolean);
-  if (options.coverage)
-    await run(process.execPath, [
-      ...['scripts/node_modules/c8/bin/c8.js', 'report'],
-      ...[`--temp-directory=${results}/coverage`, '--reporter=text-summary'],
-    ]);
   if (words.length === 0 && !options.quick && !options.long)
     console.log(`Left out: ${long.join(', ')}; "npm test -- --long" runs them.`);
   return isWell;
@@ -211,41 +199,30 @@ function importCompiled(build) {
 }
 
 /**
- * Starts the process that cleans up when this one has ended, however that happens.
- * @param {string} folder - To be removed then.
- * @returns {{ end(): Promise<void> }} Does it now.
+ * Creates a folder for the tests' files, which goes with this process: in memory, where a sync costs nothing, if there is
+ * room, and programs can run from there, as PostgreSQL does.
  */
-function startWatchdog(folder) {
-  const script = fileURLToPath(new URL('./test-watchdog.js', import.meta.url));
-  const child = spawn(process.execPath, [script, mark, folder], {
-    stdio: ['pipe', 'ignore', 'inherit'],
-    // It survives Ctrl+C.
-    detached: true,
-  });
-  const ended = once(child, 'exit');
-  return {
-    async end() {
-      child.stdin.end();
-      await ended;
-    },
+function createTemporaryFolder() {
+  const hasRoom = () => {
+    const { bavail, bsize } = statfsSync(memory);
+    return bavail * bsize >= enough;
   };
+  const folders = existsSync(memory) && hasRoom() ? [memory, tmpdir()] : [tmpdir()];
+  for (const parent of folders) {
+    const folder = mkdtempSync(join(parent, 'plant-store-tests-'));
+    process.once('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+    // PostgreSQL, which may run as another user, must be able to reach its data.
+    chmodSync(folder, 0o711);
+    const program = join(folder, 'program');
+    writeFileSync(program, '#!/bin/sh\n', { mode: 0o700 });
+    if (spawnSync(program).status === 0) return folder;
+  }
+  throw new Error(`no program can run from ${folders.join(' or ')}`);
 }
 
-/** Runs a script of package.json. @param {string} script */
-function runNpm(script) {
-  return run('npm', ['run', '--silent', script]);
-}
-
-/**
- * Runs a program, and resolves to whether it succeeds.
- * @param {string} program
- * @param {string[]} args
- */
-async function run(program, args) {
-  const child = spawn(program, args, {
-    stdio: ['ignore', 'inherit', 'inherit'],
-    shell: process.platform === 'win32',
-  });
+/** Runs a script of package.json, and resolves to whether it succeeds. @param {string} script */
+async function runNpm(script) {
+  const child = spawn('npm', ['run', '--silent', script], { stdio: ['ignore', 'inherit', 'inherit'] });
   const [status] = await once(child, 'exit');
   return status === 0;
 }

@@ -34,11 +34,11 @@ export function endWithThisProcess(child, end) {
 }
 
 /**
- * Returns an environment with only PATH, the mark by which the test runner finds all processes, and the given variables.
+ * Returns an environment with only PATH and the given variables.
  * @param {Record<string, string>} env
  */
 export function environment(env) {
-  return { PATH: process.env['PATH'], TEST_RUN: process.env['TEST_RUN'], ...env };
+  return { PATH: process.env['PATH'], ...env };
 }
 
 /**
