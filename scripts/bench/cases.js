@@ -5,10 +5,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Argument, Command } from 'commander';
 import { Client } from 'pg';
-import { max, mean, median, min, quantile, sum } from 'simple-statistics';
+import { median, sum } from 'simple-statistics';
 import { service as library } from '../../examples/library/dist/service.js';
-import { kernelDistributes } from '../../packages/server/dist/process/system-limits.js';
-import { startServer } from '../../packages/server/test/support/server-process.js';
 import { copyingLibrary } from '../lib/copying-library.js';
 import { edited } from '../lib/edits.js';
 import { memoryOf, signalAll } from '../lib/processes.js';
@@ -112,137 +110,58 @@ const comparisons = {
   },
 };
 
-/** @type {Record<string, () => Promise<void>>} */
-const checks = {
-  /**
-   * Checks that no client starves that changes a contended document, or it and a copy in a transaction: 64 clients,
-   * each with one request after another. Fails if one is refused, or if the least lucky client succeeds less than a
-   * third as often as the mean.
-   * the mean.
-   */
-  async contention() {
-    const kinds = Object.entries({ transactions: 'together', changes: 'none' });
-    const all = engines.flatMap((engine) =>
-      (kernelDistributes ? ['1', '2', '6'] : ['1']).flatMap((WORKERS) =>
-        kinds.map(([kind, COPIES]) => ({ engine, WORKERS, kind, COPIES })),
-      ),
+/**
+ * Checks that the service responds in time, and keeps its memory, while PostgreSQL stalls under 64 connections: its
+ * processes are stopped, then a table is locked.
+ */
+async function stalls() {
+  const [stall, timeout] = [10_000, 6];
+  const env = { DATABASE_TIMEOUT_SECONDS: `${timeout}` };
+  const side = await startSide('stalls', 'PostgreSQL', { env });
+  const { server, database } = side;
+  if (database === undefined) throw new Error('PostgreSQL is not installed');
+  const memory = () => Math.round(memoryOf(Number(server.child.pid)));
+  /** Creates plants. @param {number} time - In ms. */
+  const load = async (time) => {
+    // A tenth of what Retry-After asks for.
+    const plan = { port: server.port, connections: 64, time, next: () => create(side), pause: 100 };
+    const { requests, seconds, slowest, others } = await putUnderLoad(plan);
+    return { rate: (requests - sum(Object.values(others))) / seconds, slowest, others };
+  };
+  const locker = new Client(database.url());
+  await locker.connect();
+  const signal = async (/** @type {NodeJS.Signals} */ name) => signalAll(database.processes(), name);
+  for (const [how, begin, end] of /** @type {[string, () => Promise<unknown>, () => Promise<unknown>][]} */ ([
+    ['its processes are stopped', () => signal('SIGSTOP'), () => signal('SIGCONT')],
+    [
+      'the table is locked',
+      () => locker.query('BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE'),
+      () => locker.query('COMMIT'),
+    ],
+  ])) {
+    const before = await load(3_000);
+    const memoryBefore = memory();
+    await begin();
+    const stalled = load(stall + timeout * 1_000);
+    await pause(stall);
+    const highest = memory();
+    await end();
+    const { slowest, others } = await stalled;
+    const after = await load(3_000);
+    console.log(
+      `${how}: slowest response ${(slowest / 1_000).toFixed(2)} s, due within ${timeout} s; errors ` +
+        `${JSON.stringify(others)}; memory ${memoryBefore} MiB before, ${highest} MiB at the end of the stall; ` +
+        `throughput afterwards / before: ${(after.rate / before.rate).toFixed(2)}`,
     );
-    for (const { engine, WORKERS, kind, COPIES } of all) {
-      const side = await startSide(kind, engine, { ...copying('', 1), env: { WORKERS, COPIES } });
-      const change = await changesOfBook(side, 'subject 0');
-      /** The number of turns of each client. @type {number[]} */
-      const counts = Array(64).fill(0);
-      const next = (/** @type {number} */ client) => {
-        counts[client] = Number(counts[client]) + 1;
-        return change();
-      };
-      // Long enough for a client to have many turns.
-      const load = { port: side.server.port, connections: counts.length, time: 10_000, next, pause: 0 };
-      const { rate, others } = await putUnderLoad(load);
-      await side.server.end();
-      const [least, middle, most] = [min(counts), mean(counts), max(counts)];
-      const isFair = Object.keys(others).length === 0 && least >= middle / 3;
-      if (!isFair) process.exitCode = 1;
-      console.log(
-        `${engine}, WORKERS=${WORKERS}, ${kind}: ${Math.round(rate)}/s; least ${(least / middle).toFixed(2)} and most ` +
-          `${(most / middle).toFixed(2)} of the mean${isFair ? '' : ` NOT FAIR; other statuses ${JSON.stringify(others)}`}`,
-      );
-    }
-  },
-
-  /**
-   * Measures how the kernel distributes connections between two threads, and how long requests take in each, by its
-   * log.
-   */
-  async distribution() {
-    for (const connections of [2, 16, 256]) {
-      /** The durations of the requests in each thread, in ms. @type {Map<unknown, number[]>} */
-      const times = new Map();
-      /** The connections of each thread, by the ids of their requests. @type {Map<unknown, Set<unknown>>} */
-      const known = new Map();
-      const server = await startServer({
-        env: { WORKERS: '2' },
-        onLog: ({ msg, thread, ms, requestId }) => {
-          if (msg !== 'request') return;
-          times.set(thread, [...(times.get(thread) ?? []), Number(ms)]);
-          known.set(thread, (known.get(thread) ?? new Set()).add(requestId));
-        },
-      });
-      const token = await server.createToken('alice');
-      const next = (/** @type {number} */ client) =>
-        requestText({
-          method: 'POST',
-          path: '/plants',
-          token,
-          requestId: `connection-${client}`,
-          body: `{"id":${++id},"name":"Monstera"}`,
-        });
-      const { rate } = await putUnderLoad({ port: server.port, connections, time: 3_000, next, pause: 0 });
-      await server.end();
-      const threads = [...times]
-        .sort(([a], [b]) => Number(a) - Number(b))
-        .map(
-          ([thread, all]) =>
-            `thread ${String(thread)}: ${known.get(thread)?.size} connections, p99 ${quantile(all, 0.99).toFixed(1)} ms`,
-        );
-      console.log(`${connections} connections, ${Math.round(rate)} creates/s; ${threads.join('; ')}`);
-    }
-  },
-
-  /**
-   * Checks that the service responds in time, and keeps its memory, while PostgreSQL stalls for 10 s under 64
-   * connections.
-   */
-  async stalls() {
-    const stall = 10_000;
-    const timeout = 6;
-    const env = { DATABASE_TIMEOUT_SECONDS: `${timeout}` };
-    const side = await startSide('stalls', 'PostgreSQL', { env });
-    const { server, database } = side;
-    if (database === undefined) throw new Error('PostgreSQL is not installed');
-    const memory = () => Math.round(memoryOf(Number(server.child.pid)));
-    /** Creates plants. @param {number} time - In ms. */
-    const load = async (time) => {
-      // A tenth of what Retry-After asks for.
-      const plan = { port: server.port, connections: 64, time, next: () => create(side), pause: 100 };
-      const { requests, seconds, slowest, others } = await putUnderLoad(plan);
-      return { rate: (requests - sum(Object.values(others))) / seconds, slowest, others };
-    };
-    const locker = new Client(database.url());
-    await locker.connect();
-    const signal = async (/** @type {NodeJS.Signals} */ name) => signalAll(database.processes(), name);
-    const stalls = {
-      'its processes are stopped': { begin: () => signal('SIGSTOP'), end: () => signal('SIGCONT') },
-      'the table is locked': {
-        begin: () => locker.query('BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE'),
-        end: () => locker.query('COMMIT'),
-      },
-    };
-    for (const [how, { begin, end }] of Object.entries(stalls)) {
-      const before = await load(3_000);
-      const memoryBefore = memory();
-      await begin();
-      const stalled = load(stall + timeout * 1_000);
-      await pause(stall);
-      const highest = memory();
-      await end();
-      const { slowest, others } = await stalled;
-      const after = await load(3_000);
-      console.log(
-        `${how}: slowest response ${(slowest / 1_000).toFixed(2)} s, due within ${timeout} s; errors ` +
-          `${JSON.stringify(others)}; memory ${memoryBefore} MiB before, ${highest} MiB at the end of the stall; ` +
-          `throughput afterwards / before: ${(after.rate / before.rate).toFixed(2)}`,
-      );
-    }
-  },
-};
+  }
+}
 
 const [name = ''] = new Command('node scripts/bench/cases.js')
-  .addArgument(new Argument('<NAME>').choices(Object.keys({ ...comparisons, ...checks })))
+  .addArgument(new Argument('<NAME>').choices([...Object.keys(comparisons), 'stalls']))
   .parse().args;
 const comparison = comparisons[name];
 if (comparison !== undefined) for (const engine of engines) await compare(engine, comparison);
-await checks[name]?.();
+else await stalls();
 // Ends all servers, too.
 process.exit();
 

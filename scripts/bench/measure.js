@@ -1,6 +1,5 @@
 // Measures servers alternately, since the speed of a shared machine changes within seconds.
-import { sum } from 'simple-statistics';
-import { childrenOf, cpuTime, memoryOf } from '../lib/processes.js';
+import { childrenOf, cpuTime } from '../lib/processes.js';
 import { putUnderLoad } from './load.js';
 
 /**
@@ -18,7 +17,7 @@ const supplyTime = 1_000;
  * @param {(thing: T, isWarmUp: boolean) => Promise<R>} measure
  * @returns {Promise<R[][]>} For each thing, the results by round.
  */
-export async function alternate(rounds, things, measure) {
+async function alternate(rounds, things, measure) {
   const all = things.map((thing) => ({ thing, results: /** @type {R[]} */ ([]) }));
   for (let round = 0; round <= rounds; round++) {
     // The direction alternates, so that no server always runs after the same one.
@@ -32,8 +31,8 @@ export async function alternate(rounds, things, measure) {
 
 /**
  * The result of a server in one round.
- * @typedef {import('./load.js').LoadResult & { cpuPerRequest: Record<string, number>, rss: number }} Sample - The CPU time
- *   in µs, of the service and of PostgreSQL, and the memory of the service in MiB.
+ * @typedef {import('./load.js').LoadResult & { cpuPerRequest: Record<string, number> }} Sample - The CPU time in µs, of the
+ *   service and of PostgreSQL.
  *
  * @typedef {import('./servers.js').Side & { server: ServerProcess, beside?: () => string }} Running - A started server, and
  *   what returns the next request of 16 other connections.
@@ -87,6 +86,6 @@ export function measureRates({ rounds, time, warmTime, prepare }, sides, workloa
     const cpuPerRequest = Object.fromEntries(
       parts.map(([part, processes], i) => [part, (cpuTime(processes) - Number(before[i])) / load.requests]),
     );
-    return { ...load, cpuPerRequest, rss: sum(service.map((pid) => memoryOf(pid))) };
+    return { ...load, cpuPerRequest };
   });
 }

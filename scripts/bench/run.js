@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command, Option } from 'commander';
-import { alternate, measureRates } from './measure.js';
+import { measureRates } from './measure.js';
 import { printReport, writeReport } from './report.js';
 import { allServers, prepareSide } from './servers.js';
 import { workloads } from './workloads.js';
@@ -26,29 +26,28 @@ the checkout in FOLDER, the exit status is 1.`,
   .addOption(new Option('--workload <NAMES...>', 'run only these').choices(workloads.map(({ name }) => name)))
   .option('--server <PARTS...>', 'run only servers whose name contains one of these')
   .option('--quick', 'use short rounds, at 256 connections only', false)
-  .option('--rounds <NUMBER>', 'the number of rounds per server; more rounds give narrower intervals', Number)
+  .option(
+    '--rounds <NUMBER>',
+    'the number of rounds per server; more rounds give narrower intervals',
+    Number,
+    9,
+  )
   .parse();
-/**
- * @type {{ against?: string, workload?: string[], server?: string[], quick: boolean, rounds?: number }}
- */
+/** @type {{ against?: string, workload?: string[], server?: string[], quick: boolean, rounds: number }} */
 const { quick, rounds, ...options } = program.opts();
 const isPart = quick || options.against !== undefined || (options.server ?? options.workload) !== undefined;
 const against = options.against && resolve(options.against);
 if (against !== undefined && !existsSync(join(against, 'dist/main.js')))
   program.error(`${against} has no dist/main.js; run "npm run build" there first`);
-if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0))
-  program.error('--rounds must be a positive integer');
+if (!(Number.isInteger(rounds) && rounds > 0)) program.error('--rounds must be a positive integer');
 
+/**
+ * The lengths of a round, of one with long lists, and of the warm-up, in ms. A shared machine's speed changes within
+ * seconds, so many short rounds compare better than few long ones; but some peers take long for a list of 100,000.
+ */
+const times = quick ? { short: 250, long: 400, warm: 350 } : { short: 700, long: 2_000, warm: 1_500 };
 /** With many connections first, since the warm-up depends on the number of requests. */
 const connectionCounts = quick ? [256] : [256, 16];
-const warmTime = quick ? 350 : 1_500;
-/**
- * The number of rounds per server and their length, in ms. A shared machine's speed changes within seconds, so many
- * short rounds compare better than few long ones; but some peers take long for a list of 100,000.
- */
-const plan = quick
-  ? { short: { rounds: rounds ?? 5, time: 250 }, long: { rounds: rounds ?? 5, time: 400 } }
-  : { short: { rounds: rounds ?? 9, time: 700 }, long: { rounds: rounds ?? 5, time: 2_000 } };
 
 const parts = options.server ?? (against === undefined ? [''] : ['Fastify', 'Plant Store on SQLite']);
 const wanted = allServers(against).filter(({ name, kind, comparedWith }) =>
@@ -57,7 +56,6 @@ const wanted = allServers(against).filter(({ name, kind, comparedWith }) =>
 const hasCargo = spawnSync('cargo', ['--version']).status === 0;
 const chosen = wanted.filter(({ kind }) => kind !== 'foreign' || hasCargo);
 if (chosen.length < wanted.length) console.error('The servers in Rust are skipped: there is no cargo.');
-const selected = workloads.filter(({ name }) => options.workload?.includes(name) ?? true);
 
 /** @param {string} path @param {string} command @param {string[]} args */
 const runIn = (path, command, ...args) =>
@@ -69,35 +67,28 @@ if (chosen.some(({ kind }) => kind === 'foreign'))
 /**
  * @typedef {object} Result
  * @property {import('./servers.js').Server} server
- * @property {number[]} startTimes - In ms, by round.
  * @property {{ workload: string, connections: number, samples: import('./measure.js').Sample[] }[]} measurements - The
  *   same workloads for all servers, in the same order.
  */
-
-const sides = [];
-for (const server of chosen) sides.push(await prepareSide(server));
-// The first start creates the databases, and fills the page cache.
-const startTimes = await alternate(plan.short.rounds, sides, async ({ start }) => {
-  const server = await start();
-  await server.end('SIGKILL');
-  return server.startTime;
-});
 /** @type {Result[]} */
-const results = chosen.map((server, i) => ({ server, startTimes: startTimes[i] ?? [], measurements: [] }));
+const results = chosen.map((server) => ({ server, measurements: [] }));
 const running = [];
-for (const side of sides) running.push({ ...side, server: await side.start() });
-for (const workload of selected) {
-  const { rounds, time } = workload.mostConnections === undefined ? plan.short : plan.long;
+for (const server of chosen) {
+  const side = await prepareSide(server);
+  running.push({ ...side, server: await side.start() });
+}
+for (const workload of workloads.filter(({ name }) => options.workload?.includes(name) ?? true)) {
+  const time = workload.mostConnections === undefined ? times.short : times.long;
   for (const connections of connectionCounts) {
-    const samples = await measureRates({ rounds, time, warmTime }, running, workload, connections);
-    for (const [i, { measurements }] of results.entries()) {
+    const plan = { rounds, time, warmTime: times.warm };
+    const samples = await measureRates(plan, running, workload, connections);
+    for (const [i, { measurements }] of results.entries())
       measurements.push({ workload: workload.name, connections, samples: samples[i] ?? [] });
-    }
     console.error(`${workload.name}, ${connections} connections: done`);
   }
 }
-const report = { results, connectionCounts, workloads: selected, plan };
-if (printReport(report)) process.exitCode = 1;
-if (!isPart) await writeReport(report);
+if (printReport(results)) process.exitCode = 1;
+if (!isPart)
+  await writeReport(results, `${rounds} rounds of ${times.short} ms (lists of 100,000: ${times.long} ms)`);
 // Ends all servers, too.
 process.exit();

@@ -52,7 +52,6 @@ const peer = (name, program, engine = 'SQLite') => ({
 /** @type {readonly Server[]} */
 const all = [
   { ...peer('Fastify', 'floors/fastify.js'), kind: 'floor' },
-  peer('express + express-openapi-validator', 'peers/express.js'),
   peer('Hono + zod-openapi', 'peers/hono.js'),
   peer('fastify-openapi-glue, plain', 'peers/glue.js'),
   peer('axum + rusqlite (Rust)', `${rust}rusqlite`),

@@ -16,7 +16,6 @@ export const seed = [
 /**
  * @typedef {object} Workload
  * @property {string} name
- * @property {string} [chart] - The title of its chart, if it has one.
  * @property {(side: Side) => string | undefined} next - Returns the next request, or undefined if there is none.
  * @property {(status: number) => boolean} [expect] - Whether a status is expected; 200, 201 and 204 by default.
  * @property {number} [mostConnections]
@@ -30,12 +29,11 @@ const [factor, prime] = [48_271, 2_147_483_647];
 
 /** @type {readonly Workload[]} */
 export const workloads = [
-  { name: 'create', chart: 'Create a plant', next: create },
+  { name: 'create', next: create },
   { name: 'create-16', next: (side) => createRequest(side.tokenOf('writer'), sixteenDigits + ++side.random) },
   { name: 'list-1', next: (side) => list(side, 'writer', '?limit=1') },
   {
     name: 'list-100',
-    chart: 'List 100 plants',
     next: (side) => (++side.random % 100 === 0 ? create(side) : list(side, anySubject(side), '?limit=100')),
   },
   // More would only measure how long they wait for each other; with few, the kernel leaves one of two threads idle.

@@ -1,5 +1,15 @@
 // Replays the changes of a folder on a simulated disk, and produces the contents that a power failure may leave.
-import { linkSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 /** The unit that a disk writes atomically, in bytes. */
@@ -185,22 +195,29 @@ export function readImage(folder) {
 }
 
 /**
- * Makes the files of an image.
+ * Makes the files of an image, and uses them.
+ * @template T
  * @param {Image} image
  * @param {string} disk - The folder that the image shows.
- * @param {string} folder - An empty folder for them.
+ * @param {(folder: string) => Promise<T>} use - Gets a folder in its place.
  */
-export function writeImage(image, disk, folder) {
+export async function withImage(image, disk, use) {
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-image-'));
   /** The first name of each file. @type {Map<Buffer, string>} */
   const named = new Map();
-  for (const [path, content] of image) {
-    const copy = path.replace(disk, folder);
-    mkdirSync(content === 'folder' ? copy : dirname(copy), { recursive: true, mode: 0o700 });
-    if (content === 'folder') continue;
-    const first = named.get(content);
-    if (first === undefined) writeFileSync(copy, content, { mode: 0o600 });
-    else linkSync(first, copy);
-    named.set(content, first ?? copy);
+  try {
+    for (const [path, content] of image) {
+      const copy = path.replace(disk, folder);
+      mkdirSync(content === 'folder' ? copy : dirname(copy), { recursive: true, mode: 0o700 });
+      if (content === 'folder') continue;
+      const first = named.get(content);
+      if (first === undefined) writeFileSync(copy, content, { mode: 0o600 });
+      else linkSync(first, copy);
+      named.set(content, first ?? copy);
+    }
+    return await use(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
   }
 }
 

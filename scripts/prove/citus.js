@@ -10,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { startCitus } from '../../packages/server/test/support/citus-cluster.js';
 import { runSql } from '../../packages/server/test/support/postgres-cluster.js';
 import { required, signalAll, until } from '../lib/processes.js';
-import { startServersUnderLoad } from './failover-load.js';
+import { startServersUnderLoad } from './load.js';
 
 const cluster = await startCitus({ workers: 3, joined: 2 });
 if (cluster === undefined) {

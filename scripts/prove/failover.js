@@ -4,7 +4,7 @@
 import { performance } from 'node:perf_hooks';
 import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { required, signalAll } from '../lib/processes.js';
-import { startServersUnderLoad } from './failover-load.js';
+import { startServersUnderLoad } from './load.js';
 
 /** The minimum number of acknowledged writes before the kill, and after it. */
 const least = { before: 600, after: 200 };

@@ -6,7 +6,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Command } from 'commander';
 import { required } from '../lib/processes.js';
-import { startLoad } from './failover-load.js';
+import { startLoad } from './load.js';
 import { Container, derive, docker, project, run, Stack } from './image-stack.js';
 
 /** @type {{ image?: string }} */

@@ -9,7 +9,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { startServer } from '../../packages/server/test/support/server-process.js';
 import { until } from '../lib/processes.js';
-import { startLoad } from './failover-load.js';
+import { startLoad } from './load.js';
 
 /**
  * How long the server is stopped each time, in ms; the default of MAX_EVENT_LOOP_DELAY_MS is 1000. It is the mean of few

@@ -6,15 +6,14 @@ import { fileURLToPath } from 'node:url';
 import { service as libraryService } from '../../examples/library/dist/service.js';
 import { service as plantStore } from '../../dist/service.js';
 import { openStorage } from '../../packages/server/dist/storage/open.js';
-import { startServer } from '../../packages/server/test/support/server-process.js';
 import { copyingLibrary } from '../lib/copying-library.js';
 import { Register } from '../lib/linearizability.js';
 import { send } from '../lib/request.js';
-import { Document } from './threads-documents.js';
-import { idOf, readOutcome, stateOf, statesIn } from './threads-model.js';
+import { Document } from './documents.js';
+import { idOf, readOutcome, stateOf, statesIn } from './model.js';
 
-/** @typedef {import('./threads-model.js').Collection} Collection */
-/** @typedef {import('./threads-model.js').Operation} Operation */
+/** @typedef {import('./model.js').Collection} Collection */
+/** @typedef {import('./model.js').Operation} Operation */
 /** @typedef {import('../lib/linearizability.js').Request<Operation>} Request */
 
 /** @typedef {string | null | undefined} Outcome */
@@ -57,8 +56,6 @@ export const services = {
 };
 /** @typedef {keyof typeof services} ServiceName */
 
-/** The number of plants in the files that an operator puts into place; their ids are consecutive, from 0. */
-export const restoredPlants = 300;
 /** The only subject. */
 export const subject = 'alice';
 /** Where the store is below the simulated disk. */
@@ -150,38 +147,28 @@ export class Ledger {
   }
 
   /**
-   * Checks the store and the backups on a disk. Opens the store as a start does.
+   * Checks the store and the backup on a disk. Opens the store as a start does.
    * @param {string} disk - The folder that holds the disk's files.
-   * @param {boolean} served - Whether to start a server with two threads, too, and to compare what it lists.
    * @returns {Promise<string | undefined>} The fault, if any.
    */
-  async check(disk, served) {
-    const store = join(disk, storePath);
+  async check(disk) {
+    const [store, copy] = [join(disk, storePath), join(disk, backupPath)];
+    /** @type {IsRight} */
+    const isPossible = (key, state) =>
+      this.#registers.get(key)?.permits({ act: 'read' }, readOutcome(state)) ?? false;
+    /** @type {IsRight} */
+    const wasThere = (key, state) => {
+      const expected = this.#backup?.before.get(key);
+      return expected === undefined || this.#backup?.touched.has(key) || expected === (state ?? null);
+    };
     try {
-      const faults = [];
-      /** @type {IsRight} */
-      const isPossible = (key, state) =>
-        this.#registers.get(key)?.permits({ act: 'read' }, readOutcome(state)) ?? false;
-      if (served) {
-        const listed = await this.#list(store);
-        if (listed !== undefined)
-          faults.push(...this.#compare(listed, (key, state) => isToken(key) || isPossible(key, state)));
-      }
       if (existsSync(store))
         await (await openStorage(services[this.service].definition, `file:${store}`)).close();
-      faults.push(...this.#compare(this.#read(store), isPossible));
-      const copy = join(disk, backupPath);
-      // It may be missing before it was acknowledged. But once it has its name, it must be complete.
-      if (this.#backup !== undefined && (this.#backup.done || existsSync(copy))) {
-        const { before, touched } = this.#backup;
-        /** @type {IsRight} */
-        const isRight = (key, state) => {
-          const expected = before.get(key);
-          return expected === undefined || touched.has(key) || expected === (state ?? null);
-        };
-        faults.push(...this.#compare(this.#read(copy), isRight).map((fault) => `backup: ${fault}`));
-      }
-      return faults[0];
+      const fault = this.#compare(this.#read(store), isPossible);
+      // A backup may be missing before it was acknowledged. But once it has its name, it must be complete.
+      const hasBackup = this.#backup !== undefined && (this.#backup.done || existsSync(copy));
+      const inBackup = hasBackup ? this.#compare(this.#read(copy), wasThere) : undefined;
+      return fault ?? (inBackup && `backup: ${inBackup}`);
     } catch (error) {
       return String(error).slice(0, 200);
     }
@@ -191,14 +178,14 @@ export class Ledger {
    * Compares a store or a backup with what it must contain.
    * @param {States} found
    * @param {IsRight} isRight
-   * @returns {string[]} The differences.
+   * @returns {string | undefined} The difference.
    */
   #compare(found, isRight) {
     const wrong = [...this.#registers.keys()].filter((key) => !isRight(key, found.get(key)));
     // The server creates a token at its first start.
     const unknown = [...found.keys()].filter((key) => !isToken(key) && !this.#registers.has(key));
     const count = wrong.length + unknown.length;
-    return count === 0 ? [] : [`${count} lost, changed or unknown, such as ${wrong[0] ?? unknown[0]}`];
+    return count === 0 ? undefined : `${count} lost, changed or unknown, such as ${wrong[0] ?? unknown[0]}`;
   }
 
   /** @param {string} file @returns {States} Without states if it does not exist. @throws {Error} when it is corrupt. */
@@ -221,21 +208,6 @@ export class Ledger {
     } finally {
       database.close();
     }
-  }
-
-  /**
-   * Starts a server with two threads, which recovers the store, and lists everything. Without a token, it only starts.
-   * @param {string} store
-   * @throws {Error} when it does not start, serve or end.
-   */
-  async #list(store) {
-    const env = { DATABASE_URL: `file:${store}`, WORKERS: '2' };
-    const { origin, end } = await startServer({ script: services[this.service].main, env });
-    const listing = this.secret === undefined ? Promise.resolve(undefined) : this.lists(origin, this.secret);
-    await listing.catch(() => undefined);
-    const ended = await end();
-    if (ended !== 0) throw new Error(`the server ended with ${ended}`);
-    return listing;
   }
 
   /**

@@ -20,7 +20,7 @@ import { plants, PlantRepository } from '../../dist/plants/repository.js';
 import { openStorage } from '../../packages/server/dist/storage/open.js';
 import { runCommand } from '../../packages/server/test/support/server-process.js';
 import { readTrace, traceOptions } from '../lib/file-trace.js';
-import { readImage, ReplayedDisk, writeImage } from '../lib/replayed-disk.js';
+import { readImage, ReplayedDisk, withImage } from '../lib/replayed-disk.js';
 import { services, subject } from './power-cut-ledger.js';
 
 /** @typedef {import('../lib/file-trace.js').FileEvent} FileEvent */
@@ -150,18 +150,14 @@ async function cut({ before, disk, events, old, damaged }, ignores = () => false
     if (event.kind !== 'sync' || !ignores(event.path)) replayed.apply(event);
     const isLast = i === events.length - 1;
     for (const left of isLast ? kinds : [kinds[i % kinds.length] ?? 'none']) {
-      const root = mkdtempSync(join(tmpdir(), 'plant-store-image-'));
-      try {
-        writeImage(replayed.image(left), disk, root);
-        checked++;
-        const content = await contentOf(join(root, database), damaged).catch(String);
-        if (content !== 'new' && (isLast || content !== old))
-          found.push(
-            `power failure after call ${i} of ${events.length}, unsynced data kept: ${left}: ${content}`,
-          );
-      } finally {
-        rmSync(root, { recursive: true });
-      }
+      checked++;
+      const content = await withImage(replayed.image(left), disk, (root) =>
+        contentOf(join(root, database), damaged).catch(String),
+      );
+      if (content !== 'new' && (isLast || content !== old))
+        found.push(
+          `power failure after call ${i} of ${events.length}, unsynced data kept: ${left}: ${content}`,
+        );
     }
   }
   return [checked, found];

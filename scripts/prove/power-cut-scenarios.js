@@ -2,17 +2,13 @@
 // cspell:ignore seccomp
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { service } from '../../dist/service.js';
-import { plants, PlantRepository } from '../../dist/plants/repository.js';
-import { openStorage } from '../../packages/server/dist/storage/open.js';
 import { readTrace, traceOptions } from '../lib/file-trace.js';
 import { ReplayedDisk } from '../lib/replayed-disk.js';
-import { isDone, readEntries, restoredPlants, subject } from './power-cut-ledger.js';
-import { longName } from './threads-model.js';
+import { readEntries } from './power-cut-ledger.js';
 
 /** @typedef {import('./power-cut-stage.js').Stage} Stage */
 /** @typedef {import('./power-cut-ledger.js').ServiceName} ServiceName */
@@ -23,12 +19,11 @@ import { longName } from './threads-model.js';
  * @typedef {import('../lib/file-trace.js').FileEvent & { starting: boolean, entries?: import('./power-cut-ledger.js').Entry[] }} RunEvent
  */
 /**
- * A recorded run of a service. The simulated disk is the folder `disk`. Before the event at the place `first`, nothing
- * is promised: an operator may have copied only a part of a file.
- * @typedef {{ service: ServiceName, disk: string, events: RunEvent[], first: number }} Run
+ * A recorded run of a service. The simulated disk is the folder `disk`.
+ * @typedef {{ service: ServiceName, disk: string, events: RunEvent[] }} Run
  */
 /** @typedef {{ service: ServiceName, stages: Stage[] }} Scenario */
-/** @typedef {keyof Awaited<ReturnType<typeof makeScenarios>>} ScenarioName */
+/** @typedef {keyof typeof scenarios} ScenarioName */
 
 /** Proves something, if there is strace, which the proofs need. @param {() => Promise<void>} prove */
 export async function withStrace(prove) {
@@ -39,48 +34,23 @@ export async function withStrace(prove) {
   }
 }
 
-/**
- * Makes the stores that operators put into place, and returns the scenarios with them.
- * @param {string} folder - An empty folder for these stores.
- */
-export async function makeScenarios(folder) {
-  const stopped = join(folder, 'stopped.db');
-  const killed = join(folder, 'killed.db');
+/** @param {ServiceName} service @param {number} workers @param {boolean} [migrates] @returns {Scenario} */
+const killedTwice = (service, workers, migrates = false) => ({
+  service,
+  stages: [
+    { workers, killAt: 60 },
+    { workers, killAt: 40 },
+    { workers, commands: true, migrates },
+  ],
+});
 
-  const storage = await openStorage(service, `file:${stopped}`);
-  const repository = new PlantRepository(storage.collection(plants));
-  const creates = Array.from({ length: restoredPlants }, (_, id) =>
-    repository.create(subject, BigInt(id), { name: longName(`Plant ${id}`) }),
-  );
-  await Promise.all(creates);
-  // A killed process would leave these files.
-  copyFileSync(stopped, killed);
-  copyFileSync(`${stopped}-wal`, `${killed}-wal`);
-  await storage.close();
-
-  /** @param {ServiceName} service @param {number} workers @returns {Scenario} */
-  const killedTwice = (service, workers, migrates = false) => ({
-    service,
-    stages: [
-      { workers, killAt: 60 },
-      { workers, killAt: 40 },
-      { workers, commands: true, migrates },
-    ],
-  });
-  /** @param {Stage[]} stages @returns {Scenario} */
-  const ofPlants = (...stages) => ({ service: 'plants', stages });
-  return {
-    'one thread': killedTwice('plants', 1),
-    'two threads': killedTwice('plants', 2),
-    library: killedTwice('library', 2, true),
-    transactions: killedTwice('transactions', 2),
-    'stopped store': ofPlants({ workers: 1, restored: { 'store.db': stopped } }),
-    'killed store': ofPlants({
-      workers: 2,
-      restored: { 'store.db': killed, 'store.db-wal': `${killed}-wal` },
-    }),
-  };
-}
+/** The scenarios whose power is cut. */
+export const scenarios = {
+  'one thread': killedTwice('plants', 1),
+  'two threads': killedTwice('plants', 2),
+  library: killedTwice('library', 2, true),
+  transactions: killedTwice('transactions', 2),
+};
 
 /**
  * Runs the stages of a scenario one after the other on an empty disk, and traces them.
@@ -111,8 +81,7 @@ export async function record({ service: name, stages }, requests, messages) {
       }
       replayed.compare(disk);
     }
-    const first = events.findIndex(({ entries }) => entries?.some(isDone));
-    return { service: name, disk, events, first: stages[0]?.restored === undefined ? 0 : first };
+    return { service: name, disk, events };
   } finally {
     rmSync(root, { recursive: true });
     rmSync(trace, { force: true });

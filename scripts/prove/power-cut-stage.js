@@ -1,5 +1,5 @@
-// Runs one stage of a scenario under strace: an operator may put files into place, then a server runs until it is
-// stopped or killed, while clients and commands use it. Started by power-cut-scenarios.js.
+// Runs one stage of a scenario under strace: a server runs until it is stopped or killed, while clients and commands use it.
+// Started by power-cut-scenarios.js.
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { dirname, join } from 'node:path';
@@ -10,24 +10,21 @@ import {
   keyOf,
   Ledger,
   readEntries,
-  restoredPlants,
   services,
   storePath,
   subject,
   success,
 } from './power-cut-ledger.js';
-import { messageOf, outcomeOf, readOutcome } from './threads-model.js';
+import { messageOf, outcomeOf, readOutcome } from './model.js';
 
 /** @typedef {import('./power-cut-ledger.js').Entry} Entry */
 /** @typedef {import('./power-cut-ledger.js').Outcome} Outcome */
-/** @typedef {import('./threads-documents.js').Document} Document */
-/** @typedef {import('./threads-model.js').Operation} Operation */
+/** @typedef {import('./documents.js').Document} Document */
+/** @typedef {import('./model.js').Operation} Operation */
 
 /**
  * @typedef {object} Stage
  * @property {number} workers - WORKERS: the number of threads that serve.
- * @property {Record<string, string>} [restored] - The files that the operator copies to the folder of the store before
- *   the start, by name.
  * @property {number} [killAt] - The number of a thread's sync during which strace kills the process.
  * @property {string} [nodeOptions] - NODE_OPTIONS of the server.
  * @property {number} [clients] - How many clients there are; 8 by default.
@@ -42,7 +39,6 @@ const {
   service,
   root,
   workers,
-  restored,
   killAt,
   nodeOptions = '',
   clients = 8,
@@ -82,7 +78,6 @@ function begin(...begun) {
     note(begun.map(([key], i) => ({ act: 'end', key, number: first + i, outcome: outcomeOf(key) })));
 }
 
-const acknowledgeRestored = restored === undefined ? undefined : putIntoPlace(restored);
 if (migrates) {
   await command('migrate');
   note([{ act: 'migrate', done: true }]);
@@ -92,7 +87,6 @@ await serve();
 async function serve() {
   const server = await startServer(serverOptions).catch(unlessKilled);
   if (server === undefined) return;
-  acknowledgeRestored?.();
   note([{ act: 'serve', done: true }]);
   await use(server.origin).catch(unlessKilled);
   const stops = killAt === undefined;
@@ -104,32 +98,6 @@ async function serve() {
 function unlessKilled(error) {
   if (killAt === undefined) throw error;
   return undefined;
-}
-
-/**
- * Copies files as an operator does.
- * @param {Record<string, string>} files
- * @returns {() => void} Acknowledges the plants that they hold.
- */
-function putIntoPlace(files) {
-  const folder = dirname(store);
-  mkdirSync(folder, { recursive: true });
-  // The operator's new folders survive the power failure; the question is whether the files do.
-  for (let parent = dirname(folder); parent.startsWith(disk); parent = dirname(parent)) sync(parent);
-  /** @param {number} id @returns {[string, Operation]} */
-  const create = (id) => [keyOf('plants', id), { act: 'create', value: { name: `Plant ${id}` } }];
-  const end = begin(...Array.from({ length: restoredPlants }, (_, id) => create(id)));
-  const acknowledge = () =>
-    end((key) => readOutcome(JSON.stringify({ name: key.replace('plants/', 'Plant ') })));
-  for (const [name, source] of Object.entries(files)) {
-    const content = readFileSync(source);
-    const copy = openSync(join(folder, name), 'wx', 0o600);
-    for (let at = 0; at < content.length; at += 32_768) {
-      writeSync(copy, content, at, Math.min(32_768, content.length - at), at);
-    }
-    closeSync(copy);
-  }
-  return acknowledge;
 }
 
 /** @param {string} path */

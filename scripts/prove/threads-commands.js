@@ -1,21 +1,16 @@
-// The operator of prove:threads: creates, lists and revokes tokens and backs up the store, whatever else happens.
+// The operator of prove:threads: creates, uses, lists and revokes tokens and backs up the store, whatever else happens.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startClients } from '../lib/clients.js';
-import { statesIn } from './threads-model.js';
+import { statesIn } from './model.js';
 
-/** @typedef {import('./threads-world.js').World} World */
-/** @typedef {import('./threads-load.js').Load} Load */
-
-/** The pause between two commands, in ms. */
+/** The pause between two rounds, in ms. */
 const between = 500;
 /** The subject of the tokens, which has no documents. */
 const subject = 'operator';
-
-/** A token as the commands show it. @typedef {{ id: string, token: string, state: string }} Token */
 
 /** Runs one command after the other. While a fault lasts, a command may fail; what succeeds must hold. */
 export class Commands {
@@ -26,12 +21,12 @@ export class Commands {
   #load;
   #violation;
   #operator;
-  /** Whether each acknowledged token is revoked, by its id; undefined if that is unknown. @type {Map<string, boolean | undefined>} */
+  /** The state of each acknowledged token by its id; undefined if that is unknown. @type {Map<string, string | undefined>} */
   #tokens = new Map();
 
   /**
-   * @param {World} world
-   * @param {Load} load
+   * @param {import('./threads-world.js').World} world
+   * @param {import('./load.js').Load} load
    * @param {(what: string) => void} violation
    */
   constructor(world, load, violation) {
@@ -50,25 +45,21 @@ export class Commands {
   async verify() {
     const listed = await this.#command('token', 'list', '--subject', subject, '--json');
     if (listed === undefined) return;
-    const states = new Map(/** @type {Token[]} */ (JSON.parse(listed)).map(({ id, state }) => [id, state]));
-    for (const [id, revoked] of this.#tokens) {
-      const state = states.get(id);
-      if (state === undefined) this.#violation(`lost: the token ${id} is not listed`);
-      else if (revoked !== undefined && state !== (revoked ? 'revoked' : 'valid'))
-        this.#violation(`lost: the token ${id} is ${state}, and ${revoked ? 'was' : 'was not'} revoked`);
-    }
+    const states = new Map(JSON.parse(listed).map((/** @type {any} */ { id, state }) => [id, state]));
+    for (const [id, state] of this.#tokens)
+      if (!states.has(id) || (state !== undefined && states.get(id) !== state))
+        this.#violation(`lost: the token ${id} is ${states.get(id)}, and not ${state}`);
   }
 
   /** Makes a token, uses and revokes it, and backs up the store. @param {import('../lib/clients.js').Client} client */
   async #run({ send }) {
     const made = await this.#command('token', 'create', subject, '--json');
     if (made !== undefined) {
-      const { id, token } = /** @type {Token} */ (JSON.parse(made));
-      this.#tokens.set(id, false);
+      const { id, token } = JSON.parse(made);
       const { status } = await send({ path: '/books', token });
       if (status === 401) this.#violation(`lost: the new token ${id} is refused`);
       this.#tokens.set(id, undefined);
-      if ((await this.#command('token', 'revoke', id)) !== undefined) this.#tokens.set(id, true);
+      if ((await this.#command('token', 'revoke', id)) !== undefined) this.#tokens.set(id, 'revoked');
     }
     await this.verify();
     if (this.#world.engine === 'sqlite') await this.#backUp();
@@ -79,8 +70,7 @@ export class Commands {
   async #backUp() {
     const copy = join(this.#world.backupFolder, 'copy.db');
     const begun = performance.now();
-    const done = await this.#command('backup', copy);
-    if (done !== undefined) {
+    if ((await this.#command('backup', copy)) !== undefined) {
       const database = new DatabaseSync(copy, { readOnly: true });
       try {
         this.#load.compareBackup(begun, (owner, collection) => statesIn(database, owner, collection));

@@ -5,26 +5,22 @@ import { readdirSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { signalAll } from '../lib/processes.js';
-import { kinds } from './threads-load.js';
+import { kinds } from './load.js';
 import { descriptors } from './threads-world.js';
 
 /** @typedef {import('./threads-world.js').World} World */
-/** @typedef {import('./threads-random.js').Random} Random */
 
 /**
  * A fault, and what the service promises meanwhile.
  * @typedef {object} Fault
  * @property {string} name
  * @property {import('./threads-world.js').Engine} [engine] - The only one that it concerns.
- * @property {(world: World, random: Random) => Repair | Promise<Repair>} inject - Returns how it is repaired, unless it is
- *   over. Both throw an Error when the service has broken a promise.
- * @property {readonly import('./threads-load.js').Kind[]} [down] - The kinds of requests that need not succeed while it lasts.
+ * @property {(world: World) => Repair | Promise<Repair>} inject - Returns how it is repaired, unless it is over. Both throw
+ *   an Error when the service has broken a promise.
+ * @property {readonly import('./load.js').Kind[]} [down] - The kinds of requests that need not succeed while it lasts.
  * @property {boolean} [allow500] - Whether 500 is a valid response while it lasts.
  */
 /** @typedef {(() => unknown) | undefined} Repair */
-
-/** A limit of descriptors that the process has reached when it serves. */
-const fewDescriptors = 10;
 
 /** Stops processes, and lets them continue. @param {readonly number[]} processes @returns {Repair} */
 function stopForAMoment(processes) {
@@ -52,37 +48,44 @@ function lower(world, name, low, high) {
   };
 }
 
-/** All faults that a server must survive. @satisfies {Record<string, Fault>} */
-export const faults = {
-  pause: {
+/** @type {Fault} */
+const fullDisk = {
+  name: 'let no file grow, as on a full disk',
+  engine: 'sqlite',
+  down: ['write'],
+  inject: (world) => lower(world, 'fsize', statSync(`${world.store}-wal`).size, 'unlimited'),
+};
+
+/** All faults that a server must survive. @type {readonly Fault[]} */
+export const faults = [
+  fullDisk,
+  {
     name: 'stop the server for a moment',
     down: kinds,
     inject: ({ pid }) => stopForAMoment([pid]),
   },
-  fullDisk: {
-    name: 'let no file grow, as on a full disk',
-    engine: 'sqlite',
-    down: ['write'],
-    inject: (world) => lower(world, 'fsize', statSync(`${world.store}-wal`).size, 'unlimited'),
-  },
-  endSessions: {
+  {
     name: 'end the sessions of PostgreSQL',
     engine: 'postgres',
     inject: (world) => void signalAll(sessionsOf(world), 'SIGTERM'),
   },
-  killSession: {
+  {
     name: 'kill a process of PostgreSQL, which restarts',
     engine: 'postgres',
     down: kinds,
-    inject: (world, random) => void signalAll([random.pick(sessionsOf(world))], 'SIGKILL'),
+    inject: (world) => {
+      const sessions = sessionsOf(world);
+      signalAll(sessions.slice(Math.floor(Math.random() * sessions.length)).slice(0, 1), 'SIGKILL');
+      return undefined;
+    },
   },
-  pausePostgres: {
+  {
     name: 'stop PostgreSQL for a moment',
     engine: 'postgres',
     down: kinds,
     inject: ({ postgres }) => stopForAMoment(postgres?.processes() ?? []),
   },
-  restartPostgres: {
+  {
     name: 'end PostgreSQL without a checkpoint, and start it',
     engine: 'postgres',
     down: kinds,
@@ -91,7 +94,7 @@ export const faults = {
       return () => postgres?.start();
     },
   },
-  idleConnections: {
+  {
     name: 'take the descriptors by idle connections',
     allow500: true,
     inject: ({ port }) => {
@@ -99,38 +102,24 @@ export const faults = {
       return () => sockets.forEach((socket) => socket.destroy());
     },
   },
-  noDescriptors: {
+  {
     name: 'leave the server no descriptors',
     allow500: true,
-    inject: (world, random) =>
-      lower(
-        world,
-        'nofile',
-        random.pick([readdirSync(`/proc/${world.pid}/fd`).length, fewDescriptors]),
-        descriptors,
-      ),
+    inject: (world) => lower(world, 'nofile', readdirSync(`/proc/${world.pid}/fd`).length, descriptors),
   },
-};
+];
 
-/** How a server ends, and what must be so afterwards. @typedef {(world: World, random: Random) => Promise<void>} Ending */
-
-/** @type {Ending} */
-export async function endGracefully(world, random) {
-  const status = await world.end(random.pick(/** @type {const} */ (['SIGTERM', 'SIGINT'])));
+/** Ends the server as an operator does, and checks what it leaves. @param {World} world */
+export async function endGracefully(world) {
+  const status = await world.end('SIGTERM');
   if (status !== 0) throw new Error(`a graceful end had the status ${status}`);
-  const left = world.leftovers();
-  if (left.length > 0) throw new Error(`left after the end: ${left.join(', ')}`);
-}
-
-/** @type {Ending} */
-async function kill(world) {
-  await world.end('SIGKILL');
+  if (world.leftovers.length > 0) throw new Error(`left beside the store: ${world.leftovers.join(', ')}`);
 }
 
 /**
  * Ends the server, and starts it again.
  * @param {string} name
- * @param {Ending} end
+ * @param {(world: World) => Promise<unknown>} end - What must be so afterwards, too.
  * @param {Fault} [fault] - Lasts meanwhile.
  * @returns {Fault}
  */
@@ -138,15 +127,15 @@ const restart = (name, end, fault) => ({
   ...fault,
   name: fault === undefined ? name : `${name} during a fault: ${fault.name}`,
   down: kinds,
-  inject: async (world, random) => {
-    const repair = await fault?.inject(world, random);
-    await pause(random.integer(0, 500));
+  inject: async (world) => {
+    const repair = await fault?.inject(world);
+    await pause(Math.random() * 500);
     try {
-      await end(world, random);
+      await end(world);
     } finally {
       await repair?.();
     }
-    await world.start(random);
+    await world.start();
     return undefined;
   },
 });
@@ -154,6 +143,6 @@ const restart = (name, end, fault) => ({
 /** All ends, with the next start. @type {readonly Fault[]} */
 export const restarts = [
   restart('end the server by a signal', endGracefully),
-  restart('kill the server', kill),
-  restart('kill the server', kill, faults.fullDisk),
+  restart('kill the server', (world) => world.end('SIGKILL')),
+  restart('kill the server', (world) => world.end('SIGKILL'), fullDisk),
 ];

@@ -3,14 +3,11 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { longPatience, until } from '../lib/processes.js';
+import { Subject } from './documents.js';
+import { kinds, Load } from './load.js';
 import { Commands } from './threads-commands.js';
-import { Subject } from './threads-documents.js';
 import { endGracefully } from './threads-faults.js';
-import { kinds, Load } from './threads-load.js';
 import { World } from './threads-world.js';
-
-/** @typedef {import('./threads-faults.js').Fault} Fault */
-/** @typedef {import('./threads-random.js').Random} Random */
 
 /** The number of broken promises that are printed. */
 const mostPrinted = 12;
@@ -61,21 +58,15 @@ export class Run {
   /**
    * Creates the store, starts the server and its clients, and waits until all of them are served.
    * @param {import('./threads-world.js').WorldOptions & RunOptions} options
-   * @param {Random} random
    */
-  static async begin(options, random) {
+  static async begin(options) {
     const world = new World(options);
     const tokens = await world.prepare(Object.keys(inUse));
-    await world.start(random);
+    await world.start();
     const run = new Run(world, tokens, options);
     // Without descriptors, a server serves only those clients that have connected before.
     await run.#recover();
     return run;
-  }
-
-  /** Whether a fault can happen to the running server. @param {Fault} fault */
-  applies({ engine = this.#world.engine }) {
-    return engine === this.#world.engine;
   }
 
   /** Records a broken promise. @param {string} what */
@@ -87,19 +78,17 @@ export class Run {
 
   /**
    * Injects a fault, repairs it, waits until the service has recovered, and compares all lists.
-   * @param {Fault} fault
-   * @param {Random} random
+   * @param {import('./threads-faults.js').Fault} fault
    */
-  async disturb(fault, random) {
+  async disturb({ name, inject, down = [], allow500 = false }) {
     const { load } = this;
-    const { name } = fault;
-    const failed = load.failed;
-    this.#endCalm();
-    load.allow500 = fault.allow500 === true;
+    const { failed } = load;
+    load.calmSince = Infinity;
+    load.allow500 = allow500;
     try {
-      const repair = await fault.inject(this.#world, random);
+      const repair = await inject(this.#world);
       try {
-        if (repair !== undefined) await this.#hold(fault, random);
+        if (repair !== undefined) await this.#hold(kinds.filter((kind) => !down.includes(kind)));
       } finally {
         await repair?.();
       }
@@ -111,39 +100,21 @@ export class Run {
     } catch (error) {
       this.violate(`${name}: ${/** @type {Error} */ (error).message}`);
     }
-    await pause(random.integer(100, 500));
+    await pause(100 + Math.random() * 400);
   }
 
-  /** From now on requests may fail. */
-  #endCalm() {
-    const unexpected = this.load.unexpected.splice(0);
-    for (const what of unexpected) this.violate(`without a fault, this failed: ${what}`);
-    this.load.calmSince = Infinity;
-  }
-
-  /**
-   * Waits while a fault lasts, and until the service works as far as it must meanwhile.
-   * @param {Fault} fault
-   * @param {Random} random
-   */
-  async #hold({ down = [] }, random) {
+  /** Waits while a fault lasts, and until what must work meanwhile does. @param {readonly import('./load.js').Kind[]} up */
+  async #hold(up) {
     const moment = performance.now();
-    await pause(random.integer(0, longestHold));
-    const up = kinds.filter((kind) => !down.includes(kind));
+    await pause(Math.random() * longestHold);
     await this.#required(`meanwhile no ${up.join(', ')}`, () => this.load.hasSuccess(moment, up));
   }
 
   /** Waits until all threads serve, and no request fails any more; from then on, none may. */
   async #recover() {
-    const world = this.#world;
-    const [moment, time] = [performance.now(), Date.now()];
-    await this.#required(
-      'not recovered',
-      async () =>
-        this.load.isCalm(moment) &&
-        world.threadsWithNewConnections(time) >= world.threads &&
-        (await world.ready()),
-    );
+    const moment = performance.now();
+    const isWell = async () => this.load.isCalm(moment) && (await this.#world.ready());
+    await this.#required('not recovered', isWell);
     this.load.allow500 = false;
     this.load.calmSince = performance.now();
   }
@@ -159,14 +130,13 @@ export class Run {
     throw new Error(`${what} for ${patience} s; last failure: ${this.load.lastFailure}`);
   }
 
-  /** Ends the clients, compares everything once more, and ends the server. @param {Random} random */
-  async finish(random) {
-    this.#endCalm();
+  /** Ends the clients, compares everything once more, and ends the server. */
+  async finish() {
     await this.commands.end();
     await this.load.end();
     await this.load.verify();
     await this.commands.verify();
-    await endGracefully(this.#world, random);
+    await endGracefully(this.#world);
     if (this.#world.engine === 'postgres') return;
     const database = new DatabaseSync(this.#world.store, { readOnly: true });
     const [integrity] = Object.values(database.prepare('PRAGMA integrity_check').get() ?? {});
@@ -174,18 +144,15 @@ export class Run {
     if (integrity !== 'ok') throw new Error(`the store is damaged: ${integrity}`);
   }
 
-  /** Ends the clients, kills what still runs, and removes all files. */
+  /** Says what led to a violation, besides the faults; ends the clients, kills what still runs, and removes all files. */
   async abandon() {
+    if (this.violations.length > 0)
+      this.#print(['the last lines of the log:', ...this.#world.output].join('\n  '));
     this.load.calmSince = Infinity;
     await this.#world.end('SIGKILL');
     await this.commands.end();
     await this.load.end();
     this.#world.remove();
-  }
-
-  /** Prints what led to a violation, besides the faults. */
-  explain() {
-    this.#print(['the last lines of the log:', ...this.#world.output].join('\n  '));
   }
 
   /** @param {string} line */

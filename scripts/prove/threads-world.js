@@ -8,15 +8,12 @@ import { embeddedPostgres } from '../../packages/server/test/support/postgres-cl
 import { runCommand, startServer } from '../../packages/server/test/support/server-process.js';
 import { required } from '../lib/processes.js';
 import { send } from '../lib/request.js';
-import { newConnectionId } from './threads-load.js';
 
 /** The server's limit of descriptors: few enough for idle connections to take them all. */
 export const descriptors = 256;
 /** The number of log lines that are kept for the report. */
 const keptLines = 40;
-/** The library's programs. */
 const library = fileURLToPath(new URL('../../examples/library/dist/', import.meta.url));
-/** The name of the SQLite store; names that begin with it are its other files. */
 const storeName = 'library.db';
 
 /** The engine that stores the documents. @typedef {'sqlite' | 'postgres'} Engine */
@@ -35,8 +32,8 @@ export class World {
   #adminPort = 0;
   /** @type {import('../../packages/server/test/support/server-process.js').ServerProcess | undefined} */
   #server;
-  /** When each thread last served a new connection, in ms since the epoch. @type {Map<unknown, number>} */
-  #served = new Map();
+  /** The last lines of the log without requests. @type {string[]} */
+  #lines = [];
   /** The port of the service; the same for all runs. */
   port = 0;
   storeFolder = join(this.#root, 'store');
@@ -46,10 +43,6 @@ export class World {
   backupFolder = join(this.#root, 'backups');
   /** The PostgreSQL server, if the documents are on one. @type {import('../../packages/server/test/support/postgres-cluster.js').PostgresServer | undefined} */
   postgres;
-  /** The last lines of the log without requests. @type {string[]} */
-  #lines = [];
-  /** The number of threads of the running server that serve. */
-  threads = 0;
 
   /** @param {WorldOptions} options */
   constructor(options) {
@@ -91,30 +84,10 @@ export class World {
     return runCommand(join(library, 'cli.js'), { DATABASE_URL: this.#databaseUrl }, ...args);
   }
 
-  /**
-   * Starts the server, and waits until it serves.
-   * @param {import('./threads-random.js').Random} random - Says how many threads do.
-   * @throws {Error} when it ends instead, or takes too long.
-   */
-  async start(random) {
-    const status = await this.launch(random.pick(this.#options.counts));
-    if (status !== undefined) throw new Error(`the server ended with ${status} at its start`);
-  }
-
-  /**
-   * Starts the server, and waits until it serves, or has ended.
-   * @param {number} threads
-   * @returns {Promise<number | string | undefined>} The status or the signal with which it has ended.
-   * @throws {Error} when it takes too long.
-   */
-  async launch(threads) {
-    this.threads = threads;
-    this.#served.clear();
-    this.#server = undefined;
-    const { server: script = join(library, 'main.js'), nodeOptions = '' } = this.#options;
-    /** @type {number | string | undefined} */
-    let status;
-    startServer({
+  /** Starts the server, and waits until it serves. @throws {Error} when it ends instead. */
+  async start() {
+    const { server: script = join(library, 'main.js'), nodeOptions = '', counts } = this.#options;
+    this.#server = await startServer({
       script,
       launcher: ['prlimit', `--nofile=${descriptors}`],
       env: {
@@ -122,33 +95,16 @@ export class World {
         PORT: String(this.port),
         OPS_PORT: String(this.#adminPort),
         NODE_OPTIONS: nodeOptions,
-        WORKERS: String(threads),
+        WORKERS: String(counts[Math.floor(Math.random() * counts.length)]),
         SHUTDOWN_SECONDS: '1',
         // A slow machine must not cause 503s here.
         MAX_EVENT_LOOP_DELAY_MS: '0',
       },
-      onLog: (entry) => this.#readLog(entry),
-    }).then(
-      (server) => (this.#server = server),
-      ({ cause }) => (status = cause),
-    );
-    await required('the server has started', () => this.#server !== undefined || status !== undefined);
-    return status;
-  }
-
-  /** @param {Record<string, unknown>} entry */
-  #readLog({ thread = 'the only one', time, requestId, ...rest }) {
-    if (requestId === newConnectionId) this.#served.set(thread, Number(time));
-    if (requestId === undefined) this.#lines.push(JSON.stringify({ time, thread, ...rest }).slice(0, 300));
-    if (this.#lines.length > keptLines) this.#lines.shift();
-  }
-
-  /**
-   * How many threads have served new connections since a moment, as they logged it.
-   * @param {number} moment - In ms since the epoch.
-   */
-  threadsWithNewConnections(moment) {
-    return [...this.#served.values()].filter((time) => time > moment).length;
+      onLog: ({ requestId, ...entry }) => {
+        if (requestId === undefined) this.#lines.push(JSON.stringify(entry).slice(0, 300));
+        this.#lines = this.#lines.slice(-keptLines);
+      },
+    });
   }
 
   /** The process of the server. @returns {number} */
@@ -182,10 +138,9 @@ export class World {
     return (await send(admin, { path: '/readyz' }, { timeout: 10_000 })).status === 200;
   }
 
-  /** Returns what a graceful exit must not leave in its folders: anything but the store itself. */
-  leftovers() {
-    const beside = readdirSync(this.storeFolder).filter((name) => !name.startsWith(storeName));
-    return beside.map((name) => `${name} beside the store`);
+  /** What a graceful end must not leave in the folder of the store: anything but the store itself. */
+  get leftovers() {
+    return readdirSync(this.storeFolder).filter((name) => !name.startsWith(storeName));
   }
 
   /** The last lines of the log, and what the server has printed besides. */

@@ -14,8 +14,8 @@ import { startServer } from '../../packages/server/test/support/server-process.j
 import { startClients } from '../lib/clients.js';
 import { memoryOf } from '../lib/processes.js';
 import { send } from '../lib/request.js';
-import { Subject } from '../prove/threads-documents.js';
-import { Load } from '../prove/threads-load.js';
+import { Subject } from '../prove/documents.js';
+import { Load } from '../prove/load.js';
 
 /** The local address of a good subject's new connections, which differs from the attackers'. */
 const goodAddress = '127.0.0.2';

@@ -9,7 +9,7 @@ import getPort from 'get-port';
 import { startServer } from '../../packages/server/test/support/server-process.js';
 import { startClients } from '../lib/clients.js';
 import { send } from '../lib/request.js';
-import { startLoad } from '../prove/failover-load.js';
+import { startLoad } from '../prove/load.js';
 
 const minutes = Math.max(3, Number(process.argv[2] ?? 10));
 const adminPort = await getPort({ host: '127.0.0.1' });

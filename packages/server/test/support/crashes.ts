@@ -4,8 +4,8 @@ import { randomInt } from 'node:crypto';
 import type { Test } from 'tap';
 import { fillStore, startServer, type ServerProcess } from './processes.js';
 import { repeatUntil } from './wait.js';
-import { Subject } from '../../../../scripts/prove/threads-documents.js';
-import { Load } from '../../../../scripts/prove/threads-load.js';
+import { Subject } from '../../../../scripts/prove/documents.js';
+import { Load } from '../../../../scripts/prove/load.js';
 
 /** Kills a service at random moments under load, and compares the store with the responses each time. */
 export async function surviveKills(t: Test, settings: Record<string, string> = {}): Promise<void> {

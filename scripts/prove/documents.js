@@ -1,10 +1,10 @@
 // The model of acknowledged documents, as clients know them from all responses.
 import { performance } from 'node:perf_hooks';
 import { Register } from '../lib/linearizability.js';
-import { applyTo, readOutcome } from './threads-model.js';
+import { applyTo, readOutcome } from './model.js';
 
-/** @typedef {import('./threads-model.js').Collection} Collection */
-/** @typedef {import('./threads-model.js').Operation} Operation */
+/** @typedef {import('./model.js').Collection} Collection */
+/** @typedef {import('./model.js').Operation} Operation */
 
 /** A document is not written again once so many requests may still take effect: each doubles what is possible. */
 const mostUnsettled = 3;

@@ -2,59 +2,51 @@
 // whether the responses fit together.
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
+import { plantStore, startServer } from '../../packages/server/test/support/server-process.js';
 import { startClients } from '../lib/clients.js';
 import { send } from '../lib/request.js';
-import { idOf, messageOf, outcomeOf, stateOf } from './threads-model.js';
+import { Subject } from './documents.js';
+import { idOf, messageOf, outcomeOf, stateOf } from './model.js';
 
 /** The kinds of requests. */
 export const kinds = /** @type {const} */ (['write', 'get', 'list']);
 /** @typedef {typeof kinds[number]} Kind */
-/** @typedef {import('./threads-model.js').Collection} Collection */
-/** @typedef {import('./threads-model.js').Operation} Operation */
-/** @typedef {import('./threads-documents.js').Document} Document */
-/** @typedef {import('./threads-documents.js').Subject} Subject */
+/** @typedef {import('./model.js').Collection} Collection */
+/** @typedef {import('./model.js').Operation} Operation */
+/** @typedef {import('./documents.js').Document} Document */
 /** @typedef {import('../lib/request.js').Response} Response */
 /** @typedef {(message: import('../lib/request.js').Message) => Promise<Response>} Send */
 
-/** The longest pause between the requests of a client, in ms. */
-const longestPause = 20;
-/** The pause after a failure, in ms. */
-const failurePause = 30;
+/** The longest pause between the requests of a client, and the pause after a failure, in ms. */
+const [longestPause, failurePause] = [20, 30];
 /** How long no request may have failed before the service counts as calm, in ms. */
 const calm = 200;
 /** The code of a 503 that says that the outcome of a write is unknown. */
 const unknownOutcome = 50302;
 
-/** The id of the requests on new connections, by which the log shows which workers serve them. */
-export const newConnectionId = 'new-connection';
-
 /** Runs all clients. Moments are of performance.now(). */
 export class Load {
-  /** Acknowledged writes that had an effect, and among them renewals. */
+  /** Writes that were acknowledged, that were refused without effect, and whose outcome is unknown. */
   acknowledged = 0;
-  renewals = 0;
-  /** Writes whose outcome is unknown, and those that were refused without effect. */
-  unknown = 0;
   refused = 0;
+  unknown = 0;
   /** The numbers of requests of each kind that had success, and the number that failed. */
   successes = { write: 0, get: 0, list: 0 };
   failed = 0;
   /** How requests failed: each status with its code, or what the system said. @type {Set<string>} */
   failures = new Set();
-  /** The last failure. */
   lastFailure = 'none';
   /** The time from which no new request or command may fail; infinite while a fault lasts. */
   calmSince = Infinity;
-  /** The requests that failed all the same. @type {string[]} */
-  unexpected = [];
   /** Whether a 500 is a valid response, for want of descriptors. */
   allow500 = false;
+  /** The longest time without an acknowledged write, in ms. */
+  longestWithoutWrite = 0;
   #origin;
   #lastFailureAt = 0;
-  /** When the last success began, by kind and connection. @type {Map<string, number>} */
-  #begun = new Map();
   #lastWriteAt = performance.now();
-  #longestWithoutWrite = 0;
+  /** When the last success of each kind began. */
+  #begun = { write: 0, get: 0, list: 0 };
   #violation;
   #subjects;
   #clients;
@@ -110,65 +102,42 @@ export class Load {
       }
   }
 
-  /** The number of documents that are known to exist. */
-  get present() {
-    const documents = this.#subjects.flatMap(({ all }) => all);
-    return documents.filter(({ register }) => typeof register.state === 'string').length;
-  }
-
-  /** The longest time without an acknowledged write, in ms. */
-  get longestWithoutWrite() {
-    return Math.max(this.#longestWithoutWrite, performance.now() - this.#lastWriteAt);
-  }
-
   /**
    * Whether each of some kinds has had a success that began after a moment.
    * @param {number} moment
    * @param {readonly Kind[]} needed
    */
   hasSuccess(moment, needed) {
-    return needed.every((kind) => Math.max(...this.#lastBegun(kind)) > moment);
+    return needed.every((kind) => this.#begun[kind] > moment);
   }
 
-  /**
-   * Whether no request has failed for a while, and since a moment, and one of each kind on each connection has succeeded
-   * since then.
-   * @param {number} moment
-   */
+  /** Whether no request has failed for a while, and since a moment, and one of each kind has succeeded since then. @param {number} moment */
   isCalm(moment) {
     const since = Math.max(moment, this.#lastFailureAt);
-    const begun = kinds.flatMap((kind) => this.#lastBegun(kind));
-    return performance.now() - since >= calm && Math.min(...begun) > since;
-  }
-
-  /** When the last success on a kept and on a new connection began. @param {Kind} kind */
-  #lastBegun(kind) {
-    return ['kept', 'new'].map((connection) => this.#begun.get(`${kind} ${connection}`) ?? 0);
+    return performance.now() - since >= calm && this.hasSuccess(since, kinds);
   }
 
   /** Sends one request. @param {Subject} subject @param {import('../lib/clients.js').Client} client */
   async #use(subject, { number, send }) {
     const { token } = subject;
-    const isNew = number % 2 === 1;
+    const options = number % 2 === 1 ? { agent: false } : {};
     const begun = performance.now();
     const [kind, { status, text }] = await this.#request(subject, (message) =>
-      isNew
-        ? send({ ...message, token, headers: { 'x-request-id': newConnectionId } }, { agent: false })
-        : send({ ...message, token }),
+      send({ ...message, token }, options),
     );
     if (status >= 200 && status < 500) {
       this.successes[kind]++;
-      this.#begun.set(`${kind} ${isNew ? 'new' : 'kept'}`, begun);
+      this.#begun[kind] = Math.max(this.#begun[kind], begun);
       await pause(1 + Math.random() * longestPause);
       return;
     }
     this.failed++;
     this.#lastFailureAt = performance.now();
-    this.lastFailure = `a ${kind} on a ${isNew ? 'new' : 'kept'} connection, ${status} ${text}`;
-    if (status !== 0 && status !== 503 && !(status === 500 && this.allow500))
-      this.#violation(`not permitted: ${this.lastFailure.slice(0, 200)}`);
+    this.lastFailure = `a ${kind}: ${status} ${text.slice(0, 200)}`;
     this.failures.add(`${status} ${/"(?:error|code)":(\d+)/.exec(text)?.[1] ?? text}`);
-    if (begun >= this.calmSince) this.unexpected.push(this.lastFailure);
+    if (status !== 0 && status !== 503 && !(status === 500 && this.allow500))
+      this.#violation(`not permitted: ${this.lastFailure}`);
+    if (begun >= this.calmSince) this.#violation(`without a fault, this failed: ${this.lastFailure}`);
     await pause(failurePause);
   }
 
@@ -191,7 +160,7 @@ export class Load {
     }
     const response = await send(messageOf(collection, document.id, operation));
     if (writes) document.writes--;
-    const outcome = this.#outcomeOf(document, operation, response);
+    const outcome = this.#outcomeOf(collection, operation, response);
     if (outcome === 'none') register.withdraw(request);
     else register.end(request, outcome);
     // What a read has seen may be the effect of a write whose outcome is unknown.
@@ -203,42 +172,38 @@ export class Load {
 
   /**
    * The outcome of a request; undefined if it is unknown, and 'none' if it certainly had no effect.
-   * @param {Document} document @param {Operation} operation @param {Response} response
+   * @param {Collection} collection @param {Operation} operation @param {Response} response
    */
-  #outcomeOf({ collection }, { act }, response) {
+  #outcomeOf(collection, { act }, response) {
     const { status, text } = response;
     if (status >= 200 && status < 300 && act !== 'read') {
       this.acknowledged++;
-      this.#longestWithoutWrite = this.longestWithoutWrite;
-      this.#lastWriteAt = performance.now();
-      if (act === 'renew') this.renewals++;
+      const now = performance.now();
+      this.longestWithoutWrite = Math.max(this.longestWithoutWrite, now - this.#lastWriteAt);
+      this.#lastWriteAt = now;
     }
     if (status >= 200 && status < 500) return outcomeOf(collection, response);
     // The system refused the connection, so that the server cannot have received it.
     const isRefused =
       status === 0 ? text === 'ECONNREFUSED' : status === 503 && !text.includes(`${unknownOutcome}`);
-    if (act === 'read' || isRefused) {
-      if (act !== 'read') this.refused++;
-      return 'none';
-    }
-    this.unknown++;
-    return undefined;
+    if (act === 'read') return 'none';
+    if (isRefused) this.refused++;
+    else this.unknown++;
+    return isRefused ? 'none' : undefined;
   }
 
   /** @param {Subject} subject @param {Collection} collection @param {Send} send */
   async #list(subject, collection, send) {
     const since = performance.now();
-    const csv = collection === 'loans' && Math.random() < 0.3;
-    const response = await send({ path: csv ? '/loans.csv' : `/${collection}` });
+    const response = await send({ path: `/${collection}` });
     if (response.status >= 400 && response.status < 500)
       this.#violation(`a list of ${subject.name} returned ${response.status} ${response.text}`);
     if (response.status !== 200) return response;
-    const list = csv ? parseCsv(response.text) : JSON.parse(response.text);
     /** @type {Map<string | number, string>} */
     const found = new Map();
     const faults = [];
     let last;
-    for (const value of list) {
+    for (const value of JSON.parse(response.text)) {
       const id = idOf(collection, value);
       if (found.has(id)) faults.push(`doubled: ${id} is twice in a list`);
       else if (last !== undefined && last > id) faults.push(`out of order: ${id} follows ${last}`);
@@ -256,11 +221,56 @@ export class Load {
   }
 }
 
-/** The loans of an export whose fields have no quotes. @param {string} text */
-function parseCsv(text) {
-  const [, ...lines] = text.trimEnd().split('\r\n');
-  return lines.map((line) => {
-    const [copy, isbn, borrower, due, renewals] = line.split(',');
-    return { copy: Number(copy), isbn, borrower, due, renewals: Number(renewals) };
-  });
+/**
+ * Starts a load of plants.
+ * @param {string[]} origins - The servers' URLs.
+ * @param {string[]} tokens - Tokens whose subjects have no plants.
+ */
+export function startLoad(origins, tokens) {
+  /** @type {string[]} */
+  const violations = [];
+  const subjects = tokens.map(
+    (token, i) => new Subject(`subject ${i}`, token, { plants: 200 / tokens.length }),
+  );
+  const violation = (/** @type {string} */ what) => violations.push(what);
+  const load = new Load({ origins, subjects, clients: 48 / tokens.length, violation });
+  return {
+    load,
+    /** Ends the load, and compares all plants. @returns {Promise<number>} The number of broken promises. */
+    async finish() {
+      await load.end();
+      await load.verify();
+      console.log(
+        `${load.acknowledged} writes acknowledged, ${load.refused} refused without effect, ${load.unknown} with unknown ` +
+          `outcome; at most ${Math.round(load.longestWithoutWrite)} ms without one`,
+      );
+      console.log(`lost, doubled or out of order: ${violations.length}`);
+      for (const what of violations.slice(0, 3)) console.log(`  ${what.slice(0, 300)}`);
+      return violations.length;
+    },
+  };
+}
+
+/**
+ * Starts servers under load, which are ended with it.
+ * @param {string[]} urls - For each server, that of the database.
+ * @param {string[]} [subjects] - They must have no plants.
+ */
+export async function startServersUnderLoad(urls, subjects = ['prover']) {
+  const [url = ''] = urls;
+  await plantStore(url, 'migrate');
+  const tokens = [];
+  for (const subject of subjects) tokens.push(await plantStore(url, 'token', 'create', subject));
+  const servers = await Promise.all(
+    // A slow machine must not cause 503s here.
+    urls.map((url) => startServer({ env: { DATABASE_URL: url, MAX_EVENT_LOOP_DELAY_MS: '0' } })),
+  );
+  const origins = servers.map(({ origin }) => origin);
+  const { load, finish } = startLoad(origins, tokens);
+  const end = async () => {
+    const broken = await finish();
+    await Promise.all(servers.map((server) => server.end()));
+    return broken;
+  };
+  return { load, finish: end };
 }
