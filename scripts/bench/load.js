@@ -10,12 +10,11 @@ const lastChunk = '0\r\n\r\n';
 
 /**
  * Returns the bytes of a request as a Latin-1 string.
- * @param {{ method: string, path: string, token?: string | undefined, body?: string | undefined, requestId?: string }} request
+ * @param {{ method: string, path: string, token?: string | undefined, body?: string | undefined }} request
  */
-export function requestText({ method, path, token, body, requestId }) {
+export function requestText({ method, path, token, body }) {
   return (
     `${method} ${path} HTTP/1.1\r\nHost: localhost\r\n` +
-    (requestId === undefined ? '' : `X-Request-Id: ${requestId}\r\n`) +
     (token === undefined ? '' : `Authorization: Bearer ${token}\r\n`) +
     (body === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`) +
     `\r\n${body ?? ''}`
@@ -27,21 +26,16 @@ export function requestText({ method, path, token, body, requestId }) {
  * @property {number} port - The port of a server on 127.0.0.1.
  * @property {number} connections - The number of concurrent connections.
  * @property {number} time - How long to start new requests, in ms.
- * @property {(connection: number) => string | undefined} next - Returns the next request of a connection, or undefined if
- *   there are no more.
+ * @property {() => string | undefined} next - Returns the next request, or undefined if there are no more.
  * @property {(status: number) => boolean} [expect] - Whether a status is expected; 200, 201 and 204 by default.
- * @property {number} [pause] - How long a connection rests after another status, in ms, which then is no error.
  */
 
 /**
  * @typedef {object} LoadResult
  * @property {number} requests - The number of completed requests.
- * @property {number} seconds - The time from the first request to the last response.
  * @property {number} rate - Requests per second.
  * @property {number} p50 - The median latency, in ms.
  * @property {number} p99 - The 99th percentile of the latency, in ms.
- * @property {number} slowest - The highest latency, in ms.
- * @property {Record<number, number>} others - The numbers of responses with unexpected statuses, if these are no errors.
  * @property {number} cpu - This process's share of one core, 0 to 1; near 1, the generator is the bottleneck.
  */
 
@@ -51,31 +45,27 @@ export function requestText({ method, path, token, body, requestId }) {
  * @returns {Promise<LoadResult>}
  * @throws Error on an unexpected status, and when a connection is lost.
  */
-export async function putUnderLoad({ port, connections, time, next, expect = isSuccess, pause }) {
+export async function putUnderLoad({ port, connections, time, next, expect = isSuccess }) {
   const latencies = createHistogram();
-  /** @type {Record<number, number>} */
-  const others = {};
   const open = Array.from({ length: connections }, () => new Connection(port));
   try {
     await Promise.all(open.map(({ socket }) => once(socket, 'connect')));
     const cpu = process.cpuUsage();
     const begin = performance.now();
-    /** @param {Connection} connection @param {number} number @returns {Promise<void>} */
-    const keepBusy = (connection, number) =>
+    /** @param {Connection} connection @returns {Promise<void>} */
+    const keepBusy = (connection) =>
       new Promise((resolve, reject) => {
         let started = begin;
         const start = () => {
           started = performance.now();
-          const request = started < begin + time ? next(number) : undefined;
+          const request = started < begin + time ? next() : undefined;
           if (request === undefined) resolve();
           else connection.socket.write(request, 'latin1');
         };
         connection.onResponse = (status) => {
           latencies.record(Math.ceil((performance.now() - started) * 1e6));
-          if (expect(status)) return start();
-          if (pause === undefined) return reject(new Error(`unexpected status ${status}`));
-          others[status] = (others[status] ?? 0) + 1;
-          setTimeout(start, pause);
+          if (expect(status)) start();
+          else reject(new Error(`unexpected status ${status}`));
         };
         connection.socket.on('error', reject);
         connection.socket.on('close', () => reject(new Error('a connection was lost')));
@@ -86,10 +76,9 @@ export async function putUnderLoad({ port, connections, time, next, expect = isS
     const { user, system } = process.cpuUsage(cpu);
     const requests = latencies.count;
     return {
-      ...{ requests, seconds, rate: requests / seconds, others, cpu: (user + system) / 1e6 / seconds },
+      ...{ requests, rate: requests / seconds, cpu: (user + system) / 1e6 / seconds },
       p50: latencies.percentile(50) / 1e6,
       p99: latencies.percentile(99) / 1e6,
-      slowest: latencies.max / 1e6,
     };
   } finally {
     for (const { socket } of open) socket.destroy();

@@ -34,8 +34,7 @@ async function alternate(rounds, things, measure) {
  * @typedef {import('./load.js').LoadResult & { cpuPerRequest: Record<string, number> }} Sample - The CPU time in µs, of the
  *   service and of PostgreSQL.
  *
- * @typedef {import('./servers.js').Side & { server: ServerProcess, beside?: () => string }} Running - A started server, and
- *   what returns the next request of 16 other connections.
+ * @typedef {import('./servers.js').Side & { server: ServerProcess }} Running - A started server.
  * @typedef {import('../../packages/server/test/support/server-process.js').ServerProcess} ServerProcess
  */
 
@@ -45,13 +44,12 @@ async function alternate(rounds, things, measure) {
  * @param {number} plan.rounds
  * @param {number} plan.time
  * @param {number} plan.warmTime
- * @param {(side: Running) => Promise<unknown>} [plan.prepare] - Runs before each load that is measured.
  * @param {readonly Running[]} sides
  * @param {import('./workloads.js').Workload} workload
  * @param {number} connections
  * @returns {Promise<Sample[][]>} For each server, its results by round.
  */
-export function measureRates({ rounds, time, warmTime, prepare }, sides, workload, connections) {
+export function measureRates({ rounds, time, warmTime }, sides, workload, connections) {
   const { next, supply, expect, mostConnections = connections } = workload;
   return alternate(rounds, sides, async (side, isWarmUp) => {
     const { port, child } = side.server;
@@ -70,7 +68,6 @@ export function measureRates({ rounds, time, warmTime, prepare }, sides, workloa
     };
     if (supply !== undefined) await run(supplyTime, supply);
     else if (!isWarmUp) await run(rampTime);
-    await prepare?.(side);
     const duration = isWarmUp ? warmTime : time;
     const { pid = NaN } = child;
     const service = [pid, ...childrenOf(pid)];
@@ -79,10 +76,7 @@ export function measureRates({ rounds, time, warmTime, prepare }, sides, workloa
       ...(side.database && { PostgreSQL: side.database.processes() }),
     });
     const before = parts.map(([, processes]) => cpuTime(processes));
-    const [load] = await Promise.all([
-      run(duration),
-      side.beside && putUnderLoad({ port, connections: 16, time: duration, next: side.beside }),
-    ]);
+    const load = await run(duration);
     const cpuPerRequest = Object.fromEntries(
       parts.map(([part, processes], i) => [part, (cpuTime(processes) - Number(before[i])) / load.requests]),
     );

@@ -2,15 +2,17 @@
 import { execFileSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { cpus, release, totalmem, type } from 'node:os';
-import { max, median, min } from 'simple-statistics';
+import { binomialDistribution, max, median, min, sum } from 'simple-statistics';
 import { writeGenerated } from '../lib/generated.js';
-import { ratioInterval } from '../lib/statistics.js';
 
 /** @typedef {import('./run.js').Result} Result */
+/** @typedef {import('./measure.js').Sample} Sample */
 /** A row of a table, by column. @typedef {Record<string, string | number>} Row */
 
 /** Above this share of a core, the generator may be the bottleneck. */
 const busyGenerator = 0.9;
+/** The probability that the true median may lie outside the interval, which is 5 % for as many rounds as usual. */
+const risk = 0.07;
 /** The share of its earlier rate that the Plant Store must keep, in creates, lists and deletes. */
 const target = 0.97;
 /** The text after this mark in docs/benchmarks.md is written here. */
@@ -23,14 +25,19 @@ const docs = new URL('../../docs/', import.meta.url);
  * @returns {boolean} Whether a change makes creates, lists or deletes slower.
  */
 export function printReport(results) {
-  const ratios = ratioRows(results).map((row) => {
-    const isMeant = row['kind'] === 'before' && /^(create|list|delete)/.test(String(row['workload']));
-    return { ...row, verdict: isMeant && Number(row['high']) < target ? 'SLOWER' : '' };
-  });
-  for (const rows of [resultRows(results), ratios]) console.table(rows);
-  console.log(`A ratio is the rate of one server divided by that of the other in the same round: the median of the rounds, and an
-interval that contains the true median with a confidence of about 95 %.`);
-  return ratios.some(({ verdict }) => verdict !== '');
+  console.table(resultRows(results));
+  console.log(`The rate of one server divided by that of the other in the same round: the median of the rounds, and an interval that
+contains the true median with a confidence of about 95 %; and the ratio of the CPU time for each request:`);
+  let isSlower = false;
+  for (const { server, other, workload, connections, ratio, low, high, cpu, kind } of ratioRows(results)) {
+    const isWorse =
+      kind === 'before' && /^(create|list|delete)/.test(String(workload)) && Number(high) < target;
+    isSlower ||= isWorse;
+    console.log(
+      `${server} to ${other}, ${workload} at ${connections}: ${ratio} (${low} to ${high}), CPU ${cpu}${isWorse ? ' SLOWER' : ''}`,
+    );
+  }
+  return isSlower;
 }
 
 /**
@@ -80,7 +87,7 @@ function resultRows(results) {
   return results.flatMap(({ server, measurements }) =>
     measurements.map(({ workload, connections, samples }) => {
       const rates = samples.map(({ rate }) => rate);
-      /** @param {(sample: import('./measure.js').Sample) => number} of */
+      /** @param {(sample: Sample) => number} of */
       const middle = (of) => Number(median(samples.map(of)).toPrecision(3));
       return {
         ...{ server: server.name, workload, connections, 'requests/s': middle(({ rate }) => rate) },
@@ -102,14 +109,32 @@ function ratioRows(results) {
     const [first, second] = result.server.kind === 'ours' ? [result, reference] : [reference, result];
     return first.measurements.map(({ workload, connections, samples }, i) => {
       const others = second.measurements[i]?.samples ?? [];
-      const rateOf = (/** @type {{ rate: number }} */ { rate }) => rate;
-      const { median, low, high } = ratioInterval(samples.map(rateOf), others.map(rateOf));
+      const rate = ratioInterval(samples, others, ({ rate }) => rate);
+      const cpu = ratioInterval(samples, others, ({ cpuPerRequest }) => sum(Object.values(cpuPerRequest)));
       return {
         ...{ server: first.server.name, other: second.server.name, workload, connections },
-        ...{ ratio: median.toFixed(2), low: low.toFixed(2), high: high.toFixed(2), kind: second.server.kind },
+        ...{ ratio: rate.median, low: rate.low, high: rate.high, cpu: cpu.median, kind: second.server.kind },
       };
     });
   });
+}
+
+/**
+ * Returns the median of the ratios of values, and its distribution-free confidence interval, bounded by two of the ratios
+ * (order statistics): the number of ratios below the true median is binomial with a probability of one half. If there are
+ * too few, the interval is their whole range.
+ * @param {readonly Sample[]} samples - By round; at least one.
+ * @param {readonly Sample[]} others - By round.
+ * @param {(sample: Sample) => number} of
+ */
+function ratioInterval(samples, others, of) {
+  const sorted = samples
+    .map((sample, i) => of(sample) / (others[i] === undefined ? NaN : of(others[i])))
+    .sort((a, b) => a - b);
+  const below = binomialDistribution(sorted.length, 0.5) ?? [];
+  const cut = below.findIndex((_, i) => 2 * sum(below.slice(0, i + 2)) > risk);
+  const [low = NaN, high = NaN] = [sorted[cut], sorted.at(-1 - cut)];
+  return { median: median(sorted).toFixed(2), low: low.toFixed(2), high: high.toFixed(2) };
 }
 
 /** @param {string} rounds */
@@ -128,10 +153,10 @@ async function conditions(rounds) {
 
 /** The names and versions of the peers, from the lock files of npm and cargo. */
 async function versionsOfPeers() {
-  const files = ['package-lock.json', '../../package-lock.json', 'peers/axum/Cargo.lock'];
+  const files = ['../../package-lock.json', 'peers/axum/Cargo.lock'];
   const texts = await Promise.all(files.map((file) => readFile(new URL(file, import.meta.url), 'utf8')));
-  const names = ['hono', '@hono/zod-openapi', 'fastify-openapi-glue', 'fastify', '@photostructure/sqlite'];
-  return [...names, 'axum', 'rusqlite', 'sqlx'].map((name) => {
+  const names = ['fastify-openapi-glue', 'fastify', '@photostructure/sqlite', 'axum', 'rusqlite', 'sqlx'];
+  return names.map((name) => {
     const version = new RegExp(`"(?:node_modules/)?${name}"(?:: {)?\\s+"?version"?(?: =|:) "(.*)"`);
     return `${name} ${version.exec(texts.join(''))?.[1]}`;
   });

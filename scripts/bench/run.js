@@ -2,16 +2,15 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { Command, Option } from 'commander';
+import { Argument, Command, Option } from 'commander';
 import { measureRates } from './measure.js';
 import { printReport, writeReport } from './report.js';
-import { allServers, prepareSide } from './servers.js';
-import { workloads } from './workloads.js';
+import { comparisons, prepareSide, serversOf } from './servers.js';
+import { scatteredWrites, workloads } from './workloads.js';
 
 const program = new Command('npm run bench --')
   .description(
-    `Compares the Plant Store with typical implementations (peers), and with a server that returns constants (the floor):
+    `Compares the Plant Store with typical implementations, and with a server that returns constants (the floor):
 every server under every workload, alternately; on PostgreSQL, too, if Debian's is installed. Without options, or with
 --rounds alone, it writes docs/benchmarks.md. Linux only.
 
@@ -19,9 +18,14 @@ Each ratio is computed within a round. The report shows the median of the rounds
 median with a confidence of about 95 %. If the whole interval of a create, list or delete lies below 0.97 of the rate of
 the checkout in FOLDER, the exit status is 1.`,
   )
+  .addArgument(
+    new Argument('[COMPARISON]', 'of two variants of the Plant Store instead')
+      .choices(Object.keys(comparisons))
+      .default('peers'),
+  )
   .option(
     '--against <FOLDER>',
-    'run only this checkout, another one in FOLDER, which must be built, and bare Fastify, or what --server selects',
+    'compare this checkout with another one in FOLDER, which must be built, on SQLite, or what --server selects',
   )
   .addOption(new Option('--workload <NAMES...>', 'run only these').choices(workloads.map(({ name }) => name)))
   .option('--server <PARTS...>', 'run only servers whose name contains one of these')
@@ -35,7 +39,13 @@ the checkout in FOLDER, the exit status is 1.`,
   .parse();
 /** @type {{ against?: string, workload?: string[], server?: string[], quick: boolean, rounds: number }} */
 const { quick, rounds, ...options } = program.opts();
-const isPart = quick || options.against !== undefined || (options.server ?? options.workload) !== undefined;
+const [name = ''] = program.processedArgs;
+const { only = workloads.map(({ name }) => name), connections: counts = [256, 16] } = comparisons[name] ?? {};
+const isPart =
+  name !== 'peers' ||
+  quick ||
+  options.against !== undefined ||
+  (options.server ?? options.workload) !== undefined;
 const against = options.against && resolve(options.against);
 if (against !== undefined && !existsSync(join(against, 'dist/main.js')))
   program.error(`${against} has no dist/main.js; run "npm run build" there first`);
@@ -47,22 +57,19 @@ if (!(Number.isInteger(rounds) && rounds > 0)) program.error('--rounds must be a
  */
 const times = quick ? { short: 250, long: 400, warm: 350 } : { short: 700, long: 2_000, warm: 1_500 };
 /** With many connections first, since the warm-up depends on the number of requests. */
-const connectionCounts = quick ? [256] : [256, 16];
+const connectionCounts = quick ? [256] : counts;
 
-const parts = options.server ?? (against === undefined ? [''] : ['Fastify', 'Plant Store on SQLite']);
-const wanted = allServers(against).filter(({ name, kind, comparedWith }) =>
-  parts.some((part) => (kind === 'before' ? comparedWith : name)?.includes(part)),
-);
+const parts = options.server ?? (against === undefined ? [''] : ['Fastify', 'on SQLite']);
+const wanted = serversOf(name, against).filter(({ name }) => parts.some((part) => name.includes(part)));
 const hasCargo = spawnSync('cargo', ['--version']).status === 0;
 const chosen = wanted.filter(({ kind }) => kind !== 'foreign' || hasCargo);
 if (chosen.length < wanted.length) console.error('The servers in Rust are skipped: there is no cargo.');
 
-/** @param {string} path @param {string} command @param {string[]} args */
-const runIn = (path, command, ...args) =>
-  execFileSync(command, args, { cwd: fileURLToPath(new URL(path, import.meta.url)), stdio: 'inherit' });
-if (chosen.some(({ kind }) => kind === 'peer')) runIn('.', 'npm', 'ci', '--silent');
 if (chosen.some(({ kind }) => kind === 'foreign'))
-  runIn('peers/axum/', 'cargo', 'build', '--release', '--locked', '--quiet');
+  execFileSync('cargo', ['build', '--release', '--locked', '--quiet'], {
+    cwd: join(import.meta.dirname, 'peers/axum'),
+    stdio: 'inherit',
+  });
 
 /**
  * @typedef {object} Result
@@ -77,7 +84,10 @@ for (const server of chosen) {
   const side = await prepareSide(server);
   running.push({ ...side, server: await side.start() });
 }
-for (const workload of workloads.filter(({ name }) => options.workload?.includes(name) ?? true)) {
+const chosenWorkloads = [...workloads, ...scatteredWrites].filter(({ name }) =>
+  (options.workload ?? only).includes(name),
+);
+for (const workload of chosenWorkloads) {
   const time = workload.mostConnections === undefined ? times.short : times.long;
   for (const connections of connectionCounts) {
     const plan = { rounds, time, warmTime: times.warm };

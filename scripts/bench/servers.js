@@ -2,14 +2,16 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { service as plantStore } from '../../dist/service.js';
 import { kernelDistributes } from '../../packages/server/dist/process/system-limits.js';
 import { createToken, hashSecret } from '../../packages/server/dist/storage/core/access-token.js';
 import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { run, startServer } from '../../packages/server/test/support/server-process.js';
+import { edited } from '../lib/edits.js';
 import { seed as commonSeed } from './workloads.js';
+
+const dist = resolve(import.meta.dirname, '../../dist');
 
 /**
  * A server, and how to start it.
@@ -20,7 +22,6 @@ import { seed as commonSeed } from './workloads.js';
  * @property {string} [comparedWith] - The name of the Plant Store that it is compared with.
  * @property {string} [program] - Its path, from this folder; the Plant Store by default.
  * @property {Record<string, string>} [env]
- * @property {import('contract-server').Service} [service] - What its store is for, if it is not the Plant Store.
  * @property {Seed} [seed]
  *
  * @typedef {'SQLite' | 'PostgreSQL'} Engine
@@ -39,60 +40,123 @@ import { seed as commonSeed } from './workloads.js';
 
 const rust = 'peers/axum/target/release/';
 const onSqlite = 'Plant Store on SQLite';
-const onPostgres = 'Plant Store on PostgreSQL';
 const onTwo = `${onSqlite}, 2 threads`;
 const two = { WORKERS: '2' };
-
-/** @param {string} name @param {string} program @param {Engine} [engine] @returns {Server} */
-const peer = (name, program, engine = 'SQLite') => ({
-  ...{ name, program, engine, comparedWith: `Plant Store on ${engine}` },
-  kind: program.startsWith(rust) ? 'foreign' : 'peer',
-});
-
-/** @type {readonly Server[]} */
-const all = [
-  { ...peer('Fastify', 'floors/fastify.js'), kind: 'floor' },
-  peer('Hono + zod-openapi', 'peers/hono.js'),
-  peer('fastify-openapi-glue, plain', 'peers/glue.js'),
-  peer('axum + rusqlite (Rust)', `${rust}rusqlite`),
-  { name: 'Plant Store before', kind: 'before', engine: 'SQLite', comparedWith: onSqlite },
-  { name: 'Plant Store before, 2 workers', kind: 'before', engine: 'SQLite', env: two, comparedWith: onTwo },
-  { name: onSqlite, kind: 'ours', engine: 'SQLite' },
-  { name: onTwo, kind: 'ours', engine: 'SQLite', env: two, comparedWith: onSqlite },
-  peer('axum + sqlx on PostgreSQL (Rust)', `${rust}sqlx`, 'PostgreSQL'),
-  peer('fastify-openapi-glue, plain, on PostgreSQL', 'peers/glue.js', 'PostgreSQL'),
-  {
-    name: 'Plant Store before, on PostgreSQL',
-    kind: 'before',
-    engine: 'PostgreSQL',
-    comparedWith: onPostgres,
-  },
-  { name: onPostgres, kind: 'ours', engine: 'PostgreSQL', comparedWith: onSqlite },
-];
 
 const cluster = await systemPostgres().catch(() => undefined);
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 
 /** PostgreSQL only where Debian's is installed. @type {readonly Engine[]} */
-export const engines = cluster === undefined ? ['SQLite'] : ['SQLite', 'PostgreSQL'];
+const engines = cluster === undefined ? ['SQLite'] : ['SQLite', 'PostgreSQL'];
 
-/** The servers on these engines. @param {string} [against] - The folder of another built Plant Store. @returns {Server[]} */
-export function allServers(against) {
-  return all.flatMap((server) => {
-    if (!engines.includes(server.engine)) return [];
-    // Before Node.js 22.12, several threads cannot share a port.
-    if (server.kind === 'ours' && server.env === two && !kernelDistributes) return [];
-    if (server.kind !== 'before') return server;
-    return against === undefined ? [] : { ...server, program: join(against, 'dist/main.js') };
+/** @param {Engine} engine @returns {Server} */
+const ours = (engine) => ({ name: `Plant Store on ${engine}`, kind: 'ours', engine });
+
+/** @param {string} name @param {string} program @param {Engine} [engine] @returns {Server} */
+const peer = (name, program, engine = 'SQLite') => ({
+  ...{ name, program, engine, comparedWith: ours(engine).name },
+  kind: program.startsWith(rust) ? 'foreign' : 'peer',
+});
+
+/**
+ * The Plant Store on each engine in two variants, the second of which is compared with the first.
+ * @param {Record<string, Partial<Server>>} variants
+ * @returns {Server[]}
+ */
+const variants = (variants) =>
+  engines.flatMap((engine) => {
+    const sides = Object.entries(variants).map(([name, difference]) => ({
+      ...{ ...ours(engine), ...difference },
+      name: `${name} on ${engine}`,
+    }));
+    return sides.map((side, i) => (i === 0 ? side : { ...side, comparedWith: `${sides[0]?.name}` }));
   });
+
+/** The Plant Store beside typical implementations. @type {readonly Server[]} */
+const peers = [
+  { ...peer('Fastify', 'peers/fastify.js'), kind: 'floor' },
+  peer('fastify-openapi-glue, plain', 'peers/glue.js'),
+  peer('axum + rusqlite (Rust)', `${rust}rusqlite`),
+  ours('SQLite'),
+  { ...ours('SQLite'), name: onTwo, env: two, comparedWith: onSqlite },
+  peer('axum + sqlx on PostgreSQL (Rust)', `${rust}sqlx`, 'PostgreSQL'),
+  peer('fastify-openapi-glue, plain, on PostgreSQL', 'peers/glue.js', 'PostgreSQL'),
+  { ...ours('PostgreSQL'), comparedWith: onSqlite },
+];
+
+/** The Plant Store beside an earlier one. @type {readonly Server[]} */
+const versions = [
+  { ...peer('Fastify', 'peers/fastify.js'), kind: 'floor' },
+  ...[ours('SQLite'), { ...ours('SQLite'), name: onTwo, env: two }, ours('PostgreSQL')].flatMap((server) => [
+    {
+      ...server,
+      name: `${server.name}, before`,
+      kind: /** @type {const} */ ('before'),
+      comparedWith: server.name,
+    },
+    server,
+  ]),
+];
+
+/**
+ * What can be compared, besides earlier versions: the servers, and the workloads if not all.
+ * @type {Record<string, { servers: readonly Server[], only?: readonly string[], connections?: readonly number[] }>}
+ */
+export const comparisons = {
+  peers: { servers: peers },
+  /** A commit for each create, and for groups of them. */
+  'group-commit': {
+    servers: variants({
+      single: {
+        env: {
+          NODE_OPTIONS: edited({ file: 'base/limits.js', text: 'batchRows: 1_000', by: 'batchRows: 1' }),
+        },
+      },
+      groups: {},
+    }),
+    only: ['create'],
+    connections: [256],
+  },
+  /** Writes at random places of a store of 10 thousand plants, and of 10 million: some GB, ten minutes. */
+  rows: {
+    servers: variants({
+      '10 thousand plants': { seed: manySubjects(10) },
+      '10 million plants': { seed: manySubjects(10_000) },
+    }),
+    only: ['create-scattered', 'delete-scattered'],
+    connections: [256],
+  },
+};
+
+/**
+ * The servers of a comparison that can run here.
+ * @param {string} name
+ * @param {string} [against] - The folder of another built Plant Store, to compare this one with instead.
+ */
+export function serversOf(name, against) {
+  const all = against === undefined ? (comparisons[name]?.servers ?? []) : versions;
+  return (
+    all
+      .filter(({ engine }) => engines.includes(engine))
+      // Before Node.js 22.12, several threads cannot share a port.
+      .filter(({ env }) => env !== two || kernelDistributes)
+      .map((server) =>
+        server.kind === 'before' ? { ...server, program: join(against ?? '', 'dist/main.js') } : server,
+      )
+  );
+}
+
+/** A thousand subjects. @param {number} plants - Of each. @returns {Seed} */
+function manySubjects(plants) {
+  return Array.from({ length: 1_000 }, (_, i) => ({ subject: `subject ${i}`, plants }));
 }
 
 /** Makes the names of stores differ. */
 let stores = 0;
 
 /** Creates the store of a server, and fills it. @param {Server} server @returns {Promise<Side>} */
-export async function prepareSide({ name, kind, engine, program, env, service, seed = commonSeed }) {
+export async function prepareSide({ name, kind, engine, program, env, seed = commonSeed }) {
   const store = String(++stores);
   const database = engine === 'SQLite' ? undefined : await cluster?.createServer(store);
   const url = database?.url() ?? `file:${join(folder, store)}.db`;
@@ -100,8 +164,8 @@ export async function prepareSide({ name, kind, engine, program, env, service, s
   let tokens = new Map();
   const path = program && resolve(import.meta.dirname, program);
   // Each build makes a store with its own schema.
-  const before = kind === 'before' && path !== undefined ? join(dirname(path), 'cli.js') : undefined;
-  if (kind === 'ours' || kind === 'before') tokens = await fillStore(url, seed, service, before);
+  const build = kind === 'before' && path !== undefined ? dirname(path) : dist;
+  if (kind === 'ours' || kind === 'before') tokens = await fillStore(url, seed, join(build, 'cli.js'));
   else if (kind !== 'floor') await fillPeer(url, seed);
   return {
     ...{ name, database, created: 0, deleted: 0, deletable: 0, random: 1 },
@@ -120,16 +184,15 @@ export async function prepareSide({ name, kind, engine, program, env, service, s
  * Makes a store, and puts plants and one token per subject into it.
  * @param {string} url
  * @param {Seed} seed
- * @param {import('contract-server').Service} [service]
- * @param {string} [command] - The command of the build that makes the store, if it is not the service's.
+ * @param {string} command - The command of the build that makes the store.
  * @returns {Promise<Map<string, string>>} The tokens by subject.
  */
-async function fillStore(url, seed, service = plantStore, command = fileURLToPath(service.command)) {
+async function fillStore(url, seed, command) {
   const { code, stderr } = await run(command, ['migrate'], { DATABASE_URL: url });
   if (code !== 0) throw new Error(`${command} migrate: ${stderr}`);
   const tokens = new Map();
   const rows = Array.from(seed, ({ subject }) => {
-    const { scopes, tokenPrefix: prefix } = service;
+    const { scopes, tokenPrefix: prefix } = plantStore;
     const { token, secret } = createToken({ prefix, subject, scopes, now: Date.now() });
     tokens.set(subject, secret);
     const hash = hashSecret(secret).toString('hex');

@@ -47,12 +47,19 @@ export const workloads = [
       return (kind < 85 ? remove(side) : undefined) ?? create(side);
     },
   },
-  {
-    name: 'refused',
-    next: () => createRequest(undefined, 1),
-    expect: (status) => status === 401,
-  },
+  { name: 'refused', next: () => createRequest(undefined, 1), expect: (status) => status === 401 },
 ];
+
+/** Writes at places in no order. @type {readonly Workload[]} */
+export const scatteredWrites = [
+  { name: 'create-scattered', next: createScattered },
+  { name: 'delete-scattered', next: (side) => remove(side, scattered), supply: createScattered },
+];
+
+/** @param {Side} side */
+function createScattered(side) {
+  return create(side, scattered);
+}
 
 /** Returns a request that creates a plant. @param {string | undefined} token @param {number} id */
 function createRequest(token, id) {
@@ -66,19 +73,19 @@ function createRequest(token, id) {
 const inOrder = (n) => ({ subject: 'writer', id: n });
 
 /** Places among all subjects in no order. @type {Place} */
-export function scattered(n) {
+function scattered(n) {
   const id = (n * factor) % prime;
   return { subject: `subject ${id % subjects}`, id };
 }
 
 /** Returns a request that creates the next plant. @param {Side} side */
-export function create(side, placeOf = inOrder) {
+function create(side, placeOf = inOrder) {
   const { subject, id } = placeOf(++side.created);
   return createRequest(side.tokenOf(subject), id);
 }
 
 /** Returns a request that deletes the next plant, if there is one. @param {Side} side */
-export function remove(side, placeOf = inOrder) {
+function remove(side, placeOf = inOrder) {
   if (side.deleted >= side.deletable) return undefined;
   const { subject, id } = placeOf(++side.deleted);
   return requestText({ method: 'DELETE', path: `/plants/${id}`, token: side.tokenOf(subject) });

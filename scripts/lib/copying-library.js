@@ -1,6 +1,5 @@
-// The library of examples/library as a server whose writes change a document and a copy of it, in one transaction, or
-// with COPIES=apart in two single writes, with COPIES=books only if it is a book: for checks and measurements of
-// transactions. Each write compares both first, so that it returns 500 if half of a transaction has taken effect.
+// The library of examples/library as a server whose writes change a document and a copy of it in one transaction. Each write
+// compares both first, so that it returns 500 if half of a transaction has taken effect.
 import { start } from 'contract-server/start';
 import { fileURLToPath } from 'node:url';
 
@@ -43,10 +42,9 @@ export function withoutCopies(stored) {
  * @param {Collection} documents
  * @param {boolean} isText - Whether its ids are texts.
  * @param {Context['transaction']} transaction
- * @param {boolean} isApart - Whether a write and that of its copy are two single ones.
  * @returns {Collection}
  */
-function copied(documents, isText, transaction, isApart) {
+function copied(documents, isText, transaction) {
   /** @template T @param {(id: Id) => Promise<T>} write @param {Id} id */
   const both = async (write, id) => (await Promise.all([write(id), write(copyOf(id))]))[0];
   /**
@@ -67,9 +65,7 @@ function copied(documents, isText, transaction, isApart) {
   return {
     definition: documents.definition,
     write: (subject, id, change) =>
-      isApart
-        ? both((one) => documents.write(subject, one, change), id)
-        : together(subject, id, (tx) => both((one) => documents.write(tx, one, change), id)),
+      together(subject, id, (tx) => both((one) => documents.write(tx, one, change), id)),
     get: documents.get.bind(documents),
     change: (subject, id, update) =>
       together(subject, id, (tx) => both((one) => documents.change(tx, one, update), id)),
@@ -92,10 +88,7 @@ if (process.argv[1] === copyingLibrary)
         const given = context.collection(definition);
         // Every collection of a store is an OpenCollection.
         const documents = /** @type {Collection} */ (/** @type {unknown} */ (given));
-        const copies = process.env['COPIES'];
-        if (![undefined, 'together', 'apart', definition.name].includes(copies)) return given;
-        const isText = definition.id === 'text';
-        return /** @type {never} */ (copied(documents, isText, context.transaction, copies === 'apart'));
+        return /** @type {never} */ (copied(documents, definition.id === 'text', context.transaction));
       };
       return service.open({ ...context, collection });
     };

@@ -1,6 +1,6 @@
-// The attacking process of soak:hostile: all attacks at once, each as what one connection sends.
+// The attacking process of prove:soak: all attacks at once, each as what one connection sends.
 //
-//   node scripts/soak/attacks.js PORT TOKEN...
+//   node scripts/prove/attacks.js PORT TOKEN...
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 
