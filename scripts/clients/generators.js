@@ -1,6 +1,6 @@
 // Defines the generators whose clients are tried: how each client, and the program that uses it, is made.
 import { execFile } from 'node:child_process';
-import { cp, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -47,94 +47,36 @@ export const generators = {
     program: 'typescript/hey-api.ts',
     quick: true,
     async build(folder, { version, options }) {
-      const packages = [`@hey-api/openapi-ts@${version}`, 'typescript@5'];
-      await npx(folder, packages, 'openapi-ts', '-i', contract, '-o', 'client', ...words(options));
+      const packages = ['--package', `@hey-api/openapi-ts@${version}`, '--package', 'typescript@5'];
+      const argv = ['openapi-ts', '-i', contract, '-o', 'client', ...words(options)];
+      await command(folder, ['npx', '--yes', ...packages, '--', ...argv]);
       return buildTypeScript(folder, this.program);
     },
   },
-  orval: {
-    version: '8.38.0',
-    options: '`override.useBigInt`',
-    program: 'typescript/orval.ts',
-    async build(folder, { version }) {
-      const output = { target: 'client/client.ts', client: 'fetch', override: { useBigInt: true } };
-      const config = { plants: { input: contract, output } };
-      await writeFile(join(folder, 'orval.config.mjs'), `export default ${JSON.stringify(config)};`);
-      await npx(folder, [`orval@${version}`], 'orval', '--config', 'orval.config.mjs');
-      return buildTypeScript(folder, this.program);
+  'openapi-generator `typescript-fetch`': {
+    version: openapiGenerator,
+    options: '`--type-mappings=long=bigint --language-specific-primitives=bigint`',
+    program: 'typescript/typescript-fetch.ts',
+    async build(folder, { options, program }) {
+      await generate(folder, 'typescript-fetch', 'client', options);
+      return buildTypeScript(folder, program);
     },
   },
-  kubb: {
-    version: '4.39.3',
-    options: "plugin-ts: `integerType: 'bigint'`; plugin-client: `dataReturnType: 'full'`, `client: 'fetch'`",
-    program: 'typescript/kubb.ts',
-    async build(folder, { version }) {
-      const packages = ['cli', 'core', 'plugin-client', 'plugin-oas', 'plugin-ts'];
-      await install(folder, ...packages.map((name) => `@kubb/${name}@${version}`));
-      const client = { client: 'fetch', dataReturnType: 'full' };
-      const config = `
-        import { pluginClient } from '@kubb/plugin-client';
-        import { pluginOas } from '@kubb/plugin-oas';
-        import { pluginTs } from '@kubb/plugin-ts';
-        export default {
-          input: { path: '${contract}' },
-          output: { path: 'client' },
-          plugins: [pluginOas(), pluginTs({ integerType: 'bigint' }), pluginClient(${JSON.stringify(client)})],
-        };`;
-      await writeFile(join(folder, 'kubb.config.js'), config);
-      await command(folder, ['node_modules/.bin/kubb', 'generate']);
-      return buildTypeScript(folder, this.program);
-    },
-  },
-  'swagger-typescript-api': {
-    version: '13.13.0',
-    options: '`--custom-config` with `primitiveTypeConstructs`',
-    program: 'typescript/swagger-typescript-api.ts',
-    async build(folder, { version }) {
-      const config =
-        "module.exports = { primitiveTypeConstructs: () => ({ integer: { $default: 'number', int64: 'bigint' } }) };";
-      await writeFile(join(folder, 'config.cjs'), config);
-      const options = ['-p', contract, '-o', 'client', '--custom-config', 'config.cjs'];
-      const name = 'swagger-typescript-api';
-      await npx(folder, [`${name}@${version}`], name, 'generate', ...options);
-      return buildTypeScript(folder, this.program);
-    },
-  },
-  ...Object.fromEntries(
-    ['typescript-axios', 'typescript-fetch'].map((name) => [
-      `openapi-generator \`${name}\``,
-      {
-        version: openapiGenerator,
-        options: '`--type-mappings=long=bigint --language-specific-primitives=bigint`',
-        program: `typescript/${name}.ts`,
-        async build(folder, { options, program }) {
-          await generate(folder, name, 'client', options);
-          if (name === 'typescript-axios') await install(folder, 'axios@1');
-          return buildTypeScript(folder, program);
-        },
-      },
-    ]),
-  ),
   'openapi-python-client': {
     version: '0.29.1',
     options: '',
     program: 'python/openapi-python-client.py',
     async build(folder, { version }) {
-      const bin = await pythonPackages(folder, `openapi-python-client==${version}`);
+      const bin = join(folder, 'venv/bin');
+      const install = (/** @type {string} */ name) =>
+        command(folder, [join(bin, 'pip'), 'install', '--quiet', name]);
+      await command(folder, ['python3', '-m', 'venv', 'venv']);
+      await install(`openapi-python-client==${version}`);
       const options = ['generate', '--path', contract, '--meta', 'setup', '--output-path', 'client'];
       const path = `${bin}:${process.env['PATH']}`;
       await command(folder, [join(bin, 'openapi-python-client'), ...options], { PATH: path });
-      await pythonPackages(folder, './client');
+      await install('./client');
       return [join(bin, 'python'), basename(this.program)];
-    },
-  },
-  'openapi-generator `python`': {
-    version: openapiGenerator,
-    options: '',
-    program: 'python/python.py',
-    async build(folder, { options }) {
-      await generate(folder, 'python', 'client', options);
-      return [join(await pythonPackages(folder, './client'), 'python'), basename(this.program)];
     },
   },
   'openapi-generator `java`': {
@@ -157,30 +99,13 @@ export const generators = {
       const output = ['-package', 'plants', '-o', 'plants/plants.gen.go'];
       await mkdir(join(folder, 'plants'));
       await command(folder, ['go', 'run', tool, ...words(options), ...output, contract]);
-      return buildGo(folder);
-    },
-  },
-  ogen: {
-    version: '1.24.0',
-    options: '',
-    program: 'go/ogen.go',
-    async build(folder, { version }) {
-      const tool = `github.com/ogen-go/ogen/cmd/ogen@v${version}`;
-      await command(folder, ['go', 'run', tool, '--target', 'plants', '--package', 'plants', contract]);
-      return buildGo(folder);
-    },
-  },
-  'openapi-generator `go`': {
-    version: openapiGenerator,
-    options:
-      '`--model-name-mappings NewPlant=PlantToCreate --additional-properties=disallowAdditionalPropertiesIfNotPresent=false`',
-    program: 'go/go.go',
-    async build(folder, { options }) {
-      const rest = '--package-name plants --additional-properties=withGoMod=false';
-      await generate(folder, 'go', 'plants', `${options} ${rest}`);
-      // They import a module that does not exist.
-      await rm(join(folder, 'plants/test'), { recursive: true });
-      return buildGo(folder);
+      for (const argv of [
+        ['mod', 'init', 'program'],
+        ['mod', 'tidy'],
+        ['build', '-o', 'program', '.'],
+      ])
+        await command(folder, ['go', ...argv]);
+      return [join(folder, 'program')];
     },
   },
   progenitor: {
@@ -248,33 +173,6 @@ async function generate(folder, name, output, options) {
   await command(jars, ['mvn', '-q', '-B', 'dependency:copy', artifact, `-DoutputDirectory=${jars}`]);
   const argv = ['-i', contract, '-g', name, '-o', output, ...words(options)];
   await command(folder, ['java', '-jar', jar, 'generate', ...argv]);
-}
-
-/** Runs a program of npm's packages. @param {string} folder @param {string[]} packages @param {string[]} argv */
-async function npx(folder, packages, ...argv) {
-  const options = packages.flatMap((name) => ['--package', name]);
-  await command(folder, ['npx', '--yes', ...options, '--', ...argv]);
-}
-
-/** Installs packages of npm. @param {string} folder @param {string[]} packages */
-async function install(folder, ...packages) {
-  await command(folder, ['npm', 'install', '--silent', '--no-audit', '--no-fund', ...packages]);
-}
-
-/** Installs a package of Python, and returns the folder of its programs. @param {string} folder @param {string} name */
-async function pythonPackages(folder, name) {
-  const bin = join(folder, 'venv/bin');
-  await command(folder, ['python3', '-m', 'venv', 'venv']);
-  await command(folder, [join(bin, 'pip'), 'install', '--quiet', name]);
-  return bin;
-}
-
-/** Compiles a program with its client, which is the package plants. @param {string} folder */
-async function buildGo(folder) {
-  await command(folder, ['go', 'mod', 'init', 'program']);
-  await command(folder, ['go', 'mod', 'tidy']);
-  await command(folder, ['go', 'build', '-o', 'program', '.']);
-  return [join(folder, 'program')];
 }
 
 /**

@@ -1,13 +1,10 @@
-// Docker, a container on SQLite, and the stack of compose.yaml as an operator runs it: from a folder of its own, with the
-// image built before.
+// Docker, and the stack of compose.yaml as an operator runs it: from a folder of its own, with the image built before.
 import { execFile } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import getPort from 'get-port';
-import { required } from '../lib/processes.js';
 
 export const project = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -51,62 +48,6 @@ export async function derive(from, tag, line) {
   await writeFile(join(folder, 'Dockerfile'), `FROM ${from}\n${line}\n`);
   await docker('build', '--quiet', '--tag', tag, folder);
   await rm(folder, { recursive: true });
-}
-
-/** A running container with an empty store in a volume of its own. */
-export class Container {
-  static #count = 0;
-  name = `plant-store-proof-${++Container.#count}`;
-  volume = this.name;
-  port = 0;
-
-  /** @param {string} image @param {string[]} [options] @param {'run' | 'create'} [command] */
-  async start(image, options = [], command = 'run') {
-    this.port ||= await getPort({ host: '127.0.0.1' });
-    const place = ['--publish', `127.0.0.1:${this.port}:3000`, '--volume', `${this.volume}:/data`];
-    const detach = command === 'run' ? ['--detach'] : [];
-    const named = ['--name', this.name, '--stop-timeout', '30'];
-    await docker(command, ...detach, ...named, ...place, ...options, image);
-  }
-
-  get origin() {
-    return `http://127.0.0.1:${this.port}`;
-  }
-
-  /** @param {string} format */
-  inspect(format) {
-    return docker('inspect', '--format', format, this.name);
-  }
-
-  healthy() {
-    return required(
-      'the container is healthy',
-      async () => (await this.inspect('{{.State.Health.Status}}')) === 'healthy',
-    );
-  }
-
-  /** When it was ready, in ms since 1970. @returns {Promise<number>} */
-  ready() {
-    return required('the container is ready', async () => {
-      const line = (await this.log()).find(({ msg }) => msg === 'plant-store is ready');
-      return Number(line?.['time'] ?? 0);
-    });
-  }
-
-  /** The lines of its log. @returns {Promise<Record<string, unknown>[]>} */
-  async log() {
-    const { stdout } = await run('docker', ['logs', this.name]);
-    return stdout.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line)] : []));
-  }
-
-  createToken() {
-    return docker('exec', this.name, 'plant-store', 'token', 'create', 'prover');
-  }
-
-  async remove() {
-    await run('docker', ['rm', '--force', this.name]);
-    await run('docker', ['volume', 'rm', this.volume]);
-  }
 }
 
 /** The stack of compose.yaml. */
