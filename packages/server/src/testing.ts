@@ -6,7 +6,8 @@ import { buildApp } from './process/app.js';
 import { loadChecked } from './http/checked-contract.js';
 import { parseExactJson } from './contract/document/exact-json.js';
 import type { Service } from './service/definition.js';
-import { UndeclaredResponseError, type ObserveError } from './base/errors.js';
+import { UndeclaredResponseError } from './base/errors.js';
+import type { Report } from './base/events.js';
 import { issueToken } from './storage/core/access-token.js';
 import { migrateStorage, openStorage } from './storage/open.js';
 import { noStore } from './storage/no-store.js';
@@ -110,13 +111,15 @@ export async function openTestService(
     const now = () => Date.now() + ahead;
     const monotonic = () => performance.now() + ahead;
     const faults = new WeakMap<object, string>();
-    const observeError: ObserveError = ({ cause }, failed) => {
-      if (cause instanceof UndeclaredResponseError) faults.set(failed, cause.message);
+    const observe: Report = (event) => {
+      if (event.type !== 'error sent') return;
+      const { cause } = event.error;
+      if (cause instanceof UndeclaredResponseError) faults.set(event.request, cause.message);
     };
     const findFault = (failed: object) => faults.get(failed);
     // In production, an identity provider may issue the tokens of a service without a store.
     const takesTokens = true;
-    const app = await buildApp({ service, storage, contract, takesTokens, observeError, now, monotonic });
+    const app = await buildApp({ service, storage, contract, takesTokens, observe, now, monotonic });
     closers.push(() => app.close());
     const check = responseCheck(contract, service);
     const subject = 'test';

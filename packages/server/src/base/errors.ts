@@ -243,9 +243,6 @@ export interface WrittenError {
   readonly text: string;
 }
 
-/** Receives an error that is sent, and Node's object of the request that failed. */
-export type ObserveError = (error: ApiError, request: object) => void;
-
 /** Writes errors. It throws nothing. */
 export type ErrorRenderer = (error: ApiError) => WrittenError;
 

@@ -15,6 +15,7 @@ import {
   type RenderedError,
   type WrittenError,
 } from '../base/errors.js';
+import type { Report } from '../base/events.js';
 import { textOf as describe } from './request/validation/fault-messages.js';
 import type { Compiler } from './request/validation/validation.js';
 
@@ -25,7 +26,7 @@ export interface OwnErrors {
   /** Renders every error; by default, they have the form of this package. */
   readonly render?: ((error: ErrorFacts) => RenderedError) | undefined;
   /** Receives what is thrown by `render`, or what is wrong with its result. */
-  readonly report?: (error: ApiError, fault: unknown) => void;
+  readonly report?: Report;
 }
 
 /**
@@ -69,7 +70,7 @@ export function createErrorRenderer(
     try {
       return writeChecked(error);
     } catch (fault) {
-      report?.(error, fault);
+      report?.({ type: 'error not rendered', error, fault });
     }
     try {
       return writeChecked(new ApiError(error.kind));

@@ -1,15 +1,16 @@
 // The composition root: builds the service from its parts, without listening or reading the environment.
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fastifyAuth from '@fastify/auth';
-import type { FastifyInstance, FastifyServerOptions } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Contract } from '../contract/contract.js';
 import { loadChecked } from '../http/checked-contract.js';
 import { createCallerTokens } from '../service/caller-tokens.js';
 import { trustIn } from '../http/headers/client-address.js';
 import type { Service } from '../service/definition.js';
-import type { ObserveError } from '../base/errors.js';
+import { reportNothing, type Report } from '../base/events.js';
 import { defaultLimits, type Limits } from '../base/limits.js';
 import { openService, type OpenedService } from '../service/opened-service.js';
 import type { Storage } from '../storage/core/interface.js';
@@ -17,12 +18,11 @@ import { shedLoad } from '../http/admission/load-shedding.js';
 import { createMemoryBudget } from '../http/admission/memory-budget.js';
 import { countRefused, createRateLimits } from '../http/admission/rate-limit.js';
 import { tellOfBody } from '../http/connection/connection.js';
-import { warnOfUnknownProxy } from '../http/admission/unknown-proxy.js';
+import { reportUnknownProxy } from '../http/admission/unknown-proxy.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';
 import type { Tls } from '../http/connection/server.js';
 import { shareConnections } from '../http/connection/shared-connections.js';
 import { prepareShutdown } from '../http/connection/shutdown.js';
-import type { Rejection } from '../http/connection/rejections.js';
 import { originHeaders } from '../http/connection/client-errors.js';
 import { createHttpApp, finishResponses } from '../http/app-base.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
@@ -34,9 +34,8 @@ import { registerRoutes } from '../http/routing/routes.js';
 import { refuseUnknownRoutes } from '../http/routing/path-and-method.js';
 import type { IdentityProvider } from '../http/security/jwt.js';
 import { createSchemes } from '../http/security/schemes.js';
-import type { Metrics } from '../observability/metrics.js';
-import { createRejectionLog } from '../observability/rejection-log.js';
-import { RequestLog } from '../observability/request-log.js';
+import { EventLog } from '../observability/event-log.js';
+import { RequestEvents } from '../observability/request-events.js';
 
 /** The options of buildApp. Features are off by default. */
 export interface AppOptions {
@@ -57,7 +56,6 @@ export interface AppOptions {
   identityProvider?: IdentityProvider | undefined;
   /** Whether there are access tokens; by default, if the service has a store or there is an identity provider. */
   takesTokens?: boolean;
-  metrics?: Metrics | undefined;
   /** The origins whose pages may use the service, in the form of a browser's Origin header; `*` allows all. */
   corsOrigins?: readonly string[];
   /** The mean event-loop delay above which requests are refused with 503, in ms; 0 disables. */
@@ -66,10 +64,10 @@ export interface AppOptions {
   tls?: Tls | undefined;
   /** The addresses and networks of the proxies whose X-Forwarded-For is trusted. */
   trustedProxies?: readonly string[];
-  /** Receives every error that is sent while a request is handled. */
-  observeError?: ObserveError | undefined;
-  /** Fastify's logger option; silent by default. */
-  logger?: NonNullable<FastifyServerOptions['logger']>;
+  /** Receives every event, besides the log. */
+  observe?: Report | undefined;
+  /** None by default. */
+  logger?: FastifyBaseLogger | undefined;
   /** Returns the time in milliseconds since the epoch. */
   now?: () => number;
   /** Returns a monotonic time in milliseconds, for caches and time windows. */
@@ -83,7 +81,6 @@ const defaults = {
   corsOrigins: [],
   maxEventLoopDelay: 0,
   trustedProxies: [],
-  logger: false,
   now: () => Date.now(),
   monotonic: () => performance.now(),
 } satisfies Partial<AppOptions>;
@@ -94,6 +91,7 @@ type Settings = AppOptions &
     limits: Limits;
     contract: Contract;
     compiler: Compiler;
+    report: Report;
   };
 
 /** Stands for Fastify's validator and serializer: a route with a schema of its own would otherwise seem to be checked. */
@@ -113,7 +111,14 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const contract =
     options.contract ?? loadChecked(readFileSync(service.contract), service.renderError !== undefined);
   const compiler = new Compiler(contract.document);
-  const settings: Settings = { ...defaults, ...options, limits, contract, compiler };
+  const settings: Settings = {
+    ...defaults,
+    ...options,
+    limits,
+    contract,
+    compiler,
+    report: reportTo(options),
+  };
   const app = createApp(settings);
   const cutOff = prepareShutdown(app);
   if (connections !== undefined) shareConnections(app, limits.maxConnections, connections);
@@ -137,27 +142,34 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   return app;
 }
 
+/** Where events go: to the log, and to the one who observes them. */
+function reportTo({ logger, monotonic, observe = reportNothing }: AppOptions): Report {
+  if (logger === undefined) return observe;
+  const lines = new EventLog(logger, monotonic);
+  return (event) => {
+    lines.record(event);
+    observe(event);
+  };
+}
+
+function expiryOf(chain: Buffer): Date {
+  return new Date(new X509Certificate(chain).validTo);
+}
+
 /** Creates the server and what turns everything that is thrown into a response, without any step of a request. */
 function createApp(settings: Settings): FastifyInstance {
-  const { service, storage, metrics, limits, tls, trustedProxies } = settings;
+  const { service, report, limits, tls, trustedProxies } = settings;
   const write = createErrorRenderer(settings.compiler, settings.contract.operations, {
     errors: service.errors,
     render: service.renderError,
-    report: ({ code }, fault) => {
-      app.log.error({ err: fault, error: code }, 'renderError failed: the error is sent without its detail');
-    },
+    report,
   });
-  const handleError = createErrorHandler(service.errors, write, settings.observeError);
-  const rejections = createRejectionLog(() => app.log);
-  const report = (rejection: Rejection) => {
-    metrics?.countRejection(rejection.reason);
-    rejections.report(rejection);
-  };
+  const handleError = createErrorHandler(service.errors, write, report);
   const app: FastifyInstance = createHttpApp(
     { limits, tls, handleError, write, report, headers: originHeaders(settings.corsOrigins) },
     {
-      logger: settings.logger,
-      logController: new RequestLog(settings.monotonic, () => storage.check(), metrics?.countDamage),
+      ...(settings.logger !== undefined && { loggerInstance: settings.logger }),
+      logController: new RequestEvents(report),
       trustProxy: trustedProxies.length > 0 && trustIn(trustedProxies),
       exposeHeadRoutes: false,
       // http/request/ and http/response/ validate; loading Fastify's validator and serializer would delay the start.
@@ -170,14 +182,10 @@ function createApp(settings: Settings): FastifyInstance {
       routerOptions: { maxParamLength: limits.headerLimit },
     },
   );
-  if (tls !== undefined) metrics?.showCertificate(tls.cert);
+  if (tls !== undefined) report({ type: 'certificate loaded', expires: expiryOf(tls.cert) });
   app.decorateRequest('caller', null);
   app.decorateRequest('bodyReservation', undefined);
   app.decorateRequest('isRead', false);
-  app.addHook('onClose', (_app, done) => {
-    rejections.close();
-    done();
-  });
   return app;
 }
 
@@ -187,8 +195,7 @@ async function addSteps(
   settings: Settings,
   { handlers, verifiers }: OpenedService,
 ): Promise<void> {
-  const { service, storage, contract, compiler, limits, identityProvider, metrics, now, monotonic } =
-    settings;
+  const { service, storage, contract, compiler, limits, identityProvider, report, now, monotonic } = settings;
   const verifyForeign =
     identityProvider &&
     (await import('../http/security/jwt.js')).createJwtVerifier(identityProvider, service.scopes, now);
@@ -203,7 +210,7 @@ async function addSteps(
     verifyForeign,
     scopes,
     limit: settings.verifyTimeout,
-    observe: (verify) => metrics?.observeVerifier(verify) ?? verify,
+    report,
     now,
     monotonic,
   });
@@ -212,7 +219,6 @@ async function addSteps(
 
   // The hooks run in this order (DESIGN.md, "The path of a request"). Optional modules are imported on demand, because
   // every import delays startup. The first one adds the request id (http/app-base.ts).
-  metrics?.observeRequests(app);
   app.addHook('onRequest', tellOfBody);
   // Invalid requests count against the address too.
   const rates = createRateLimits(limits, monotonic);
@@ -224,7 +230,7 @@ async function addSteps(
     await allowOrigins(app, contract, settings.corsOrigins, rates.address);
   }
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);
-  warnOfUnknownProxy(app);
+  reportUnknownProxy(app, report);
   refuseUnknownRoutes(app);
   if (settings.maxEventLoopDelay > 0) shedLoad(app, settings.maxEventLoopDelay, monotonic);
   finishResponses(app, limits.bodyLimit);

@@ -1,16 +1,16 @@
 // Builds the storage and the service from the configuration.
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { createSecureContext } from 'node:tls';
-import type { FastifyBaseLogger, FastifyInstance, FastifyServerOptions } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import { ConfigError, misspelledVariables, type Config } from './config.js';
 import type { Service } from '../service/definition.js';
 import type { Tls } from '../http/connection/server.js';
 import { closeWithin } from '../http/connection/shutdown.js';
-import { openLog, openReadableLog } from '../observability/log-destination.js';
+import { EventLog } from '../observability/event-log.js';
+import { openLog } from '../observability/log.js';
 import type { Metrics } from '../observability/metrics.js';
-import { messageOf } from '../storage/core/interface.js';
+import type { Report } from '../base/events.js';
 import { openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
 import { deferEnd, interrupted } from './ending.js';
 import { connectionRoom, kernelDistributes, needsKernel, warnOfMemory } from './system-limits.js';
@@ -26,7 +26,7 @@ interface ThreadOptions extends StorageRole {
   /** Counts the connections of all threads, if there are several. */
   connections?: SharedArrayBuffer;
   /** The descriptor to which to log, as openOutput opened it; standard output by default. */
-  output?: number;
+  output?: number | undefined;
 }
 
 /** A service and its open storage. */
@@ -37,6 +37,7 @@ export interface BuiltService {
 
 /**
  * Opens the configured storage.
+ * @param log - Says that the database cannot be reached yet; undefined if another thread does.
  * @param dev - Whether the server runs in development mode.
  * @throws StorageError when it cannot be opened.
  */
@@ -44,24 +45,23 @@ export async function openConfiguredStorage(
   service: Service,
   config: Config,
   metrics: Metrics | undefined,
+  log: FastifyBaseLogger,
   dev: boolean,
   role: StorageRole = {},
 ): Promise<OpenStorage> {
-  const queued = await loadTraces(service);
-  const writes = {
-    ...config.limits,
-    observer: { ...metrics?.writes, ...(queued !== undefined && { queued }) },
+  const { record } = new EventLog(log);
+  const report: Report = (event) => {
+    record(event);
+    metrics?.record(event);
   };
+  const writes = { ...config.limits, report, trace: await loadTraces(service) };
   // In production, only "init" creates a store. Otherwise a wrong path would begin an empty one.
   const mayCreate = dev || config.NODE_ENV !== 'production';
   const postgres = {
     poolSize: config.limits.poolSize,
     timeout: config.limits.databaseTimeout,
   };
-  const onUnreachable = (error: unknown) => {
-    console.error(`${service.name}: ${messageOf(error)}; trying again`);
-  };
-  return openStorage(service, config.DATABASE_URL, writes, postgres, { ...role, mayCreate, onUnreachable });
+  return openStorage(service, config.DATABASE_URL, writes, postgres, { ...role, mayCreate, waits: true });
 }
 
 /**
@@ -95,23 +95,13 @@ async function loadTraces({ name }: Service) {
     : undefined;
 }
 
-/**
- * Fastify's options for the log.
- * @param getLog - Returns the log once it exists.
- */
-export async function logOptions(
+/** Opens the log of this process or thread. */
+export function openServiceLog(
   { LOG_LEVEL: level, NODE_ENV }: Config,
-  getLog: () => FastifyBaseLogger,
   { thread, readable = false, output }: Pick<ThreadOptions, 'thread' | 'readable' | 'output'>,
-): Promise<NonNullable<FastifyServerOptions['logger']>> {
-  const terminal = readable && process.stdout.isTTY && NODE_ENV !== 'production';
-  const readableStream = terminal ? await openReadableLog() : undefined;
-  if (readableStream !== undefined) return { level, stream: readableStream };
-  const stream = openLog((lines) => {
-    getLog().warn({ lines }, 'lines of the log were lost: standard output did not accept them');
-  }, output);
-  const base = { pid: process.pid, hostname: hostname(), thread };
-  return { level, stream, ...(thread !== undefined && { base }) };
+) {
+  const isReadable = readable && process.stdout.isTTY && NODE_ENV !== 'production';
+  return openLog({ level, thread, isReadable, output });
 }
 
 /**
@@ -125,13 +115,16 @@ export async function buildService(
   metrics: Metrics | undefined,
   options: ThreadOptions = {},
 ): Promise<BuiltService> {
+  const logger = await openServiceLog(config, options);
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
-    openConfiguredStorage(service, config, metrics, options.readable === true, { ...options, serves: true }),
+    openConfiguredStorage(service, config, metrics, logger, options.readable === true, {
+      ...options,
+      serves: true,
+    }),
     import('./app.js'),
   ]);
   try {
-    const logger = await logOptions(config, () => app.log, options);
     deferEnd();
     const app: FastifyInstance = await buildApp({
       service,
@@ -140,7 +133,7 @@ export async function buildService(
       connections: options.connections,
       interruption: interrupted,
       identityProvider: identityProvider(config),
-      metrics,
+      observe: metrics?.record,
       logger,
       limits: { ...config.limits, maxConnections: maxConnectionsOf(config, 1) },
       corsOrigins: config.CORS_ORIGINS,

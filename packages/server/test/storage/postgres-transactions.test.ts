@@ -166,13 +166,17 @@ t.test('transactions beside others', skipFor(noPostgres), async (t) => {
 
   t.test('their connections are counted apart from the others', async (t) => {
     const { url } = await openStores(t, 1);
-    let open: () => Readonly<Record<string, number>> = () => ({});
-    const observer = { connections: (given: typeof open) => void (open = given) };
-    const storage = await openStorage(garden, url, { observer }, { timeout, poolSize: 3 }, { serves: true });
+    let open: (() => object) | undefined;
+    const writes: Parameters<typeof openStorage>[2] = {
+      report: (event) => {
+        if (event.type === 'store opened') open = event.measures.database_connections ?? open;
+      },
+    };
+    const storage = await openStorage(garden, url, writes, { timeout, poolSize: 3 }, { serves: true });
     t.teardown(() => storage.close());
-    t.strictSame(open(), { reads: 3, writes: 1, transactions: 0 });
+    t.strictSame(open?.(), { reads: 3, writes: 1, transactions: 0 });
     await createOther(storage);
-    t.strictSame(open(), { reads: 3, writes: 1, transactions: 1 });
+    t.strictSame(open?.(), { reads: 3, writes: 1, transactions: 1 });
   });
 
   for (const kind of ['create', 'replace'] as const) {

@@ -929,6 +929,16 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     await (await open(t, url.replace('postgres@', 'wrong@'))).check();
   });
 
+  /** The options of a start that waits for its server. @param tried - Called each time that it cannot be reached. */
+  const waiting = (tried: (fault: unknown) => void) => ({
+    waits: true,
+    writes: {
+      report: (event: { type: string; fault?: unknown }) => {
+        if (event.type === 'store unreachable') tried(event.fault);
+      },
+    },
+  });
+
   t.test('a start that a busy server gives no time names the setting, and is tried again', async (t) => {
     const { url } = await createDatabase(t);
     const blocker = await begin(t, url, 'LOCK TABLE migrations IN ACCESS EXCLUSIVE MODE');
@@ -939,7 +949,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       { message },
     );
     const tried = withResolvers<unknown>();
-    const opening = openPostgres({ url, timeout: shortTimeout, onUnreachable: tried.resolve });
+    const opening = openPostgres({ url, timeout: shortTimeout, ...waiting(tried.resolve) });
     t.match(((await tried.promise) as Error).message, /; DATABASE_TIMEOUT_SECONDS sets the time$/);
     await blocker.query('ROLLBACK');
     await (await opening).close();
@@ -994,7 +1004,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       );
       const port = await getPort();
       closed.port = String(port);
-      const opening = openPostgres({ url: closed.href, timeout, onUnreachable });
+      const opening = openPostgres({ url: closed.href, timeout, ...waiting(onUnreachable) });
       await tried.promise;
       const relay = createServer((socket) => {
         const onward = connect(Number(new URL(url).port), '127.0.0.1');
@@ -1006,7 +1016,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       t.teardown(() => relay.close());
       await (await opening).close();
       t.match(attempts[0], /ECONNREFUSED/);
-      const wrong = openPostgres({ url: `${url}_none`, timeout, onUnreachable });
+      const wrong = openPostgres({ url: `${url}_none`, timeout, ...waiting(onUnreachable) });
       await t.rejects(wrong, { message: /does not exist/ }, 'other faults end the start');
     },
   );

@@ -69,7 +69,7 @@ t.test('damage is a 503 for those whose data it is, and one line of the log, and
   t.teardown(() => storage.close());
   const { lines, logger } = captureLog();
   const metrics = createMetrics(service);
-  const { call, issue } = await startService(t, engines[0]!, { storage, logger, metrics });
+  const { call, issue } = await startService(t, engines[0]!, { storage, logger, observe: metrics.record });
   const [whole, damaged] = await Promise.all(names.map((subject) => issue(subject)));
   for (let round = 0; round < 3; round++) {
     const [list, other] = await Promise.all([

@@ -140,15 +140,13 @@ t.test('each traced write gets the size of its batch, whose commit belongs to th
     },
     {},
     {
-      observer: {
-        queued: ({ when }) => ({
-          run: (commit) => {
-            seen.push(['commit', when]);
-            return commit();
-          },
-          end: (rows, failure) => seen.push([rows, failure?.failure]),
-        }),
-      },
+      trace: ({ when }) => ({
+        run: (commit) => {
+          seen.push(['commit', when]);
+          return commit();
+        },
+        end: (rows, failure) => seen.push([rows, failure?.failure]),
+      }),
     },
   );
   await Promise.all([1n, 2n, 3n].map((id) => writer.write(insert(id))));

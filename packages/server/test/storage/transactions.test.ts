@@ -534,8 +534,11 @@ t.test('what hangs loses its turn, and others of its subject go on', async (t) =
 
 t.test('each run of a transaction is counted', async (t) => {
   const counts = { completed: 0, repeated: 0, failed: 0 };
-  const observer = { transacted: (outcome: keyof typeof counts) => (counts[outcome] += 1) };
-  const storage = await openStorage(garden, await engines[0]!.createUrl(t), { observer });
+  const storage = await openStorage(garden, await engines[0]!.createUrl(t), {
+    report: (event) => {
+      if (event.type === 'transaction ended') counts[event.outcome] += 1;
+    },
+  });
   t.teardown(() => storage.close());
   const documents = storage.collection(labels);
   const subject = newSubject();

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
+import { pino, type LoggerOptions } from 'pino';
 import type { Test } from 'tap';
 import { checkResponse, type HttpResponse } from './contract-check.js';
 import { engines, sharedStorage, type Engine } from './engines.js';
@@ -178,9 +179,9 @@ export function holdCreates() {
   return { wrap, release: gate.resolve, started: started.promise, finished: finished.promise };
 }
 
-/** A logger, and the lines that it has written. */
-export function captureLog(level = 'info') {
+/** A logger, and the lines that it has written. @param options - Of pino. */
+export function captureLog(level = 'info', options: LoggerOptions = {}) {
   const lines: Record<string, unknown>[] = [];
   const write = (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>);
-  return { lines, logger: { level, stream: { write } } };
+  return { lines, logger: pino({ level, ...options }, { write }) };
 }

@@ -3,7 +3,8 @@ import type { Socket } from 'node:net';
 import { ApiError, type ErrorKind } from '../../base/errors.js';
 import { http } from '../../base/node/http.js';
 import { Connection } from './connection.js';
-import type { Rejecting, RejectionReason } from './rejections.js';
+import type { RejectionReason } from '../../base/events.js';
+import type { Rejecting } from './rejections.js';
 import { newRequestId } from './request-id.js';
 
 /** The meaning of each Node.js error code; all others stand for malformed HTTP. */
@@ -31,12 +32,13 @@ export function respondToClientError(
   const [kind, reason] = meanings[code] ?? malformed;
   if (code === 'ECONNRESET' || !isConnected || !socket.writable) {
     socket.destroy();
-    if (code !== 'ECONNRESET') rejecting.report({ reason: isConnected ? reason : 'tls_handshake', address });
+    if (code !== 'ECONNRESET')
+      rejecting.report({ type: 'rejected', reason: isConnected ? reason : 'tls_handshake', address });
     return;
   }
   socket.fail(() => {
     const requestId = endWithError(socket, new ApiError(kind), rejecting);
-    rejecting.report({ reason, requestId, address });
+    rejecting.report({ type: 'rejected', reason, requestId, address });
   });
 }
 

@@ -99,7 +99,7 @@ function createFront(
         });
   front.maxConnections = maxConnections;
   front.on('drop', (dropped?: DropArgument) => {
-    report({ reason: 'connection_limit', address: dropped?.remoteAddress });
+    report({ type: 'rejected', reason: 'connection_limit', address: dropped?.remoteAddress });
   });
   return front;
 }
@@ -118,7 +118,7 @@ class ReportingPolicy extends InputPolicy {
   }
 
   override refused(connection: Connection, reason: 'pipelined' | 'too_much_waiting'): void {
-    this.#rejecting.report({ reason, address: connection.remoteAddress });
+    this.#rejecting.report({ type: 'rejected', reason, address: connection.remoteAddress });
   }
 }
 

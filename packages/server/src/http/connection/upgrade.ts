@@ -13,7 +13,7 @@ export function refuseConnect(server: Server, rejecting: Rejecting): void {
     const { remoteAddress: address } = connection.on('error', ignore);
     connection.fail(() => {
       const requestId = endWithError(connection, new ApiError('pathNotFound'), rejecting);
-      rejecting.report({ reason: 'connect_method', requestId, address });
+      rejecting.report({ type: 'rejected', reason: 'connect_method', requestId, address });
     });
   });
 }

@@ -1,14 +1,8 @@
 // Turns everything that is thrown into an error response of the contract.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { StorageError, type StorageFailure } from '../../storage/core/interface.js';
-import {
-  ApiError,
-  withStatus,
-  writeError,
-  type ErrorEntry,
-  type ErrorKind,
-  type ObserveError,
-} from '../../base/errors.js';
+import { ApiError, withStatus, writeError, type ErrorEntry, type ErrorKind } from '../../base/errors.js';
+import { reportNothing } from '../../base/events.js';
 
 /** Fastify's own refusals, by error code. */
 const fastifyErrors: Readonly<Record<string, ErrorKind>> = {
@@ -55,9 +49,9 @@ function toApiError(thrown: unknown, errors: ServiceErrors, accepts: string | un
  * Creates the error handler of a Fastify instance, which sends the error response for what was thrown.
  * @param errors - The service's own errors. `unknownOutcome` among them says what clients can do about one.
  * @param write - Writes the body.
- * @param observe - Receives every error that is sent.
+ * @param report - Receives every error that is sent.
  */
-export function createErrorHandler(errors: ServiceErrors = {}, write = writeError, observe?: ObserveError) {
+export function createErrorHandler(errors: ServiceErrors = {}, write = writeError, report = reportNothing) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const { accepts, complete, statusOf } = request.routeOptions.config;
     const given = toApiError(thrown, errors, accepts);
@@ -65,7 +59,7 @@ export function createErrorHandler(errors: ServiceErrors = {}, write = writeErro
     const own = (isOfBody && complete?.(given, request)) || given;
     const error = withStatus(own, statusOf?.(own) ?? own.statusCode);
     request.failure = error;
-    observe?.(error, request.raw);
+    report({ type: 'error sent', error, request: request.raw });
     const { mediaType, text } = write(error);
     // The handler may have set Cache-Control for its result; it does not apply to the error.
     reply.removeHeader('cache-control').code(error.statusCode).headers(error.headers);

@@ -3,6 +3,9 @@ import type { Finding } from '../../contract/document/finding.js';
 import type { Contract } from '../../contract/contract.js';
 import type { SecurityScheme } from '../../contract/security.js';
 import type { AnyVerifiers, BuiltIn } from '../../contract/verifiers.js';
+import { ApiError, catalogue } from '../../base/errors.js';
+import type { Report } from '../../base/events.js';
+import type { Caller } from '../../contract/handlers.js';
 import { hashSecret, secretTest } from '../../storage/core/access-token.js';
 import type { TokenRepository } from '../../storage/core/interface.js';
 import { createCachedVerifier, type CachedVerifierOptions } from './cached-verifier.js';
@@ -26,8 +29,8 @@ export interface SchemesOptions extends Pick<CachedVerifierOptions, 'realm' | 'n
   scopes: readonly string[];
   /** Maximum time for a verifier of the service, in ms. */
   limit: number;
-  /** Wraps each verifier, to measure it. */
-  observe: (verify: Verifier) => Verifier;
+  /** Receives the outcome of each verification. */
+  report: Report;
 }
 
 /** The schemes that operations use. */
@@ -63,7 +66,7 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
       const verified = isBuiltIn(choice)
         ? builtInVerifier(name, scheme, prefixOf(choice), options)
         : serviceVerifier({ name, scheme, verify: choice }, options, builtIn !== undefined);
-      return [name, { ...verified, verify: options.observe(verified.verify) }];
+      return [name, { ...verified, verify: reported(verified.verify, options.report) }];
     }),
   );
   return {
@@ -73,6 +76,24 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
       builtIn !== undefined && used.has(builtIn)
         ? { scheme: builtIn, ...placeOf(securitySchemes[builtIn]!, prefixOf(tokenChoice)) }
         : undefined,
+  };
+}
+
+/** Reports the outcomes of a verifier. */
+function reported(verify: Verifier, report: Report): Verifier {
+  const settle = (result: Caller | ApiError) => {
+    const isMissing = result instanceof ApiError && result.code === catalogue.missingToken.code;
+    const refusal = isMissing ? 'missing' : 'invalid';
+    report({ type: 'credentials verified', outcome: result instanceof ApiError ? refusal : 'accepted' });
+    return result;
+  };
+  return (request) => {
+    const result = verify(request);
+    if (!(result instanceof Promise)) return settle(result);
+    return result.then(settle, (error: unknown) => {
+      report({ type: 'credentials verified', outcome: 'failed' });
+      throw error;
+    });
   };
 }
 

@@ -1,10 +1,9 @@
 // Serves with several threads. The main thread owns everything that exists once: the store's lock and writer, the admin
 // listener, the signals, and the message for developers.
 import { randomBytes } from 'node:crypto';
-import Fastify, { type FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config.js';
 import type { Service } from '../../service/definition.js';
-import { openOutput } from '../../observability/log-destination.js';
+import { openOutput } from '../../observability/log.js';
 import { drained } from '../../http/connection/shutdown.js';
 import { countConnections, createConnectionCount } from '../../http/connection/shared-connections.js';
 import type { OpenStorage } from '../../storage/open.js';
@@ -12,9 +11,9 @@ import { greetDeveloper } from '../development-message.js';
 import { findAddress, openAdminListener, reportReady } from '../listening.js';
 import {
   loadMetrics,
-  logOptions,
   maxConnectionsOf,
   openConfiguredStorage,
+  openServiceLog,
   readTls,
   warnOfConfiguration,
 } from '../configured-service.js';
@@ -39,11 +38,10 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
   const { drainTime, shutdownTime } = config.limits;
   const output = openOutput(1);
   const count = config.WORKERS;
-  const logger = await logOptions(config, () => log, { thread: 'main', output });
-  const log: FastifyBaseLogger = Fastify({ logger }).log;
+  const log = await openServiceLog(config, { thread: 'main', output });
   warnOfConfiguration(log, config);
   const metrics = await loadMetrics(service, config);
-  const storage = await openConfiguredStorage(service, config, metrics, dev);
+  const storage = await openConfiguredStorage(service, config, metrics, log, dev);
   const connections = createConnectionCount();
   const threads = new ServingThreads({
     service,

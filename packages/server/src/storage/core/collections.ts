@@ -69,7 +69,7 @@ export function openCollections(
   groupCommit: GroupCommit,
   readerOf: (definition: CollectionDefinition) => CollectionReader,
   committer: TransactionCommitter,
-  { queueBytes: allBytes, transactions: limits, observer }: WriteLimits,
+  { queueBytes: allBytes, transactions: limits, report }: WriteLimits,
 ): OpenDocuments {
   const turns = new Turns(transactionLimits.waiting, limits?.turn ?? transactionLimits.turn);
   /**
@@ -97,9 +97,7 @@ export function openCollections(
     // Its ids are of the kind of its definition.
     return found as OpenCollection<IdOf<Kind>>;
   };
-  const transactions = openTransactions(collection, committer, turns, { allBytes, ...limits }, (outcome) =>
-    observer?.transacted?.(outcome),
-  );
+  const transactions = openTransactions(collection, committer, turns, { allBytes, ...limits }, report);
   return {
     collection,
     transaction: transactions.transaction,

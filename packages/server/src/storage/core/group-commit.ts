@@ -1,30 +1,10 @@
 // Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
 import { defaultLimits, type Limits } from '../../base/limits.js';
+import type { Report } from '../../base/events.js';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import { messageOf, type Outcome, StorageError } from './interface.js';
-import type { TransactionLimits, TransactionOutcome } from './transactions.js';
+import type { TransactionLimits } from './transactions.js';
 import { bytesOf, documentKey, type Committer, type WriteResult, type Write } from './writes.js';
-
-/** The purpose of a connection to a database. */
-export type ConnectionPurpose = 'reads' | 'writes' | 'transactions';
-
-/** Observes group commit, transactions and connections. */
-export interface WriteObserver {
-  /** Called once by the process that writes to a disk, with a function that measures what is free, in bytes. */
-  freeSpace?(measure: () => number | undefined): void;
-  /** Called once, with a function that returns the number of waiting writes. */
-  queue?(rows: () => number): void;
-  /** Called after a commit, successful or not, with its number of writes and its duration. */
-  committed?(rows: number, seconds: number): void;
-  /** Called when a run of a transaction's function has ended. */
-  transacted?(outcome: TransactionOutcome): void;
-  /** Called once if the store is a database with connections, with a function that counts those that are open. */
-  connections?(open: () => Readonly<Record<ConnectionPurpose, number>>): void;
-  /** Called once if the store is such a database, with a function that returns whether it took no writes at the last check. */
-  readOnly?(isReadOnly: () => boolean): void;
-  /** Called when a write is queued, in the asynchronous context of its caller. */
-  queued?(write: Write): WriteTrace | undefined;
-}
 
 /** Follows one write from the queue to its outcome. */
 interface WriteTrace {
@@ -37,13 +17,16 @@ interface WriteTrace {
   end(rows: number, failure: StorageError | undefined): void;
 }
 
-/** The limits of the queue and of each batch, and an observer. Sizes are estimates of memory, in bytes. */
+/** The limits of the queue and of each batch, and what observes them. Sizes are estimates of memory, in bytes. */
 export interface WriteLimits extends Pick<Limits, 'queueRows' | 'queueBytes' | 'batchRows' | 'batchBytes'> {
   /** The maximum age of a write when its batch starts, in ms; older writes are rejected. */
   maxAge: number;
   /** Limits of transactions that are not the default ones. In sum, they take no more memory than the queue. */
   transactions?: Partial<TransactionLimits> | undefined;
-  observer?: WriteObserver | undefined;
+  /** Receives what the store reports. */
+  report?: Report | undefined;
+  /** Called when a write is queued, in the asynchronous context of its caller. */
+  trace?: ((write: Write) => WriteTrace | undefined) | undefined;
 }
 
 /** The limits that apply by default. */
@@ -73,14 +56,14 @@ export interface GroupCommit {
 
 /** Creates the queue of writes of a thread. */
 export function createGroupCommit(committer: Committer, limits: WriteLimits): GroupCommit {
-  const { queueRows, queueBytes, batchRows, batchBytes, maxAge, observer } = limits;
+  const { queueRows, queueBytes, batchRows, batchBytes, maxAge, report, trace } = limits;
   const queue: Queued[] = [];
   let queuedBytes = 0;
   /** The totals of the batches in flight. */
   const inFlight = { batches: 0, rows: 0, bytes: 0 };
   let isClosed = false;
   const whenIdle: (() => void)[] = [];
-  observer?.queue?.(() => queue.length);
+  report?.({ type: 'store opened', measures: { write_queue_rows: () => queue.length } });
 
   const isIdle = () => queue.length === 0 && inFlight.batches === 0;
   const hasRoom = () => inFlight.batches < committer.maxInFlight;
@@ -157,18 +140,18 @@ export function createGroupCommit(committer: Committer, limits: WriteLimits): Gr
         return Promise.reject(new StorageError('overloaded', 'the write queue is full'));
       queuedBytes += bytes;
       return new Promise((resolve, reject) => {
-        const trace = observer?.queued?.(write);
+        const span = trace?.(write);
         const settle: Queued['settle'] = (result, rows) => {
           if (typeof result === 'string') {
-            trace?.end(rows, undefined);
+            span?.end(rows, undefined);
             resolve(result);
             return;
           }
           const failure = result ?? unknownOutcome('the engine gave no outcome');
-          trace?.end(rows, failure);
+          span?.end(rows, failure);
           reject(failure);
         };
-        queue.push({ write, bytes, since: performance.now(), settle, trace });
+        queue.push({ write, bytes, since: performance.now(), settle, trace: span });
         if (hasRoom()) startSoon();
       });
     },

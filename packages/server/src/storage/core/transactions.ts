@@ -1,4 +1,5 @@
 // Transactions over the documents of one subject: what they have read must still hold when they are committed.
+import type { Report, transactionOutcomes } from '../../base/events.js';
 import { transactionLimits } from '../../base/limits.js';
 import { within } from '../../base/time-limit.js';
 import {
@@ -46,9 +47,6 @@ export interface TransactionCommitter {
   commitAlone?(subject: string, run: () => Promise<readonly Step[]>): Promise<boolean>;
 }
 
-/** The end of a run of a transaction's function: `repeated` if what it has read did not hold. */
-export type TransactionOutcome = 'completed' | 'repeated' | 'failed';
-
 /** The limits of transactions, and the memory that all of them together may take. */
 export type TransactionLimits = Record<
   Exclude<keyof typeof transactionLimits, 'waiting'> | 'allBytes',
@@ -70,14 +68,14 @@ interface OpenTransactions extends Pick<Storage, 'transaction'> {
 /**
  * Opens the transactions of a store.
  * @param collection - Returns a collection of the store.
- * @param observe - Called with each run of a function that has ended.
+ * @param report - Receives the end of each run of a function.
  */
 export function openTransactions(
   collection: Storage['collection'],
   committer: TransactionCommitter,
   turns: Turns,
   limits: Partial<TransactionLimits> & Pick<TransactionLimits, 'allBytes'>,
-  observe?: (outcome: TransactionOutcome) => void,
+  report?: Report,
 ): OpenTransactions {
   const shared: Shared = { collection, limits: { ...transactionLimits, ...limits }, memory: 0 };
   const committing = new Set<Promise<boolean>>();
@@ -118,14 +116,14 @@ export function openTransactions(
         if (ending === undefined) throw new StorageError('overloaded', 'a transaction took too long');
         return running.end('thrown' in ending);
       };
-      let outcome: TransactionOutcome = 'failed';
+      let outcome: (typeof transactionOutcomes)[number] = 'failed';
       try {
         const holds = await commit(subject, company, run);
         outcome = holds ? 'completed' : 'repeated';
         if (holds) return await running.run();
       } finally {
         running.release();
-        observe?.(outcome);
+        report?.({ type: 'transaction ended', outcome });
       }
     }
     return undefined;

@@ -1,6 +1,6 @@
 // Commits batches of writes to PostgreSQL.
 import { type Id, type Outcome, StorageError } from '../core/interface.js';
-import type { WriteObserver } from '../core/group-commit.js';
+import type { Report } from '../../base/events.js';
 import { tokenDocuments } from '../core/token-writes.js';
 import {
   expectedBy,
@@ -28,12 +28,12 @@ export class PostgresCommitter implements Committer {
   readonly repeatsKeys = false;
   readonly #runner: StatementRunner;
   readonly #engine: Engine;
-  readonly #observer: WriteObserver | undefined;
+  readonly #report: Report | undefined;
 
-  constructor(runner: StatementRunner, engine: Engine, observer: WriteObserver | undefined) {
+  constructor(runner: StatementRunner, engine: Engine, report: Report | undefined) {
     this.#runner = runner;
     this.#engine = engine;
-    this.#observer = observer;
+    this.#report = report;
   }
 
   /** Commits the writes of one batch. If some of them cannot be committed, only those fail. */
@@ -42,7 +42,8 @@ export class PostgresCommitter implements Committer {
     const batch = new Batch(this.#runner, this.#engine);
     for (const part of this.#engine.partsOf([...writes].sort(byKey))) await batch.commit(part);
     await batch.confirm();
-    this.#observer?.committed?.(writes.length, (performance.now() - start) / 1000);
+    const seconds = (performance.now() - start) / 1000;
+    this.#report?.({ type: 'writes committed', rows: writes.length, seconds });
     return writes.map((write) => batch.results.get(write));
   }
 }

@@ -1,5 +1,6 @@
 // The PostgreSQL engine, for PostgreSQL 15 or later and compatible servers such as Citus.
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Report } from '../../base/events.js';
 import {
   type CollectionDefinition,
   type Storage,
@@ -30,8 +31,8 @@ interface OpenOptions extends PostgresOptions {
   writes?: Partial<WriteLimits>;
   /** Whether requests follow at once, so that all connections are made before. */
   serves?: boolean | undefined;
-  /** If given, a server that cannot be reached, or is too busy, is tried again; called each time. */
-  onUnreachable?: ((error: unknown) => void) | undefined;
+  /** Whether a server that cannot be reached, or is too busy, is tried again. */
+  waits?: boolean | undefined;
 }
 
 /**
@@ -43,7 +44,7 @@ export async function openPostgres({
   store,
   writes,
   serves = false,
-  onUnreachable,
+  waits = false,
   ...options
 }: OpenOptions): Promise<Storage> {
   const { collections } = store;
@@ -72,7 +73,7 @@ export async function openPostgres({
   };
   let engine: Engine;
   try {
-    await retried(check, onUnreachable);
+    await (waits ? retried(check, limits.report) : check());
     engine = (await isDistributed(read, store))
       ? await Citus.open(runner, collections)
       : oneServer(collections);
@@ -82,9 +83,11 @@ export async function openPostgres({
     await runner.close();
     throw error;
   }
-  limits.observer?.connections?.(() => runner.open);
-  limits.observer?.readOnly?.(() => isReadOnly);
-  const committer = new PostgresCommitter(runner, engine, limits.observer);
+  limits.report?.({
+    type: 'store opened',
+    measures: { database_connections: () => runner.open, database_read_only: () => Number(isReadOnly) },
+  });
+  const committer = new PostgresCommitter(runner, engine, limits.report);
   const groupCommit = createGroupCommit(committer, { ...limits, maxAge: runner.limits.all });
   const transactions = new PostgresTransactions(runner, engine);
   const readerOf = (definition: CollectionDefinition) => createReader(runner, definition, engine);
@@ -125,15 +128,15 @@ const textsOf = (faults: readonly StoreFault[]) => faults.map(({ what }) => what
 /** The pause before a server that cannot be reached is tried again, in ms. */
 const retryPause = 2_000;
 
-/** Calls a check until it succeeds, if `onUnreachable` is given. @throws What the check throws if that will not pass. */
-async function retried(check: () => Promise<void>, onUnreachable?: (error: unknown) => void): Promise<void> {
+/** Calls a check until it succeeds. @throws What the check throws if that will not pass. */
+async function retried(check: () => Promise<void>, report?: Report): Promise<void> {
   for (;;) {
     try {
       await check();
       return;
     } catch (error) {
-      if (onUnreachable === undefined || !(error instanceof StorageError && mayPass(error))) throw error;
-      onUnreachable(error);
+      if (!(error instanceof StorageError && mayPass(error))) throw error;
+      report?.({ type: 'store unreachable', fault: error });
       await pause(retryPause);
     }
   }

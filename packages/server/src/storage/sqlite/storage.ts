@@ -45,8 +45,8 @@ export function openSqlite({ store, file, writes: limits, isCommand = false }: S
     const schema = loadSchema(store, 'sqlite');
     const applied = await migrate(schema, database, lock === undefined ? path : undefined);
     const { collections } = store;
-    const { writer, connect } = await startWriter({ file: path, collections }, limits?.observer);
-    limits?.observer?.freeSpace?.(() => freeSpaceFor(path));
+    const { writer, connect } = await startWriter({ file: path, collections }, limits?.report);
+    limits?.report?.({ type: 'store opened', measures: { disk_free_bytes: () => freeSpaceFor(path) } });
     /** Returns the data with which one other thread opens the store. */
     const share = (): SqliteShare => ({ file: path, port: connect() });
     /** Whether this call has created the store. */
@@ -132,7 +132,7 @@ export function openSqliteReader(
   let database: DatabaseSyncInstance | undefined;
   try {
     database = new DatabaseSync(file, { timeout: 5_000, readOnly: true });
-    return createStorage(store, database, connectToWriter(port, limits?.observer), limits);
+    return createStorage(store, database, connectToWriter(port, limits?.report), limits);
   } catch (error) {
     database?.close();
     port.close();

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
 import { type Outcome, StorageError, toStorageError } from '../core/interface.js';
-import type { WriteObserver } from '../core/group-commit.js';
+import type { Report } from '../../base/events.js';
 import type { TransactionCommitter } from '../core/transactions.js';
 import type { Committer, WriteResult } from '../core/writes.js';
 import type { Failure, Reply, Result, WriterBatch, WriterData, WriterRequest } from './committer.js';
@@ -22,7 +22,7 @@ export interface Writer extends Committer, TransactionCommitter {
  * @returns The committer, and a function that returns a port for another thread, which gives it to `connectToWriter`.
  * @throws StorageError when the connection cannot be opened.
  */
-export async function startWriter(data: WriterData, observer?: WriteObserver) {
+export async function startWriter(data: WriterData, report?: Report) {
   const thread = new Worker(new URL('./committer.js', import.meta.url), { workerData: data });
   const exited = once(thread, 'exit').then(([status]) => {
     throw new Error(`the writer exited during startup with status ${String(status)}`);
@@ -37,7 +37,7 @@ export async function startWriter(data: WriterData, observer?: WriteObserver) {
   const disconnect = () => {
     send('close');
   };
-  const { writer, settle, fail, end } = createWriter(send, disconnect, observer);
+  const { writer, settle, fail, end } = createWriter(send, disconnect, report);
   thread.on('message', settle);
   thread.on('error', (error) => {
     fail(`SQLite: ${error.message}`, error);
@@ -55,14 +55,14 @@ export async function startWriter(data: WriterData, observer?: WriteObserver) {
  * Connects a thread to the writer of another one. Closing the connection leaves the writer alone.
  * @param port - As `connect` of `startWriter` returned it.
  */
-export function connectToWriter(port: MessagePort, observer?: WriteObserver): Writer {
+export function connectToWriter(port: MessagePort, report?: Report): Writer {
   const send = (request: WriterBatch) => {
     port.postMessage(request);
   };
   const disconnect = () => {
     port.close();
   };
-  const { writer, settle, end } = createWriter(send, disconnect, observer);
+  const { writer, settle, end } = createWriter(send, disconnect, report);
   port.on('message', settle);
   port.on('close', end);
   return writer;
@@ -76,7 +76,7 @@ export function connectToWriter(port: MessagePort, observer?: WriteObserver): Wr
 function createWriter(
   send: (request: WriterBatch) => void,
   disconnect: () => void,
-  observer: WriteObserver | undefined,
+  report: Report | undefined,
 ) {
   /** The callers of requests in flight, oldest first. */
   const waiting: {
@@ -95,7 +95,7 @@ function createWriter(
     const caller = waiting.shift();
     if ('failure' in results) caller?.reject(errorOf(results));
     else caller?.resolve(results);
-    if (commit !== undefined) observer?.committed?.(commit.rows, commit.seconds);
+    if (commit !== undefined) report?.({ type: 'writes committed', ...commit });
   };
   /** Records that no more replies will arrive. Only the first reason counts. */
   const fail = (message: string, cause?: unknown) => {

@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import { pino } from 'pino';
 import t from 'tap';
 import { createHead, createRequest, listRequest, type RawConnection } from '../../support/raw-connection.js';
 import { captureLog, holdCreates, injectFaults, startListening } from '../../support/service.js';
@@ -281,8 +282,8 @@ t.test(
     const metrics = createMetrics(definition);
     const { app, open, authorized, fill } = await startListening(t, {
       wrap,
-      metrics,
-      logger: { stream },
+      observe: metrics.record,
+      logger: pino(stream),
     });
     await fill(300, () => 'x'.repeat(100_000));
     const named = (id: string) => `${authorized}X-Request-Id: ${id}\r\n`;
@@ -356,7 +357,11 @@ t.test('a response that was not sent completely is logged as aborted, even in on
     },
   };
   const metrics = createMetrics(definition);
-  const { open, authorized } = await startListening(t, { wrap: onePiece, metrics, logger: { stream } });
+  const { open, authorized } = await startListening(t, {
+    wrap: onePiece,
+    observe: metrics.record,
+    logger: pino(stream),
+  });
   const reader = await open();
   reader.send(listRequest(authorized));
   await once(reader.socket, 'data');

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { PoolClient } from 'pg';
 import { defaultLimits } from '../../../base/limits.js';
 import { messageOf, StorageError, type StorageFailure } from '../../core/interface.js';
-import type { ConnectionPurpose } from '../../core/group-commit.js';
+import type { ConnectionPurpose } from '../../../base/events.js';
 import { Connections } from './connections.js';
 import {
   hadNoEffect,

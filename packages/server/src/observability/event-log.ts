@@ -1,0 +1,192 @@
+// Turns events into lines of the log, which docs/monitor.md describes. Lines that would repeat are limited here.
+import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
+import type { ApiError } from '../base/errors.js';
+import type { Report, ServiceEvent } from '../base/events.js';
+import { InvalidCredential } from '../http/security/verifier.js';
+import { messageOf, StorageError } from '../storage/core/interface.js';
+
+/** The minimum time between two lines about the same kind of failure, in ms. */
+const failureInterval = 60_000;
+/** The minimum time between two lines about rejections for the same reason, in ms. */
+const rejectionInterval = 10_000;
+/** The time without failures after which an outage can be over, in ms. */
+const quietTime = 10_000;
+/** The format of W3C Trace Context, section 3.2. */
+const traceparent = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
+
+type EventOf<Type extends ServiceEvent['type']> = Extract<ServiceEvent, { type: Type }>;
+
+/** Failures of one kind, from the first one until the operations that failed succeed again. */
+interface Outage {
+  readonly since: number;
+  readonly operations: Set<string>;
+  requests: number;
+  last: number;
+  /** When a line was logged. */
+  shown: number;
+}
+
+/** The log of a process or thread. */
+export class EventLog {
+  readonly #log: FastifyBaseLogger;
+  readonly #now: () => number;
+  /** By the code and the kind of the cause. */
+  readonly #outages = new Map<string, Outage>();
+  /** For each reason, the number of rejections since the last line, and when that was. */
+  readonly #rejections = new Map<string, { count: number; shown: number }>();
+  #hasNamedProxy = false;
+
+  /** @param now - A monotonic clock, in ms. */
+  constructor(log: FastifyBaseLogger, now = () => performance.now()) {
+    this.#log = log;
+    this.#now = now;
+  }
+
+  readonly record: Report = (event) => {
+    switch (event.type) {
+      case 'request ended':
+        this.#logRequest(event);
+        break;
+      case 'request failed':
+        this.#logFailure(event);
+        break;
+      case 'rejected':
+        this.#logRejection(event);
+        break;
+      case 'error not rendered':
+        this.#log.error(
+          { err: event.fault, error: event.error.code },
+          'renderError failed: the error is sent without its detail',
+        );
+        break;
+      case 'proxy not trusted':
+        this.#nameProxy(event);
+        break;
+      case 'certificate loaded':
+        if (event.expires <= new Date())
+          this.#log.error(
+            `TLS_CERT_FILE: the certificate expired on ${event.expires.toISOString()}: renew it`,
+          );
+        break;
+      case 'store unreachable':
+        this.#log.warn({ reason: messageOf(event.fault) }, 'the store cannot be reached: trying again');
+    }
+  };
+
+  /** Logs one line per request, without secrets: no credentials, no query strings, no bodies. */
+  #logRequest({ request, reply, isSent, address }: EventOf<'request ended'>): void {
+    const { method, originalUrl, headers, failure, caller } = request;
+    const status = isSent || reply.raw.headersSent ? reply.statusCode : undefined;
+    const trace = headers['traceparent'];
+    reply.log[levelOf(status)](
+      {
+        method,
+        path: withoutSecrets(originalUrl),
+        status,
+        error: failure?.code,
+        reason: failure?.cause instanceof InvalidCredential ? failure.cause.reason : undefined,
+        aborted: isSent ? undefined : true,
+        ms: Number(reply.elapsedTime.toFixed(3)),
+        address: address === '' ? undefined : address,
+        subject: caller?.subject,
+        tokenId: caller?.tokenId,
+        traceparent: typeof trace === 'string' && traceparent.test(trace) ? trace : undefined,
+      },
+      isSent ? 'request' : 'request broken off',
+    );
+    if (failure === undefined && reply.raw.headersSent) this.#endOutages(request);
+  }
+
+  /** Logs a failure with its cause and stack: a 503 now and then, with the number of requests; a 500, a bug, always. */
+  #logFailure({ request, error }: EventOf<'request failed'>): void {
+    if (error.statusCode !== 503) {
+      request.log.error({ err: error }, 'request failed');
+      return;
+    }
+    const time = this.#now();
+    const kind = kindOf(error);
+    const outage = this.#outages.get(kind) ?? {
+      since: time,
+      operations: new Set(),
+      requests: 0,
+      last: time,
+      shown: -Infinity,
+    };
+    this.#outages.set(kind, outage);
+    outage.operations.add(operationOf(request));
+    outage.last = time;
+    outage.requests++;
+    if (time - outage.shown < failureInterval) return;
+    outage.shown = time;
+    const facts = { err: error, requests: outage.requests };
+    if (isDamage(error))
+      request.log.fatal(facts, 'the store is damaged: see "The store is damaged" in docs/runbook.md');
+    else request.log.error(facts, 'requests fail');
+  }
+
+  /** Ends the outages that a request shows to be over: an operation that failed succeeds. Damage does not pass. */
+  #endOutages(request: FastifyRequest): void {
+    if (this.#outages.size === 0) return;
+    const operation = operationOf(request);
+    for (const [kind, { since, operations, requests, last }] of this.#outages) {
+      if (!operations.has(operation) || kind.endsWith(damage) || this.#now() - last < quietTime) continue;
+      this.#outages.delete(kind);
+      const facts = { error: Number.parseInt(kind), requests, seconds: Math.round((last - since) / 1000) };
+      request.log.warn(facts, 'requests fail no longer');
+    }
+  }
+
+  #logRejection({ reason, requestId, address }: EventOf<'rejected'>): void {
+    const time = this.#now();
+    const line = this.#rejections.get(reason) ?? { count: 0, shown: -Infinity };
+    this.#rejections.set(reason, line);
+    line.count++;
+    if (time - line.shown < rejectionInterval) return;
+    const { count } = line;
+    Object.assign(line, { count: 0, shown: time });
+    // Only for this reason, the operator can do something.
+    const level = reason === 'connection_limit' ? 'warn' : 'info';
+    this.#log[level]({ reason, count, requestId, address }, 'rejected before it was a request');
+  }
+
+  #nameProxy({ proxy }: EventOf<'proxy not trusted'>): void {
+    if (this.#hasNamedProxy) return;
+    this.#hasNamedProxy = true;
+    this.#log.warn(
+      { proxy },
+      'a request was forwarded by an address that TRUST_PROXY does not name: if that is a proxy, name it, since all its ' +
+        'clients count as one address',
+    );
+  }
+}
+
+const damage = 'damage';
+
+function kindOf(error: ApiError): string {
+  const cause = error.cause instanceof Error ? error.cause.name : '';
+  return `${error.code} ${isDamage(error) ? damage : cause}`;
+}
+
+/** Whether a request failed because what is stored cannot be read. */
+export function isDamage({ cause }: ApiError): boolean {
+  return cause instanceof StorageError && cause.failure === 'damaged';
+}
+
+function operationOf({ method, routeOptions }: FastifyRequest): string {
+  return `${method} ${routeOptions.url}`;
+}
+
+/**
+ * A 503 is a warning, since the operator can resolve its cause; so is a 501, since the operation is not written yet. Any
+ * other 5xx is an error: a bug in the program.
+ */
+function levelOf(status: number | undefined): 'info' | 'warn' | 'error' {
+  if (status === undefined || status < 500) return 'info';
+  return status === 503 || status === 501 ? 'warn' : 'error';
+}
+
+/** Removes the parts of a request target that may contain secrets: the user information and the query string. */
+function withoutSecrets(target: string): string {
+  const shown = target.startsWith('/') ? target : target.replace(/:\/\/[^/]*@/, '://');
+  return shown.split('?', 1)[0] ?? '';
+}
