@@ -283,7 +283,7 @@ t.test(
     const { app, open, authorized, fill } = await startListening(t, {
       wrap,
       observe: metrics.record,
-      logger: pino(stream),
+      logger: pino({}, stream),
     });
     await fill(300, () => 'x'.repeat(100_000));
     const named = (id: string) => `${authorized}X-Request-Id: ${id}\r\n`;
@@ -360,7 +360,7 @@ t.test('a response that was not sent completely is logged as aborted, even in on
   const { open, authorized } = await startListening(t, {
     wrap: onePiece,
     observe: metrics.record,
-    logger: pino(stream),
+    logger: pino({}, stream),
   });
   const reader = await open();
   reader.send(listRequest(authorized));
