@@ -99,7 +99,7 @@ export class Register {
     if (this.#onTheirWay > 0 || this.fault !== undefined) return;
     const { possible, failed } = this.#follow(this.#events);
     if (failed !== undefined) this.fault = this.#explain(failed);
-    this.#possible = possible.filter((one) => !possible.some((other) => permitsMore(other, one)));
+    this.#possible = possible;
     this.#events = [];
     this.#unknown = 0;
   }
@@ -177,17 +177,4 @@ function textOf({ operation, outcome }) {
 /** Returns a text that distinguishes possibilities. @param {Possibility<{ act: string }>} possibility */
 function keyOf({ state, left }) {
   return `${[...left].map(({ number }) => number).join()} ${state}`;
-}
-
-/**
- * Whether one possibility of a quiet register includes another: what may still take effect need not.
- * @param {Possibility<{ act: string }>} one
- * @param {Possibility<{ act: string }>} other
- */
-function permitsMore(one, other) {
-  return (
-    one.state === other.state &&
-    one.left.size > other.left.size &&
-    [...other.left].every((request) => one.left.has(request))
-  );
 }

@@ -19,12 +19,11 @@ import { idOf, readOutcome, stateOf, statesIn } from './model.js';
 /** @typedef {string | null | undefined} Outcome */
 /**
  * A line of the journal. A request concerns a document, or a token, which commands create and change (revoke). It ends
- * without an outcome if nobody knows that, and with null if it certainly had no effect. `migrate` is the command that runs
- * before the start, and `serve` that start.
+ * without an outcome if nobody knows that, and with null if it certainly had no effect. `serve` is a start.
  * @typedef {{ act: 'begin', key: string, number: number, operation: Operation }
  *   | { act: 'end', key: string, number: number, outcome?: Outcome }
  *   | { act: 'secret', secret: string }
- *   | { act: 'backup' | 'migrate' | 'serve', done: boolean }} Entry
+ *   | { act: 'backup' | 'serve', done: boolean }} Entry
  */
 /**
  * The backup: which states were certain when it began, and what was requested since, until it was done.

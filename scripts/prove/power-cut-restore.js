@@ -24,11 +24,10 @@ import { readImage, ReplayedDisk, withImage } from '../lib/replayed-disk.js';
 import { services, subject } from './power-cut-ledger.js';
 
 /** @typedef {import('../lib/file-trace.js').FileEvent} FileEvent */
-/** @typedef {'old' | 'new' | 'none'} Content */
+/** @typedef {'old' | 'new'} Content */
 /**
- * A traced restore: the disk before it, and what changed it. `old` is the content then, `damaged` are the bytes of the
- * database if that is damaged.
- * @typedef {{ before: import('../lib/replayed-disk.js').Image, disk: string, events: FileEvent[], old: Content, damaged?: Buffer }} Restore
+ * A traced restore: the disk before it, and what changed it. `damaged` are the bytes of the database if that is damaged.
+ * @typedef {{ before: import('../lib/replayed-disk.js').Image, disk: string, events: FileEvent[], damaged?: Buffer }} Restore
  */
 
 /** The number of plants in each store, of a page each, so that a mix is noticed. */
@@ -37,12 +36,11 @@ const database = 'store/plants.db';
 /** @param {string} kind */
 const nameOf = (kind) => `${kind} `.repeat(600);
 
-/** The state of the store when the restore begins. @type {Record<string, 'whole' | 'read' | 'damaged' | 'missing'>} */
+/** The state of the store when the restore begins. @type {Record<string, 'whole' | 'read' | 'damaged'>} */
 const states = {
   'restore over a killed server': 'whole',
   'restore beside a reader': 'read',
   'restore over a damaged store': 'damaged',
-  'restore without a store': 'missing',
 };
 /**
  * The results of a power failure, one kind after each call in turn. @type {import('../lib/replayed-disk.js').Left[]}
@@ -87,7 +85,7 @@ async function fill(file, kind) {
 /**
  * Runs a restore under strace.
  * @param {string} root - A new folder.
- * @param {'whole' | 'read' | 'damaged' | 'missing'} state
+ * @param {'whole' | 'read' | 'damaged'} state
  * @returns {Promise<Restore>}
  */
 async function record(root, state) {
@@ -108,8 +106,7 @@ async function record(root, state) {
   other.close();
   await command(made, 'token', 'revoke', id);
   // As a killed server leaves them.
-  if (state !== 'missing')
-    for (const suffix of ['', '-wal']) copyFileSync(`${made}${suffix}`, `${store}${suffix}`);
+  for (const suffix of ['', '-wal']) copyFileSync(`${made}${suffix}`, `${store}${suffix}`);
   await close();
   if (state === 'damaged') writeFileSync(store, readFileSync(store).fill(0x55, 0, 4_096));
   const reader = state === 'read' ? new DatabaseSync(store, { readOnly: true }) : undefined;
@@ -133,7 +130,7 @@ async function record(root, state) {
   }
   replayed.compare(disk);
   reader?.close();
-  return { before, disk, events, old: state === 'missing' ? 'none' : 'old', ...(damaged && { damaged }) };
+  return { before, disk, events, ...(damaged && { damaged }) };
 }
 
 /**
@@ -142,7 +139,7 @@ async function record(root, state) {
  * @param {(path: string) => boolean} [ignores] - Whether the sync of a file or folder has no effect.
  * @returns {Promise<[checked: number, found: string[]]>}
  */
-async function cut({ before, disk, events, old, damaged }, ignores = () => false) {
+async function cut({ before, disk, events, damaged }, ignores = () => false) {
   const replayed = new ReplayedDisk(before);
   const found = [];
   let checked = 0;
@@ -154,7 +151,7 @@ async function cut({ before, disk, events, old, damaged }, ignores = () => false
       const content = await withImage(replayed.image(left), disk, (root) =>
         contentOf(join(root, database), damaged).catch(String),
       );
-      if (content !== 'new' && (isLast || content !== old))
+      if (content !== 'new' && (isLast || content !== 'old'))
         found.push(
           `power failure after call ${i} of ${events.length}, unsynced data kept: ${left}: ${content}`,
         );
@@ -171,7 +168,6 @@ async function cut({ before, disk, events, old, damaged }, ignores = () => false
  * @throws {Error} when it is a mix, or a token is valid that was revoked.
  */
 async function contentOf(file, damaged) {
-  if (!existsSync(file) && !existsSync(`${file}-restoring`)) return 'none';
   const isMarked = existsSync(`${file}-restoring`);
   if (damaged !== undefined && !isMarked && readFileSync(file).equals(damaged)) return 'old';
   const storage = await openStorage(service, `file:${file}`);

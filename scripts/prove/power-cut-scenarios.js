@@ -34,13 +34,13 @@ export async function withStrace(prove) {
   }
 }
 
-/** @param {ServiceName} service @param {number} workers @param {boolean} [migrates] @returns {Scenario} */
-const killedTwice = (service, workers, migrates = false) => ({
+/** @param {ServiceName} service @param {number} workers @returns {Scenario} */
+const killedTwice = (service, workers) => ({
   service,
   stages: [
     { workers, killAt: 60 },
     { workers, killAt: 40 },
-    { workers, commands: true, migrates },
+    { workers, commands: true },
   ],
 });
 
@@ -48,7 +48,7 @@ const killedTwice = (service, workers, migrates = false) => ({
 export const scenarios = {
   'one thread': killedTwice('plants', 1),
   'two threads': killedTwice('plants', 2),
-  library: killedTwice('library', 2, true),
+  library: killedTwice('library', 2),
   transactions: killedTwice('transactions', 2),
 };
 

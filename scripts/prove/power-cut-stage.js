@@ -28,9 +28,7 @@ import { messageOf, outcomeOf, readOutcome } from './model.js';
  * @property {number} [killAt] - The number of a thread's sync during which strace kills the process.
  * @property {string} [nodeOptions] - NODE_OPTIONS of the server.
  * @property {number} [clients] - How many clients there are; 8 by default.
- * @property {boolean} [commands] - Whether to use the commands that change tokens, back up and migrate, while clients
- *   write.
- * @property {boolean} [migrates] - Whether to use "migrate" before the start, too.
+ * @property {boolean} [commands] - Whether to use the commands that change tokens and back up, while clients write.
  */
 /** @typedef {Stage & { service: import('./power-cut-ledger.js').ServiceName, root: string, requests: number }} StageOptions */
 
@@ -43,7 +41,6 @@ const {
   nodeOptions = '',
   clients = 8,
   commands = false,
-  migrates,
   requests,
 } = JSON.parse(process.argv[2] ?? '');
 const disk = join(root, 'disk');
@@ -78,10 +75,6 @@ function begin(...begun) {
     note(begun.map(([key], i) => ({ act: 'end', key, number: first + i, outcome: outcomeOf(key) })));
 }
 
-if (migrates) {
-  await command('migrate');
-  note([{ act: 'migrate', done: true }]);
-}
 await serve();
 
 async function serve() {
@@ -151,7 +144,7 @@ async function startClient(origin, token) {
   };
 }
 
-/** Creates and revokes access tokens, makes a backup, and migrates a store that is up to date, one after the other. */
+/** Creates and revokes an access token, and makes a backup. */
 async function useCommands() {
   mkdirSync(dirname(join(disk, backupPath)));
   sync(disk);
@@ -162,7 +155,6 @@ async function useCommands() {
   note([{ act: 'backup', done: false }]);
   await command('backup', join(disk, backupPath));
   note([{ act: 'backup', done: true }]);
-  await command('migrate');
 }
 
 /** @returns {Promise<{ id: string, token: string }>} */

@@ -40,21 +40,16 @@ only the names of files do. Each resulting disk, called an image, must open, and
 every acknowledged request and of no other, except those on their way. The same holds for access tokens and their
 revocation. A backup that has its name must be complete.
 
-  one thread     a first start; the server is killed twice during a sync, and started again; the third time, commands
-                 create and revoke tokens, back up and migrate the store while clients create and delete plants
+  one thread     the server is killed twice during a sync, and started again; the third time, commands create and revoke a
+                 token and back up the store while clients create and delete plants
   two threads    the same with WORKERS=2
-  library        the same with examples/library, whose books and loans clients create, read, replace (PUT), change
-                 (PATCH), renew and delete; before the third start, "migrate" closes the store of the killed server
+  library        the same with all operations of examples/library
   transactions   the same, where each write also changes a copy of its document in one transaction; both must be equal
-  restore        "restore" of a backup, over a store with the log of a killed server, beside a program that reads it,
-                 over a damaged store, and where there is none: cut after each call, there is the old store or the
-                 backup, once it is done the backup, and never a token that was revoked
+  restore        over a killed server, beside a reader and over a damaged store: cut after each call, there is the old
+                 store or the backup, once it is done the backup, and never a token that was revoked
 
-Each control ignores one kind of sync in the replay. Then at least one image must have lost data: otherwise the proof
-would not notice that the sync is missing.
-
-The replay must end with the same files as the real run, byte for byte. A call that changes files and is not replayed
-ends the proof.
+Each control ignores one kind of sync in the replay. Then at least one image must have lost data. The replay must end with
+the same files as the real run, byte for byte; a call that changes files and is not replayed ends the proof.
 
 Linux only; needs strace, and Node.js 22.12. Run "npm run build && npm run build:services" first.`,
   )
