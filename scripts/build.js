@@ -14,24 +14,17 @@ const compiler = findCompiler();
 const [part] = process.argv.slice(2);
 if (part !== 'start') console.error(`Building the ${part ?? 'server'}…`);
 if (part === 'client') {
-  const dist = 'packages/client/dist';
-  rmSync(dist, { recursive: true, force: true });
-  compile('-p', 'packages/client');
-  const commonJs = '--module commonjs --moduleResolution node10 --esModuleInterop false';
-  compile(
-    '-p',
-    'packages/client',
-    '--outDir',
-    `${dist}/cjs`,
-    '--verbatimModuleSyntax',
-    'false',
-    ...commonJs.split(' '),
-  );
-  writeFileSync(`${dist}/cjs/package.json`, '{ "type": "commonjs" }\n');
+  const client = 'packages/client';
+  const commonJs =
+    '--module commonjs --moduleResolution node10 --esModuleInterop false --verbatimModuleSyntax false';
+  rmSync(`${client}/dist`, { recursive: true, force: true });
+  compile('-p', client);
+  compile('-p', client, '--outDir', `${client}/dist/cjs`, ...commonJs.split(' '));
+  writeFileSync(`${client}/dist/cjs/package.json`, '{ "type": "commonjs" }\n');
 } else if (part === 'services') {
   const { services } = await import('./lib/services.js');
   for (const folder of services) {
-    rmSync(`${folder}dist`, { recursive: true, force: true });
+    removeStale(folder);
     compile('-b', folder);
   }
 } else if (part === 'start') {
@@ -48,7 +41,8 @@ if (part === 'client') {
     copyFiles();
   }
 } else {
-  for (const folder of ['dist', 'packages/server/dist']) rmSync(folder, { recursive: true, force: true });
+  removeStale('.');
+  removeStale('packages/server');
   if (compile('-b', 'tsconfig.build.json')) copyFiles();
 }
 
@@ -77,6 +71,21 @@ function fail(message) {
 function copyFiles() {
   for (const folder of ['src/migrations', 'packages/server/src/http/pages/files'])
     cpSync(folder, outputOf(folder), { recursive: true });
+}
+
+/**
+ * Removes from a dist/ what has no source any longer; the compiler renews only what has changed.
+ * @param {string} folder
+ */
+function removeStale(folder) {
+  const dist = join(folder, 'dist');
+  if (changedAt(dist) === 0) return;
+  for (const file of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
+    const source = join(folder, 'src', file.replace(/(\.d\.ts|\.js)(\.map)?$/, '.ts'));
+    const isKept =
+      file.endsWith('.tsbuildinfo') || changedAt(source) > 0 || changedAt(join(folder, 'src', file)) > 0;
+    if (!isKept) rmSync(join(dist, file), { recursive: true, force: true });
+  }
 }
 
 /** Runs the compiler, and returns whether it succeeds; otherwise this process fails. @param {...string} args */
