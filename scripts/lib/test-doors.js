@@ -39,7 +39,6 @@ const unmoved = [
   'packages/server/test/contract/schemas.test.ts',
   'packages/server/test/contract/types.test.ts',
   'packages/server/test/http/admission/limits.test.ts',
-  'packages/server/test/http/admission/memory-budget.test.ts',
   'packages/server/test/http/connection/connection.test.ts',
   'packages/server/test/http/connection/protocol.test.ts',
   'packages/server/test/process/configuration.test.ts',

@@ -15,7 +15,7 @@ import { defaultLimits, type Limits } from '../base/limits.js';
 import { openService, type OpenedService } from '../service/opened-service.js';
 import type { Storage } from '../storage/core/interface.js';
 import { shedLoad } from '../http/admission/load-shedding.js';
-import { createMemoryBudget } from '../http/admission/memory-budget.js';
+import { MemoryBudget } from '../http/admission/memory-budget.js';
 import { countRefused, createRateLimits } from '../http/admission/rate-limit.js';
 import { tellOfBody } from '../http/connection/connection.js';
 import { reportUnknownProxy } from '../http/admission/unknown-proxy.js';
@@ -244,12 +244,11 @@ async function addSteps(
     bodies: {
       limit: limits.bodyLimit,
       // After waiting, a body still has half of the request timeout to arrive.
-      budget: createMemoryBudget(limits.memoryBudget, limits.requestTimeout / 2),
+      budget: new MemoryBudget(limits.memoryBudget, limits.requestTimeout / 2),
     },
     lists: {
       stallTime: limits.requestTimeout,
-      // While others wait, a stalled client is cut off after half of that time.
-      budget: createMemoryBudget(2 * limits.memoryBudget, limits.requestTimeout / 2),
+      budget: new MemoryBudget(2 * limits.memoryBudget, limits.requestTimeout / 2),
     },
     ignoresBodies: service.ignoreUndeclaredBodies === true,
     countCaller: rates.subject,

@@ -1,330 +1,155 @@
-// Limits the memory that all requests hold together, and shares it fairly between callers. A budget and its reservations
-// change each other in every step, so they are in one file.
+// Limits the memory that all requests hold together, and shares it between callers. A budget and its reservations change
+// each other in every step, so they are in one file.
 import { ApiError } from '../../base/errors.js';
-import { isAnonymous } from './account.js';
 
-/** The methods of a budget and of its reservations that requests use. The two classes use more of each other. */
-export type MemoryBudget = Pick<Budget, 'reserve' | 'admits'>;
-export type Reservation = Readonly<Pick<Entry, 'state' | 'held' | 'fits' | 'hold' | 'wait' | 'release'>> &
-  Pick<Entry, 'onEvicted'>;
+/** The account of all requests without accepted credentials; no subject is empty. */
+const anonymous = '';
 
-/**
- * Creates a budget.
- * @param capacity - In bytes.
- * @param patience - The maximum wait of a reservation, in ms. After that, the account that holds most loses a
- *   reservation that has made no progress in that time; if none exists or that does not help, the waiting one is
- *   evicted.
- */
-export function createMemoryBudget(capacity: number, patience: number): MemoryBudget {
-  return new Budget(capacity, patience);
-}
-
-/** A holder of a share of the capacity: a subject, or all networks together, however many an attacker has. */
-interface Party {
-  /** The bytes that its accounts hold together, without the oldest reservation of all. */
-  held: number;
-  accounts: number;
-}
-
-/** The reservations of one subject, or of one network that sends requests without credentials. */
-interface Account {
-  readonly name: string;
-  readonly party: Party;
-  /** The bytes that its reservations hold together, without the oldest reservation of all. */
-  held: number;
-  reservations: number;
-  /** The waiting reservations, in the order in which they started waiting. */
-  readonly waiting: Set<Entry>;
+/** A reservation that waits. */
+interface Waiter {
+  readonly reservation: Reservation;
+  readonly bytes: number;
+  readonly settle: (error?: ApiError) => void;
 }
 
 /**
- * The number of bytes that requests may hold together. Each party is entitled to the capacity divided by the number of
- * parties plus one, and each of its accounts to an equal part of that. An account may exceed its share as long as its
- * party leaves free at least what it holds: a single subject or network can use half of the capacity, and the next one
- * finds room at once. Beyond that, its reservations wait in order.
+ * The number of bytes that requests may hold together. A subject may hold as much as it leaves free: half of the capacity
+ * if it is alone, and the next one finds room at once. All requests without accepted credentials are one subject. Beyond
+ * that, the requests of a subject wait in order.
  *
- * If a reservation within its account's share does not fit, the party that holds most, and there the account that holds
- * most, loses the reservation that has made no progress for longest. The oldest reservation of all may always proceed and
- * does not count, so there is no deadlock. A budget contains only the reservations that have not ended.
+ * One request that waits may always proceed, and does not count: those that each hold a part do not wait for each other.
  */
-class Budget {
-  readonly patience: number;
-  /** The number of times that any reservation has made progress. */
-  progress = 0;
-  /** The accounts with waiting reservations. */
-  readonly waiting = new Set<Account>();
+export class MemoryBudget {
   readonly #capacity: number;
-  readonly #accounts = new Map<string, Account>();
-  /** The party of all networks. */
-  readonly #anonymous: Party = { held: 0, accounts: 0 };
-  #oldest: Entry | undefined;
-  #newest: Entry | undefined;
-  /** The bytes that all reservations but the oldest hold. */
-  #held = 0;
-
-  constructor(capacity: number, patience: number) {
-    this.#capacity = capacity;
-    this.patience = patience;
-  }
-
-  /** Adds a reservation for a request of an account (see accountOf). The caller must release it when the request ends. */
-  reserve(name: string): Reservation {
-    let account = this.#accounts.get(name);
-    if (account === undefined) {
-      const party = isAnonymous(name) ? this.#anonymous : { held: 0, accounts: 0 };
-      account = { name, party, held: 0, reservations: 0, waiting: new Set() };
-      party.accounts++;
-      this.#accounts.set(name, account);
-    }
-    account.reservations++;
-    const older = this.#newest;
-    const entry = new Entry(this, account, older);
-    if (older === undefined) this.#oldest = entry;
-    else older.newer = entry;
-    this.#newest = entry;
-    return entry;
-  }
-
-  /** Whether there is so much room that a new request of any account could hold this many bytes at once. */
-  admits(bytes: number): boolean {
-    return this.#held + bytes <= this.#capacity / 2;
-  }
-
-  fits(entry: Entry, bytes: number): boolean {
-    const { account } = entry;
-    const more = bytes - entry.held;
-    const free = this.#capacity - this.#held - more;
-    return (
-      entry === this.#oldest ||
-      account.party.held + more <= free ||
-      account.held + more <= this.#shareOf(account)
-    );
-  }
-
-  /** The number of bytes that an account is entitled to. */
-  #shareOf({ party }: Account): number {
-    const networks = this.#anonymous.accounts;
-    const parties = this.#accounts.size - networks + Math.min(networks, 1);
-    return this.#capacity / (parties + 1) / party.accounts;
-  }
+  readonly #patience: number;
+  /** The bytes that are held, of all subjects and of each. */
+  #sum = 0;
+  readonly #held = new Map<string, number>();
+  /** What waits, by subject, in the order in which it began to. */
+  readonly #waiting = new Map<string, Set<Waiter>>();
+  /** The reservation that does not count. */
+  #exempt: Reservation | undefined;
 
   /**
-   * Records the size of a reservation, and evicts others as long as the sum is too large.
-   * @returns false when it has evicted this one instead.
+   * @param capacity - In bytes.
+   * @param patience - The maximum time that a reservation waits, in ms.
    */
-  resize(entry: Entry, bytes: number): boolean {
-    const { account } = entry;
-    const more = bytes - entry.held;
-    entry.held = bytes;
-    this.progress++;
-    if (entry.state !== 'waiting') entry.progress = this.progress;
-    if (entry === this.#oldest) return true;
-    this.#add(account, more);
-    while (this.#held > this.#capacity) {
-      const victim = account.held > this.#shareOf(account) ? undefined : this.stalest();
-      if (victim === undefined || !this.#mustYield(victim.account, account)) {
-        entry.end('evicted');
-        return false;
-      }
-      victim.evict();
-    }
+  constructor(capacity: number, patience: number) {
+    this.#capacity = capacity;
+    this.#patience = patience;
+  }
+
+  /** Adds a reservation for a request of a subject, if it has one. The caller must release it when the request ends. */
+  reserve(subject = anonymous): Reservation {
+    return new Reservation(this, subject);
+  }
+
+  /** Changes what a reservation holds. @returns Whether there is room; otherwise it holds what it did. */
+  hold(reservation: Reservation, bytes: number): boolean {
+    const more = bytes - reservation.held;
+    const free = this.#capacity - this.#sum - more;
+    if (more > 0 && reservation !== this.#exempt && this.#heldBy(reservation) + more > free) return false;
+    this.#record(reservation, bytes);
+    if (more < 0) this.#grant();
     return true;
   }
 
-  /** Whether an account, or its party, holds so much that another one within its share may take from it. */
-  #mustYield(account: Account, other: Account): boolean {
-    const { held, party } = account;
-    const share = this.#shareOf(account);
-    return party === other.party ? held > share : party.held > share * party.accounts;
-  }
-
-  /**
-   * Of the account that holds most, in the party that holds most, the reservation without progress for longest; the newest
-   * if all of them wait.
-   */
-  stalest(): Entry | undefined {
-    let stalest: Entry | undefined;
-    for (let entry = this.#oldest?.newer; entry !== undefined; entry = entry.newer) {
-      if (entry.onEvicted === undefined || entry.held === 0) continue;
-      const { account } = entry;
-      const ahead = stalest === undefined ? 1 : compare(account, stalest.account);
-      if (ahead > 0 || (account === stalest?.account && entry.progress <= stalest.progress)) {
-        stalest = entry;
-      }
-    }
-    return stalest;
-  }
-
-  /** Grants as many of the waiting reservations as fit. */
-  grantWaiting(): void {
-    const oldest = this.#oldest;
-    if (oldest?.state === 'waiting') oldest.grant();
-    for (const { waiting } of this.waiting) {
-      for (const entry of waiting) {
-        if (!this.fits(entry, entry.awaited)) break;
-        entry.grant();
-      }
-    }
-  }
-
-  /** Removes a reservation that has ended, and what it holds. */
-  remove(entry: Entry): void {
-    const { account, older, newer } = entry;
-    if (newer === undefined) this.#newest = older;
-    else newer.older = older;
-    if (older !== undefined) {
-      older.newer = newer;
-      this.#subtract(entry);
-    } else {
-      this.#oldest = newer;
-      // The new oldest reservation no longer counts.
-      if (newer !== undefined) this.#subtract(newer);
-    }
-    entry.held = 0;
-    // Otherwise those that V8 has moved to its old space would keep all later ones there.
-    entry.older = entry.newer = undefined;
-    if (--account.reservations > 0) return;
-    account.party.accounts--;
-    this.#accounts.delete(account.name);
-  }
-
-  #subtract({ account, held }: Entry): void {
-    this.#add(account, -held);
-  }
-
-  #add(account: Account, bytes: number): void {
-    account.held += bytes;
-    account.party.held += bytes;
-    this.#held += bytes;
-  }
-}
-
-/** Compares two accounts: the greater one of the greater party must yield first. */
-function compare(one: Account, other: Account): number {
-  return one.party.held - other.party.held || one.held - other.held;
-}
-
-/**
- * The memory that one request holds of a budget: none at first. It is active or waits for memory until its owner
- * releases it or the budget evicts it. After this end it holds nothing, and further calls have no effect. Members that
- * only the budget uses have no #, which would make each reservation slower to create.
- */
-class Entry {
-  state: 'active' | 'waiting' | 'released' | 'evicted' = 'active';
-  /** In bytes. */
-  held = 0;
-  /** The bytes that it waits for, while it waits. */
-  awaited = 0;
-  readonly account: Account;
-  /** The budget's number when it last made progress; infinite while it waits, and so cannot make any. */
-  progress: number;
-  /** Neighbors in the order of arrival; a Set finds its first element slowly after deletions. */
-  older: Entry | undefined;
-  newer: Entry | undefined;
-  /**
-   * Ends the request. While it is defined, the budget may evict the reservation when another account needs its memory. It
-   * is called only if no method of the reservation reports the eviction.
-   */
-  onEvicted: (() => void) | undefined;
-  readonly #budget: Budget;
-  /** Settles the newest wait, once the state is no longer `waiting`; only its first call matters. */
-  #settle: (() => void) | undefined;
-
-  constructor(budget: Budget, account: Account, older: Entry | undefined) {
-    this.#budget = budget;
-    this.account = account;
-    this.older = older;
-    this.progress = ++budget.progress;
-  }
-
-  /** Whether it may proceed until it holds this many bytes. */
-  fits(bytes: number): boolean {
-    return !this.hasEnded && this.#budget.fits(this, bytes);
-  }
-
-  /**
-   * Records that the request has made progress and how many bytes it now holds. Other reservations may be evicted to
-   * make room.
-   * @returns false when this reservation is evicted, or has ended before.
-   */
-  hold(bytes: number): boolean {
-    if (this.hasEnded) return false;
-    const less = bytes < this.held;
-    const kept = this.#budget.resize(this, bytes);
-    if (less || !kept) this.#budget.grantWaiting();
-    return kept;
-  }
-
-  /**
-   * Waits until the request may proceed; from then on it holds this many bytes. Only one call may wait at a time.
-   * @throws ApiError `overloaded` when the reservation is evicted, as it is after the budget's patience;
-   *   `malformedRequest` when it is released.
-   */
-  wait(bytes: number): Promise<void> {
+  /** Waits until a reservation can hold as many bytes (see Reservation). */
+  wait(reservation: Reservation, bytes: number): Promise<void> {
+    const { subject } = reservation;
+    const waiters = this.#waiting.get(subject) ?? new Set();
+    this.#waiting.set(subject, waiters);
     return new Promise((resolve, reject) => {
-      if (this.state === 'waiting') throw new Error('The reservation waits already');
-      const budget = this.#budget;
-      const since = budget.progress;
-      const timer = setTimeout(() => {
-        const stalest = budget.stalest();
-        if (stalest !== undefined && stalest.progress <= since) stalest.evict();
-        budget.grantWaiting();
-        if (this.state === 'waiting') this.end('evicted');
-        budget.grantWaiting();
-      }, budget.patience);
-      this.#settle = () => {
+      const settle = (error?: ApiError) => {
         clearTimeout(timer);
-        if (!this.hasEnded) resolve();
-        // After a release, the client has disconnected and does not receive the error.
-        else reject(new ApiError(this.state === 'evicted' ? 'overloaded' : 'malformedRequest'));
+        reservation.giveUp = undefined;
+        waiters.delete(waiter);
+        if (waiters.size === 0) this.#waiting.delete(subject);
+        if (error === undefined) resolve();
+        else reject(error);
       };
-      if (this.hasEnded) {
-        this.#settle();
-        return;
-      }
-      this.state = 'waiting';
-      this.awaited = bytes;
-      this.progress = Infinity;
-      this.account.waiting.add(this);
-      budget.waiting.add(this.account);
-      budget.grantWaiting();
+      const waiter = { reservation, bytes, settle };
+      const timer = setTimeout(settle, this.#patience, new ApiError('overloaded'));
+      // The client has disconnected and does not receive the error.
+      reservation.giveUp = () => {
+        settle(new ApiError('malformedRequest'));
+      };
+      waiters.add(waiter);
+      this.#grant();
     });
   }
 
-  /** Ends the reservation. */
+  /** Forgets a reservation. */
+  release(reservation: Reservation): void {
+    this.#record(reservation, 0);
+    if (this.#exempt === reservation) this.#exempt = undefined;
+    this.#grant();
+  }
+
+  /** Grants what has room now: of each subject the one that has waited longest, then the next. */
+  #grant(): void {
+    for (const waiters of this.#waiting.values()) {
+      for (const { reservation, bytes, settle } of waiters) {
+        if (!this.hold(reservation, bytes)) {
+          if (this.#exempt !== undefined) break;
+          this.#record(reservation, 0);
+          this.#exempt = reservation;
+          this.#record(reservation, bytes);
+        }
+        settle();
+      }
+    }
+  }
+
+  #heldBy({ subject }: Reservation): number {
+    return this.#held.get(subject) ?? 0;
+  }
+
+  #record(reservation: Reservation, bytes: number): void {
+    const more = bytes - reservation.held;
+    reservation.held = bytes;
+    if (more === 0 || reservation === this.#exempt) return;
+    this.#sum += more;
+    const held = this.#heldBy(reservation) + more;
+    if (held > 0) this.#held.set(reservation.subject, held);
+    else this.#held.delete(reservation.subject);
+  }
+}
+
+/** The memory that one request holds of a budget: none at first, and none after its release. */
+export class Reservation {
+  readonly subject: string;
+  /** In bytes. Only the budget changes it, and the function that ends the wait. */
+  held = 0;
+  giveUp: (() => void) | undefined;
+  readonly #budget: MemoryBudget;
+  #isReleased = false;
+
+  constructor(budget: MemoryBudget, subject: string) {
+    this.#budget = budget;
+    this.subject = subject;
+  }
+
+  /** Holds this many bytes from now on. @returns Whether there is room; otherwise it holds what it did. */
+  hold(bytes: number): boolean {
+    return !this.#isReleased && this.#budget.hold(this, bytes);
+  }
+
+  /**
+   * Holds this many bytes as soon as there is room. Only one call may wait at a time.
+   * @throws ApiError `overloaded` after the budget's patience; `malformedRequest` when it is released.
+   */
+  async wait(bytes: number): Promise<void> {
+    if (this.hold(bytes)) return;
+    if (this.#isReleased) throw new ApiError('malformedRequest');
+    await this.#budget.wait(this, bytes);
+  }
+
+  /** Ends the reservation, and a wait. */
   release(): void {
-    if (this.hasEnded) return;
-    this.end('released');
-    this.#budget.grantWaiting();
-  }
-
-  get hasEnded(): boolean {
-    return this.state === 'released' || this.state === 'evicted';
-  }
-
-  /** Grants the awaited memory, or evicts the reservation if that has become too much. */
-  grant(): void {
-    this.#stopWaiting('active');
-    this.#budget.resize(this, this.awaited);
-    this.#settle?.();
-  }
-
-  /** Makes room for another reservation. */
-  evict(): void {
-    const { state, onEvicted } = this;
-    this.end('evicted');
-    if (state !== 'waiting') onEvicted?.();
-  }
-
-  end(state: 'released' | 'evicted'): void {
-    this.#stopWaiting(state);
-    this.#budget.remove(this);
-    this.#settle?.();
-  }
-
-  #stopWaiting(state: Entry['state']): void {
-    const { waiting } = this.account;
-    this.state = state;
-    if (waiting.delete(this) && waiting.size === 0) this.#budget.waiting.delete(this.account);
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    this.giveUp?.();
+    this.#budget.release(this);
   }
 }

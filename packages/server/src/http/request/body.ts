@@ -4,7 +4,6 @@ import type { IncomingMessage } from 'node:http';
 import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError, missingBody, type ErrorKind } from '../../base/errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
-import { accountOf } from '../admission/account.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 import type { BodyFormat } from '../../contract/body.js';
 import { faultPlace, parseExactJson } from '../../contract/document/exact-json.js';
@@ -56,7 +55,7 @@ export function admitBody({ limit, budget }: Omit<BodyBounds, 'maxDepth'>) {
       // The client disconnected during authentication: the response is closed and will not emit 'close' again.
       done(new ApiError('malformedRequest'));
     } else {
-      request.bodyReservation = budget.reserve(accountOf(request));
+      request.bodyReservation = budget.reserve(request.caller?.subject);
       reply.raw.on('close', () => {
         release(request);
       });
@@ -69,14 +68,14 @@ export function admitBody({ limit, budget }: Omit<BodyBounds, 'maxDepth'>) {
 type BodyCallback = (error: Error | null, body?: unknown) => void;
 
 /**
- * Returns the parser of bodies. Bytes count towards the budget as they arrive. While the budget has no room for
- * more of a body, the rest stays in the network; a body that must give up its room is refused.
+ * Returns the parser of bodies. Bytes count towards the budget before they arrive. While it has no room for
+ * more of a body, the rest stays in the network.
  */
 export function createBodyParser({ limit, maxDepth }: Omit<BodyBounds, 'budget'>) {
   return (request: FastifyRequest, payload: IncomingMessage, done: BodyCallback): void => {
-    const { 'content-type': contentType = '', 'content-length': length = NaN } = request.headers;
+    const { 'content-type': contentType = '', 'content-length': declared = limit } = request.headers;
     const { formatOf, requiresBody } = request.routeOptions.config;
-    const declared = Number(length);
+    const length = Number(declared);
     // The reader of the request refuses a body of a type that is not declared.
     const format = formatOf?.(contentType);
     const reservation = request.bodyReservation!;
@@ -89,8 +88,6 @@ export function createBodyParser({ limit, maxDepth }: Omit<BodyBounds, 'budget'>
     const settle: BodyCallback = (error, body) => {
       if (isSettled) return;
       isSettled = true;
-      // A request that has been parsed runs to its end.
-      reservation.onEvicted = undefined;
       done(error, body);
     };
     const stopReading = () => payload.off('data', onData).off('end', onEnd).off('error', fail);
@@ -99,22 +96,16 @@ export function createBodyParser({ limit, maxDepth }: Omit<BodyBounds, 'budget'>
       stopReading().resume();
       settle(error);
     };
-    const refuse = () => {
-      fail(new ApiError('overloaded'));
-    };
     const onData = (chunk: Buffer): void => {
       addPiece(chunks, chunk);
       pieces++;
       arrived += chunk.length;
-      const next = Math.min(limit, arrived + chunkLength);
+      const next = Math.min(length, arrived + chunkLength);
       if (arrived > limit) fail(tooLarge(`at most ${limit} bytes`));
       else if (pieces > freePieces + arrived / meanLength) fail(tooLarge('it is in too many short chunks'));
-      else if (!reservation.hold(arrived)) refuse();
-      else if (arrived !== declared && !reservation.fits(next)) {
+      else if (arrived < length && !reservation.hold(next)) {
         payload.pause();
-        // One more chunk may arrive before the pause takes effect.
-        if (reservation.hold(next)) reservation.wait(next).then(() => payload.resume(), fail);
-        else refuse();
+        reservation.wait(next).then(() => payload.resume(), fail);
       }
     };
     const parse = (bytes: Buffer): void => {
@@ -138,14 +129,12 @@ export function createBodyParser({ limit, maxDepth }: Omit<BodyBounds, 'budget'>
       const bytes = chunks.length === 1 && only ? only : joined(chunks, arrived);
       chunks.length = 0;
       const weight = parsedWeight(bytes, format ?? 'bytes');
-      if (!reservation.fits(weight)) {
+      if (reservation.hold(weight)) parse(bytes);
+      else
         reservation.wait(weight).then(() => {
           parse(bytes);
         }, fail);
-      } else if (reservation.hold(weight)) parse(bytes);
-      else refuse();
     };
-    reservation.onEvicted = refuse;
     payload.on('data', onData).on('end', onEnd).on('error', fail);
   };
 }

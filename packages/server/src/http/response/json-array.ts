@@ -4,7 +4,11 @@ import type { FastifyReply } from 'fastify';
 import type { JsonArray } from '../../contract/handlers.js';
 import { ApiError } from '../../base/errors.js';
 import { isKnown } from './if-none-match.js';
-import { cutOff, expectedChunk, pacedStream, reserveFor, type StreamBounds } from './paced-stream.js';
+import { pacedStream, reserveFor, type StreamBounds } from './paced-stream.js';
+
+/** The expected length of a first page before it is read, and the length of the pages of a long list, in bytes. */
+const expectedLength = 64 * 1024;
+const pageLength = 256 * 1024;
 
 /** Options for sending a list. */
 export interface JsonArrayOptions extends StreamBounds {
@@ -41,31 +45,21 @@ export async function sendJsonArray(
   const { request } = reply;
   // RFC 9110 section 9.3.2 lets HEAD omit headers that depend on the content, so nothing is read.
   if (request.method === 'HEAD') return reply.send();
-  let reservation = budget.admits(expectedChunk) ? undefined : reserveFor(reply, budget);
-  if (reservation !== undefined) await reservation.wait(expectedChunk);
+  const reservation = reserveFor(reply, budget);
+  if (!reservation.hold(expectedLength)) await reservation.wait(expectedLength);
 
   const { json, more } = await array.nextPage();
   const length = Buffer.byteLength(json);
-  // Most lists are sent at once; only those that may wait for the client need a reservation.
-  if (reservation !== undefined || more || !budget.admits(length)) {
-    reservation ??= reserveFor(reply, budget);
-    if (!reservation.hold(length)) throw new ApiError('overloaded');
-  }
+  if (!reservation.hold(more ? Math.max(length, pageLength) : length)) throw new ApiError('overloaded');
   if (more) {
     const first = Buffer.from(`${frame.start}${json}`);
     const next = pagesAfterFirst(array, frame);
-    return reply.send(pacedStream(reply, { first, next }, { reservation: reservation!, stallTime }));
+    return reply.send(pacedStream(reply, { first, next }, { reservation, stallTime }));
   }
   const whole = `${frame.start}${json}${frame.end()}`;
   if (conditional && isUnchanged(reply, whole)) return reply.code(304).removeHeader('content-type').send();
   // A Buffer, because a string beyond Latin-1 takes two bytes per character, and on the heap.
-  reply.send(length > expectedChunk ? Buffer.from(whole) : whole);
-  const { writableEnded, writableLength } = reply.raw;
-  const isSent = writableEnded && writableLength === 0;
-  if (reservation === undefined && !isSent && !request.raw.socket.destroyed) {
-    if (!reserveFor(reply, budget).hold(length)) cutOff(reply);
-  }
-  return reply;
+  return reply.send(length > expectedLength ? Buffer.from(whole) : whole);
 }
 
 /**

@@ -2,11 +2,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { ApiError } from '../../base/errors.js';
-import { accountOf } from '../admission/account.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
-
-/** The expected length of a page or chunk before it is read, in bytes. */
-export const expectedChunk = 64 * 1024;
 
 /** Limits on lists and streams. */
 export interface StreamBounds {
@@ -16,21 +12,13 @@ export interface StreamBounds {
   budget: MemoryBudget;
 }
 
-/** Closes the connection of a reply, even during its response. */
-export const cutOff = (reply: FastifyReply) => {
-  reply.request.raw.socket.destroy();
-};
-
 /**
- * Reserves memory for a response until it closes. The budget may close its connection to make room for others.
+ * Reserves memory for a response until it closes.
  * @throws ApiError `malformedRequest` when the client has disconnected: the response will not emit 'close' again.
  */
 export function reserveFor(reply: FastifyReply, budget: MemoryBudget): Reservation {
   if (reply.request.raw.socket.destroyed) throw new ApiError('malformedRequest');
-  const reservation = budget.reserve(accountOf(reply.request));
-  reservation.onEvicted = () => {
-    cutOff(reply);
-  };
+  const reservation = budget.reserve(reply.request.caller?.subject);
   reply.raw.on('close', () => {
     reservation.release();
   });
@@ -57,22 +45,18 @@ export function pacedStream(
   { next, first, close }: ChunkSource,
   { reservation, stallTime }: { reservation: Reservation; stallTime: number },
 ): Readable {
-  let length = first?.length ?? expectedChunk;
   const nextChunk = async (): Promise<Buffer | null> => {
-    if (!reservation.fits(length)) {
-      reservation.hold(0);
-      await reservation.wait(length);
-    }
     const chunk = await next();
-    if (chunk === null) return null;
-    ({ length } = chunk);
-    if (!reservation.hold(length)) throw new ApiError('overloaded');
+    // What it has held stays, so that it is not cut off when a chunk is as long as an earlier one.
+    if (chunk !== null && !reservation.hold(Math.max(reservation.held, chunk.length)))
+      throw new ApiError('overloaded');
     return chunk;
   };
   let stalled: NodeJS.Timeout | undefined;
   // Only the client's time counts: the timer runs between a chunk and the request for the next one.
+  const { socket } = reply.request.raw;
   const awaitClient = () => {
-    stalled = setTimeout(cutOff, stallTime, reply).unref();
+    stalled = setTimeout(() => socket.destroy(), stallTime).unref();
   };
   const stream = new Readable({
     highWaterMark: 0,
