@@ -519,10 +519,10 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     await machine.server.end('SIGKILL');
     await rename(machine.store, join(machine.folder, 'elsewhere/plants.db'));
     await machine.start();
-    quotes(t, machine.failure, 'is missing, but not');
+    quotes(t, machine.failure, 'is missing, or a backup that was put in its place');
     await cp(backup, machine.store);
     await machine.start();
-    quotes(t, machine.failure, 'put in the place of a store');
+    quotes(t, machine.failure, 'is missing, or a backup that was put in its place');
     await rename(join(machine.folder, 'elsewhere/plants.db'), machine.store);
     await machine.start();
     t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"}]');
@@ -569,7 +569,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
       (await readdir(join(folder, 'store'))).find((name) => name.startsWith(start))!;
     const saved = await named('plants.db-before-restore-');
     t.match(
-      await machine.run(undo, { 'plants.db-before-restore-YYYY-MM-DD-HHMMSS': saved }),
+      await machine.run(undo, { 'plants.db-before-restore-YYYY-MM-DD-HHMMSS.mmm': saved }),
       '"status":"ready"',
     );
     t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"},{"name":"a"}]');
@@ -590,7 +590,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const damaged = await named('plants.db-damaged-');
     await cp(newest, join(folder, 'store', damaged));
     const [readWhole] = blocksOf(runbook, 'Read a damaged store');
-    await machine.run(readWhole, { 'plants.db-damaged-YYYY-MM-DD-HHMMSS': damaged });
+    await machine.run(readWhole, { 'plants.db-damaged-YYYY-MM-DD-HHMMSS.mmm': damaged });
     const [, bringBack] = blocksOf(runbook, "Bring back a caller's plants");
     t.equal((await remove(machine.server, renewed, 2)).status, 204);
     t.match(await machine.run(bringBack), 'Stored 1; 2 were stored already');

@@ -149,11 +149,9 @@ export const transactionLimits = {
   bytes: 16 * 1024 * 1024,
   /** The maximum time until the last commit of one begins. */
   time: 10_000,
-  /** The maximum time that others of its subject or document wait for one that hangs. */
-  turn: 1_000,
   /** The maximum number of times that its function runs. */
   attempts: 100,
-  /** The maximum number that wait for their turn with one subject or document. */
+  /** The maximum number that wait for their turn with one subject. */
   waiting: 1_000,
 } as const;
 

@@ -1,7 +1,7 @@
 // Renders the SQL that creates the tables of collections, and of the access tokens that every service has.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { messageOf, type CollectionDefinition } from '../storage/core/interface.js';
-import { longBytes, longIndexOf } from '../storage/sqlite/page-reader.js';
+import { longBytes, longIndexOf } from '../storage/sqlite/reads.js';
 import { tokenIndexes } from '../storage/core/token-row.js';
 
 /** The schema of a service for an engine. */

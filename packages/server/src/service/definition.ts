@@ -69,8 +69,7 @@ export interface ServiceContext {
    *
    * It resolves with the function's result when everything is durable, and rejects with what the function threw; then only
    * its reads are checked. Transactions of one subject whose reads did not hold take turns, on PostgreSQL also with those
-   * of other processes. In the function, do not wait for another transaction or `change` of the subject, which may wait
-   * for this one.
+   * of other processes. In the function, do not call another transaction or `change` of the subject: it throws.
    * @throws StorageError `too-large` if it reads more than 1,000 documents, or 16 MiB of them in memory, where a character
    *   takes two bytes; nothing has changed, and the response is that for a body that is too large.
    * @throws StorageError `overloaded` if it takes more than 10 seconds, if other changes come first 100 times, or if

@@ -222,7 +222,7 @@ export class Documents<I extends Id, Value extends object> {
   async *entriesOfAll(): AsyncGenerator<DocumentEntry<I, Value>, void, undefined> {
     let after: DocumentKey<I> | undefined;
     for (;;) {
-      const stored = await this.#collection.storedOfAll({ after });
+      const stored = await this.#collection.storedOfAll(after);
       after = stored.at(-1);
       if (after === undefined) return;
       yield* stored.map(toEntry<I, Value>);

@@ -53,7 +53,9 @@ export async function openStorage(
     return (await postgresql()).openPostgres({ store, url, writes, serves, waits, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
   if (share !== undefined) return openSqliteReader({ store, writes }, share);
-  return openSqlite({ store, file: mayCreate ? fileOf(url) : existingFileOf(url), writes });
+  const file = mayCreate ? fileOf(url) : existingFileOf(url);
+  const { applied, ...storage } = await openSqlite({ store, file, writes });
+  return { ...storage, isNew: applied.some(({ version }) => version === 1) };
 }
 
 /**
@@ -70,7 +72,9 @@ export async function migrateStorage(
   if (isPostgres(url))
     return (await postgresql()).migratePostgres(loadSchema(store, 'postgres'), url, mayCreate);
   const file = mayCreate ? fileOf(url) : existingFileOf(url);
-  return { applied: await (await sqlite()).migrateSqlite(loadSchema(store, 'sqlite'), file), grants: [] };
+  const storage = await (await sqlite()).openSqlite({ store, file, isCommand: true, mayCreate });
+  await storage.close();
+  return { applied: storage.applied, grants: [] };
 }
 
 /**
@@ -81,7 +85,7 @@ export async function migrateStorage(
 export async function openExistingStorage(store: StoreDefinition, url: string): Promise<Storage> {
   if (isPostgres(url)) return openStorage(store, url);
   const file = existingFileOf(url);
-  return (await sqlite()).openSqlite({ store, file, isCommand: true });
+  return (await sqlite()).openSqlite({ store, file, isCommand: true, mayCreate: false });
 }
 
 /**
@@ -95,7 +99,7 @@ export async function openContents(store: StoreDefinition, url: string): Promise
   const storage = await openStorage(store, url);
   return {
     stored: (definition, ...range) => storage.collection(definition).stored(...range),
-    storedOfAll: (definition, range) => storage.collection(definition).storedOfAll(range),
+    storedOfAll: (definition, { after }) => storage.collection(definition).storedOfAll(after),
     tokens: (after) => storage.tokens.stored(after),
     close: () => storage.close(),
   };

@@ -5,8 +5,7 @@ import t from 'tap';
 import { isInRange } from '../support/document-model.js';
 import { enginesToTest } from '../support/engines.js';
 import { garden } from '../support/garden/store.js';
-import { type DocumentEntry, Documents } from '../../dist/index.js';
-import { idRange, idRules, isTextId, prefixRange } from '../../dist/storage/core/ids.js';
+import { type DocumentEntry, Documents, prefixRange } from '../../dist/index.js';
 import {
   type CollectionDefinition,
   type Id,
@@ -16,7 +15,7 @@ import {
   type Page,
 } from '../../dist/storage/core/interface.js';
 
-const { min: minId, max: maxId } = idRange;
+const [minId, maxId] = [-(2n ** 63n), 2n ** 63n - 1n];
 const bedDefinition = garden.collections[0] as CollectionDefinition<'int64'>;
 const labelDefinition = garden.collections[2] as CollectionDefinition<'text'>;
 
@@ -33,28 +32,14 @@ const text = (maxLength: number) => fc.array(fc.oneof(...points), { maxLength })
 const anyText = fc
   .tuple(fc.constantFrom('', 'a', 'a'.repeat(509), '\u{10ffff}'.repeat(127)), text(3))
   .map(([start, end]) => start + end);
-const textId = anyText.filter(isTextId);
-
-t.test('values beside the end of a range of texts come next to it: no id is between', async () => {
-  const { following, preceding, first, last } = idRules.text;
-  fc.assert(
-    fc.property(anyText, textId, (end, id) => {
-      const [after, before] = [following(end) as string, preceding(end) as string | undefined];
-      if (byBytes(id, end) > 0 !== byBytes(id, after) >= 0) throw new Error('after');
-      if (byBytes(id, end) < 0 !== (before !== undefined && byBytes(id, before) <= 0))
-        throw new Error('before');
-      if (byBytes(id, first as string) < 0 || byBytes(id, last as string) > 0) throw new Error('beyond');
-    }),
-    { numRuns: 5_000 },
-  );
-});
+const textId = anyText.filter((id) => id !== '' && Buffer.byteLength(id) <= 512);
 
 t.test('the range of a prefix has the ids that begin with it, and no others', async (t) => {
   fc.assert(
     fc.property(anyText, textId, (prefix, id) => {
       const range = prefixRange(prefix);
       const begins = Buffer.from(id).subarray(0, Buffer.byteLength(prefix)).equals(Buffer.from(prefix));
-      return isInRange(range, id, byBytes) === begins && Object.values(range).every(idRules.text.isEnd);
+      return isInRange(range, id, byBytes) === begins;
     }),
     { numRuns: 5_000 },
   );
@@ -127,11 +112,14 @@ for (const engine of enginesToTest) {
           ]) {
             const expected = ids.filter((id) => isInRange(range, id, byValue));
             const what = Object.entries(range).join(' ');
-            const up = await beds.page('ends', { ...range, limit: 20 });
-            t.strictSame(up, { json: expected.join(), count: expected.length, next: undefined }, what);
-            const down = await beds.page('ends', { ...range, limit: 20, descending: true });
-            t.equal(down.json, expected.toReversed().join(), `${what}, descending`);
-            t.equal(down.next, undefined);
+            // A list that ends has no next, also where the limit is the number of its documents.
+            for (const limit of [20, Math.max(1, expected.length)]) {
+              const up = await beds.page('ends', { ...range, limit });
+              t.strictSame(up, { json: expected.join(), count: expected.length, next: undefined }, what);
+              const down = await beds.page('ends', { ...range, limit, descending: true });
+              t.equal(down.json, expected.toReversed().join(), `${what}, descending`);
+              t.equal(down.next, undefined);
+            }
             t.equal(await beds.count('ends', range), expected.length, what);
           }
         }
@@ -231,8 +219,8 @@ for (const engine of enginesToTest) {
             t.ok(count <= 1 || (count <= 2_500 && bytes <= 256 * 1024), `${count} documents, ${bytes} bytes`);
           }
           t.ok(
-            pages.slice(0, -1).every(({ count }) => count > 0),
-            'only the last page may be empty',
+            pages.every(({ count }) => count > 0),
+            'no page is empty',
           );
           const expected = texts.slice(from, to + 1);
           if (descending) expected.reverse();

@@ -69,7 +69,7 @@ t.test('a restore brings back what the backup has, and no token that was revoked
   const result = await run('cli.js', ['restore', backup, '--json'], { DATABASE_URL: url });
   t.equal(result.code, 0, result.stderr);
   const saved = (await names()).find((name) => name !== 'plants.db') ?? '';
-  t.match(saved, /^plants\.db-before-restore-\d{4}-\d\d-\d\d-\d{6}$/);
+  t.match(saved, /^plants\.db-before-restore-\d{4}-\d\d-\d\d-\d{6}\.\d{3}$/);
   t.strictSame(JSON.parse(result.stdout), {
     file: backup,
     documents: { plants: 1 },
@@ -198,8 +198,8 @@ for (const [damage, spoil] of Object.entries({
     const { file, url, backup, names } = await makeStore(t);
     const damaged = Buffer.from(spoil(await readFile(file)));
     await writeFile(file, damaged, { mode: 0o640 });
-    const { aside = '', lines, revokedTokens } = await restore(url, backup);
-    t.match(lines.join('\n'), /The store that is there is damaged: SQLite, .*plants\.db: /);
+    const { aside = '', fault, revokedTokens } = await restore(url, backup);
+    t.match(fault, /^The store that is there is damaged: SQLite, .*plants\.db: /);
     t.equal(revokedTokens, 3);
     t.strictSame(await readFile(aside), damaged, 'the damaged files are kept');
     t.match((await names()).sort(), ['plants.db', /^plants\.db-damaged-/]);
@@ -211,7 +211,7 @@ for (const [damage, spoil] of Object.entries({
 t.test('without a store, the backup begins one; --keep-tokens keeps its tokens', async (t) => {
   const { folder, backup } = await makeStore(t);
   const url = (name: string) => `file:${join(folder, name, 'plants.db')}`;
-  t.match(await restore(url('one'), backup), { revokedTokens: 3, lines: [/^There is no store at /] });
+  t.match(await restore(url('one'), backup), { revokedTokens: 3, fault: /^There is no store at / });
   t.strictSame(await read(url('one')), { plants: ['old'], valid: [] });
   t.match(await restore(url('two'), backup, { keepsTokens: true }), { revokedTokens: 0 });
   t.strictSame(await read(url('two')), { plants: ['old'], valid: ['deleted', 'kept', 'revoked'] });

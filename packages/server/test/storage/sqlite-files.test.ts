@@ -64,7 +64,7 @@ t.test('a log whose database is missing is kept, whatever is started', async (t)
   const store = await killedStore(t);
   const { folder, away, file, url } = store;
   await move(folder, away, ['plants.db']);
-  const refused = { message: /plants\.db is missing, but not .*plants\.db-wal: put it back/ };
+  const refused = { message: /plants\.db is missing, or a backup .* its log, .*-wal, has acknowledged writes: put the database back/ };
   await staysClosed(t, store, refused.message);
   await writeFile(file, '');
   await t.rejects(openStorage(url), refused, 'an empty file is not a database');
@@ -188,7 +188,7 @@ t.test('a store whose path leads nowhere is missing, and none is begun', async (
   const urls = [links.file, join(links.folder, 'plants.db')].map((path) => `file:${path}`);
   await move(store.folder, store.away, ['plants.db']);
   const message =
-    /link\.db is a symbolic link, but what it leads to is missing, and so is .*store.plants\.db: put it/;
+    /link\.db is a symbolic link, but what it leads to is missing: put it back/;
   await staysClosed(t, { ...store, url: urls[0]! }, message);
   await move(store.away, store.folder, ['plants.db']);
   await rename(store.folder, join(root, 'elsewhere'));
@@ -241,7 +241,7 @@ const onSmallDisk = skipFor(
   { alsoInCi: true },
 );
 
-t.test('a killed server starts on a full disk, and a new one says what to free', onSmallDisk, async (t) => {
+t.test('a killed server starts on a full disk, and a new one says that it is full', onSmallDisk, async (t) => {
   const store = await killedStore(t);
   const script = `const open = async (name) => {
       const { openStorage } = await import(process.argv[1]);
@@ -258,7 +258,7 @@ t.test('a killed server starts on a full disk, and a new one says what to free',
   const { stdout, stderr } = spawnSync('unshare', args, { encoding: 'utf8' });
   t.match(
     stdout,
-    /^1\nSQLite, .*: database or disk is full: free at least 1 MiB on the disk of.*again\n$/,
+    /^1\nSQLite, .*: (?:database or disk is full|disk I\/O error)\n$/,
     stderr,
   );
 });
@@ -276,14 +276,14 @@ t.test('a backup in the place of a store is not mixed with its log, and "restore
   await move(store.folder, store.away, ['plants.db']);
   await copyFile(backup, store.file);
   const message =
-    /plants\.db is a backup that was put in the place of a store whose log, .*-wal, has .*run "restore"/;
+    /plants\.db is missing, or a backup that was put in its place, but its log, .*-wal, has .*run "restore"/;
   await staysClosed(t, store, message);
   t.match(await run('main.js', [], { ...env, PORT: '0' }), { code: 1, stderr: message });
   t.match(await run('cli.js', ['restore', backup], env), { code: 0, stderr: message });
   const storeAgain = await openStorage(store.url);
   t.equal(await count(storeAgain), 1, 'what the backup has');
   await storeAgain.close();
-  t.match((await others(store.folder)).sort(), [/^plants\.db-damaged-[-\d]+$/, /-shm$/, /-wal$/]);
+  t.match((await others(store.folder)).sort(), [/^plants\.db-damaged-[-.\d]+$/, /-shm$/, /-wal$/]);
   t.ok((await stat(join(store.away, 'plants.db'))).size > 0);
 });
 
@@ -295,7 +295,7 @@ t.test('whatever is left of the lock prevents no start, unless it is something e
   await opensWith(t, { folder, url }, 0);
   await writeFile(`${file}-lock`, 'a letter '.repeat(1_000));
   await t.rejects(openStorage(url), {
-    message: /plants\.db-lock, the lock of the store: file is not a database\. If no/,
+    message: /plants\.db-lock, the lock of the store: file is not a database$/,
   });
   t.equal(
     await readFile(`${file}-lock`, 'utf8'),

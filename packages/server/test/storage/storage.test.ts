@@ -14,8 +14,7 @@ import {
   readPages,
   sharedStorage,
 } from '../support/engines.js';
-import { Documents } from '../../dist/service/documents.js';
-import { exactJson } from '../../dist/contract/document/json-text.js';
+import { Documents } from '../../dist/index.js';
 import {
   type Change,
   type CollectionDefinition,
@@ -27,19 +26,11 @@ import {
   type Token,
 } from '../../dist/storage/core/interface.js';
 import {
-  createGroupCommit,
-  defaultWriteLimits,
-  type WriteLimits,
-} from '../../dist/storage/core/group-commit.js';
-import {
   migrateStorage,
   openContents,
   openExistingStorage as openExistingOther,
   openStorage as openOther,
 } from '../../dist/storage/open.js';
-import { fileOf, isPostgres } from '../../dist/storage/sqlite/location.js';
-import { backUp } from '../../dist/storage/sqlite/backup.js';
-import type { Committer } from '../../dist/storage/core/writes.js';
 import {
   PlantRepository as Repository,
   plants as plantDefinition,
@@ -52,6 +43,7 @@ import { laterRelease, openExistingStorage, outcomeOf, type PlantRepository } fr
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;
 const labelDefinition = garden.collections[2] as CollectionDefinition<'text'>;
+const isPostgres = (url: string) => url.startsWith('postgres');
 let subjects = 0;
 const newSubject = () => `storage subject ${++subjects}`;
 
@@ -71,132 +63,11 @@ async function runBeside(url: string, statement: string): Promise<string[][]> {
     await client.end();
     return rows.map((row) => row.map(String));
   }
-  const database = new DatabaseSync(fileOf(url));
+  const database = new DatabaseSync(url.slice('file:'.length));
   const rows = database.prepare(statement).all() as Record<string, unknown>[];
   database.close();
   return rows.map((row) => Object.values(row).map(String));
 }
-
-t.test(
-  'a plant is rendered as JSON.stringify does, with integers of any size exact at any depth',
-  async (t) => {
-    fc.assert(fc.property(fc.jsonValue(), (value) => exactJson(value) === JSON.stringify(value)));
-    t.equal(
-      exactJson({ a: [maxId, undefined, { b: minId, c: undefined, d: null }], é: 0.1 }),
-      '{"a":[9223372036854775807,null,{"b":-9223372036854775808,"d":null}],"é":0.1}',
-    );
-  },
-);
-
-const beds: CollectionDefinition<'int64'> = { name: 'beds', id: 'int64', column: 'bed' };
-/** A write that stores a document. */
-const insert = (id: bigint, collection = plantDefinition) =>
-  ({ collection, subject: 's', id, when: 'absent', text: '{}' }) as const;
-/** A group writer whose batches are committed by a function. */
-const groupWriter = (
-  commit: Committer['commit'],
-  given: Partial<Committer> = {},
-  limits: Partial<WriteLimits> = {},
-) => {
-  const committer: Committer = {
-    maxInFlight: 1,
-    repeatsKeys: false,
-    commit,
-    ...given,
-  };
-  return createGroupCommit(committer, { ...defaultWriteLimits, ...limits });
-};
-
-t.test(
-  'a write to any collection gets the outcome that its engine gives, and one without an outcome rejects',
-  async (t) => {
-    const batches: string[][] = [];
-    const writer = groupWriter(async (batch) => {
-      batches.push(batch.map(({ collection, id }) => `${collection.name} ${id}`));
-      return batch.map(({ when, id }) => (id === 3n ? undefined : when === 'absent' ? 'same' : 'missing'));
-    });
-    const first = writer.write(insert(1n));
-    const again = writer.write(insert(1n));
-    const other = writer.write(insert(1n, beds));
-    const deletion = { ...insert(2n), when: 'present', text: null } as const;
-    const deleted = writer.write(deletion);
-    const unknown = writer.write(insert(3n));
-    t.equal(await outcomeOf(unknown), 'unknown-outcome');
-    t.strictSame(await Promise.all([first, again, other, deleted]), ['same', 'same', 'same', 'missing']);
-    t.strictSame(
-      batches,
-      [['plants 1', 'beds 1', 'plants 2', 'plants 3'], ['plants 1']],
-      'no two writes of a batch have the same key',
-    );
-  },
-);
-
-t.test('each traced write gets the size of its batch, whose commit belongs to the first write', async (t) => {
-  const seen: unknown[] = [];
-  const writer = groupWriter(
-    (batch) => {
-      if (batch.length === 1) throw new StorageError('unavailable', 'dry');
-      return Promise.resolve(batch.map(() => 'inserted'));
-    },
-    {},
-    {
-      trace: ({ when }) => ({
-        run: (commit) => {
-          seen.push(['commit', when]);
-          return commit();
-        },
-        end: (rows, failure) => seen.push([rows, failure?.failure]),
-      }),
-    },
-  );
-  await Promise.all([1n, 2n, 3n].map((id) => writer.write(insert(id))));
-  t.equal(await outcomeOf(writer.write(insert(4n))), 'unavailable');
-  await writer.close();
-  t.equal(await outcomeOf(writer.write(insert(5n))), 'unavailable');
-  t.strictSame(seen, [
-    ['commit', 'absent'],
-    [3, undefined],
-    [3, undefined],
-    [3, undefined],
-    ['commit', 'absent'],
-    [1, 'unavailable'],
-  ]);
-});
-
-t.test('batches in flight are together no larger than one may be', async (t) => {
-  const batches: unknown[][] = [];
-  const finish: (() => void)[] = [];
-  const writer = groupWriter(
-    (batch) => {
-      batches.push(batch.map(({ id }) => id));
-      return new Promise((resolve) =>
-        finish.push(() => {
-          resolve(batch.map(() => 'inserted'));
-        }),
-      );
-    },
-    { maxInFlight: 2, repeatsKeys: true },
-    { batchRows: 3 },
-  );
-  const iteration = () => new Promise(setImmediate);
-  const add = (id: bigint) => writer.write(insert(id));
-  const written = [add(1n)];
-  await iteration();
-  written.push(...[2n, 3n, 4n, 5n].map(add));
-  await iteration();
-  t.strictSame(batches, [[1n], [2n, 3n]], 'the second does not wait for the first');
-  finish[0]!();
-  await iteration();
-  t.strictSame(batches, [[1n], [2n, 3n], [4n]]);
-  const closed = writer.close();
-  finish[1]!();
-  await iteration();
-  t.strictSame(batches, [[1n], [2n, 3n], [4n], [5n]]);
-  finish[2]!();
-  finish[3]!();
-  await closed;
-  t.strictSame(await Promise.all(written), Array(5).fill('inserted'));
-});
 
 /** Texts that no engine stores as ids. */
 const impossibleIds = ['', 'a\0', '\ud800', '😀'.repeat(128) + 'a'];
@@ -224,6 +95,7 @@ t.test('a resource stores no number that is not JSON, and no integer beyond 64 b
   const labels = (await engines[0]!.openOther(t, garden)).collection(labelDefinition);
   const counts = new Documents<string, Counts>(labels, { n: true, all: true });
   const counted = { n: maxId, all: [minId] };
+  const stored = `{"n":${maxId},"all":[${minId}]}`;
   t.equal(await counts.write('s', 'a', { when: 'absent', value: counted }), 'inserted');
   for (const wrong of [maxId + 1n, minId - 1n, NaN, Infinity])
     for (const value of [
@@ -236,7 +108,7 @@ t.test('a resource stores no number that is not JSON, and no integer beyond 64 b
         RangeError,
       );
     }
-  t.equal(await labels.get('s', 'a'), exactJson(counted), 'nothing was stored');
+  t.equal(await labels.get('s', 'a'), stored, 'nothing was stored');
 });
 
 t.test('a resource stores no U+0000, and says where it would be', async (t) => {
@@ -377,7 +249,6 @@ for (const engine of enginesToTest) {
       await t.rejects(openExistingOther(other, url), refused);
       if (engine.name !== 'sqlite') return;
       await t.rejects(openContents(other, url), refused);
-      await t.rejects(backUp(other, url, `${url.slice('file:'.length)}-copy`), refused);
     });
 
     t.test('any sequence of changes and reads of documents behaves like a map', async (t) => {
@@ -424,7 +295,7 @@ for (const engine of enginesToTest) {
     });
 
     t.test(
-      'the documents of all subjects are read a part at a time, each once, in either direction',
+      'the documents of all subjects are read a part at a time, each once',
       async (t) => {
         const storage = await engine.openOther(t, garden);
         const order = (a: StoredDocument, b: StoredDocument) =>
@@ -448,16 +319,14 @@ for (const engine of enginesToTest) {
           await Promise.all(
             all.map(({ subject, id, text }) => documents.write(subject, id, { when: 'absent', text })),
           );
-          for (const descending of [false, true]) {
-            const parts: (readonly StoredDocument[])[] = [];
-            for (let after: StoredDocument | undefined; ; after = parts.at(-1)!.at(-1)) {
-              const part = await documents.storedOfAll({ after, descending });
-              if (part.length === 0) break;
-              parts.push(part);
-            }
-            t.strictSame(parts.flat(), descending ? all.toReversed() : all);
-            t.ok(parts.length >= 3, `${parts.length} parts`);
+          const parts: (readonly StoredDocument[])[] = [];
+          for (let after: StoredDocument | undefined; ; after = parts.at(-1)!.at(-1)) {
+            const part = await documents.storedOfAll(after);
+            if (part.length === 0) break;
+            parts.push(part);
           }
+          t.strictSame(parts.flat(), all);
+          t.ok(parts.length >= 3, `${parts.length} parts`);
         }
         const labels = storage.collection(labelDefinition);
         const many = Array.from({ length: 1_100 }, (_, i) => `${i}`.padStart(4, '0'));

@@ -78,18 +78,13 @@ export function backUp(...options: Tail<typeof sqliteBackup.backUp>): ReturnType
   return sqliteBackup.backUp(service, ...options);
 }
 
-/** Restores a SQLite store. Returns the outcome, and what was reported. */
-export async function restore(
+/** Restores a SQLite store. */
+export function restore(
   url: string,
   backup: string,
   { isDryRun = false, keepsTokens = false, definition = service } = {},
-) {
-  const lines: string[] = [];
-  const report = (line: string) => {
-    lines.push(line);
-  };
-  const restored = await sqliteRestore.restore(definition, url, backup, { isDryRun, keepsTokens, report });
-  return { ...restored, lines };
+): ReturnType<typeof sqliteRestore.restore> {
+  return sqliteRestore.restore(definition, url, backup, { isDryRun, keepsTokens });
 }
 
 /** Opens a store on PostgreSQL. */

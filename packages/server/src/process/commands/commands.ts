@@ -15,7 +15,6 @@ import {
   countsOf,
   parsePath,
   printJson,
-  report,
   createStoreCommands,
   type StoreCommands,
   type StoreOptions,
@@ -142,7 +141,7 @@ function addBackupCommand(program: Command, commands: StoreCommands): void {
     .argument('<file>', 'path of the copy; must not exist yet', parsePath)
     .action(async (file: string, options: StoreOptions) => {
       const url = commands.urlOf(options);
-      const { documents, bytes } = await backUp(commands.service, url, file, report);
+      const { documents, bytes } = await backUp(commands.service, url, file);
       console.error(`Copied ${countsOf(documents)} (${bytes} bytes) to ${file} and checked the copy.`);
       if (options.json) printJson({ file, ...documents, bytes });
     });

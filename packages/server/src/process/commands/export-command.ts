@@ -1,18 +1,17 @@
 // The command that writes what a store has as lines of JSON: also beside its server, of a backup, or of a damaged store.
 import { once } from 'node:events';
-import { fstatSync } from 'node:fs';
-import { type FileHandle, link, open, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { existsSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { InvalidArgumentError, type Command } from 'commander';
 import {
   type CollectionDefinition,
-  type DocumentKey,
   messageOf,
   StorageError,
   type StoreContents,
   type StoredDocument,
 } from '../../storage/core/interface.js';
 import { openContents } from '../../storage/open.js';
+import { makeFile } from '../../storage/sqlite/copy.js';
 import { documentLine, keyText, tokenLine } from './exported-lines.js';
 import { createProgress } from './progress.js';
 import { CommandError, printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
@@ -45,7 +44,6 @@ export function addExportCommand(program: Command, commands: StoreCommands): voi
     .action(async (file: string | undefined, options: ExportOptions) => {
       if (file === undefined && options.json)
         throw new CommandError('--json needs a file: standard output has the documents');
-      if (file === undefined && options.tokens) requirePrivate(process.stdout.fd);
       const contents = await openContents(commands.service, commands.urlOf(options));
       const exported: Export = { contents, subject: options.subject, counts: {}, gaps: [] };
       try {
@@ -67,13 +65,6 @@ export function addExportCommand(program: Command, commands: StoreCommands): voi
 function parseAnySubject(value: string): string {
   if (value !== '' && value.isWellFormed()) return value;
   throw new InvalidArgumentError('It must not be empty.');
-}
-
-/** @throws CommandError when others can read the file to which the shell has redirected the output. */
-function requirePrivate(descriptor: number): void {
-  const output = fstatSync(descriptor);
-  if (output.isFile() && (output.mode & 0o077) !== 0)
-    throw new CommandError('others could read the tokens: name the file instead of redirecting the output');
 }
 
 /** The texts to write one after the other, each with whole lines. Tokens come first, so that they are valid first. */
@@ -125,49 +116,32 @@ async function* documentsOf(
   { contents, subject, gaps }: Export,
   collection: CollectionDefinition,
 ): AsyncGenerator<readonly StoredDocument[]> {
-  const read = (after: DocumentKey | undefined, descending: boolean) => {
-    if (subject === undefined) return contents.storedOfAll(collection, { after, descending });
-    const end = after && { [descending ? 'before' : 'after']: after.id };
-    return contents.stored(collection, subject, { ...end, descending });
-  };
   let last: StoredDocument | undefined;
   let first: StoredDocument | undefined;
-  try {
-    for (;;) {
-      const documents = await read(last, false);
-      if (documents.length === 0) return;
-      yield documents;
-      last = documents.at(-1);
-    }
-  } catch (error) {
-    if (!isDamage(error)) throw error;
+  /** Reads what is left between them, up to damage. Resolves with its error. */
+  const readRest = async function* (descending: boolean) {
     try {
-      for (let goesOn = true; goesOn;) {
-        const documents = await read(first, true);
-        const others = documents.filter((document) => last === undefined || isBehind(document, last));
-        if (others.length > 0) yield others;
-        goesOn = documents.length > 0 && others.length === documents.length;
-        first = others.at(-1) ?? first;
+      for (;;) {
+        const documents =
+          subject === undefined
+            ? await contents.storedOfAll(collection, { after: last, before: first, descending })
+            : await contents.stored(collection, subject, { after: last?.id, before: first?.id, descending });
+        if (documents.length === 0) return undefined;
+        yield documents;
+        if (descending) first = documents.at(-1);
+        else last = documents.at(-1);
       }
-    } catch (other) {
-      if (!isDamage(other)) throw other;
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return error;
     }
-    const from = last === undefined ? 'from the first one' : `after ${keyText(last)}`;
-    const to = first === undefined ? 'up to the last one' : `before ${keyText(first)}`;
-    gaps.push(`${collection.name} ${from} ${to} cannot be read: ${messageOf(error)}`);
-  }
-}
-
-/** Whether a document comes after another one, in the order of SQLite. */
-function isBehind(document: DocumentKey, other: DocumentKey): boolean {
-  const order = byBytes(document.subject, other.subject);
-  if (order !== 0) return order > 0;
-  const { id } = document;
-  return typeof id === 'string' ? byBytes(id, String(other.id)) > 0 : id > BigInt(other.id);
-}
-
-function byBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+  };
+  const damage = yield* readRest(false);
+  if (damage === undefined) return;
+  yield* readRest(true);
+  const from = last === undefined ? 'from the first one' : `after ${keyText(last)}`;
+  const to = first === undefined ? 'up to the last one' : `before ${keyText(first)}`;
+  gaps.push(`${collection.name} ${from} ${to} cannot be read: ${messageOf(damage)}`);
 }
 
 function isDamage(error: unknown): boolean {
@@ -180,29 +154,18 @@ async function writeTo(output: NodeJS.WriteStream, parts: AsyncIterable<string>)
 
 /** Writes a file that only this user can read, and that has its name when it is complete and on the disk. */
 async function writeFile(path: string, parts: AsyncIterable<string>): Promise<void> {
-  const partial = `${path}.partial`;
-  let file: FileHandle | undefined;
+  if (existsSync(path)) throw new CommandError(`${path} already exists`);
   try {
-    await requireAbsent(path);
-    file = await open(partial, 'wx', 0o600);
-    for await (const part of parts) await file.appendFile(part);
-    await file.sync();
-    // Unlike a rename, a link does not replace a file that another process has created in the meantime.
-    await link(partial, path);
-    const folder = await open(dirname(path), 'r');
-    await folder.sync().finally(() => folder.close());
+    await makeFile(path, async (partial) => {
+      const file = await open(partial, 'a');
+      try {
+        for await (const part of parts) await file.appendFile(part);
+      } finally {
+        await file.close();
+      }
+    });
   } catch (error) {
-    if (error instanceof StorageError || error instanceof CommandError) throw error;
+    if (error instanceof StorageError) throw error;
     throw new CommandError(`the file cannot be written: ${messageOf(error)}`, { cause: error });
-  } finally {
-    await file?.close();
-    if (file !== undefined) await rm(partial, { force: true });
   }
-}
-
-/** @throws CommandError when there is a file, before much is read. */
-async function requireAbsent(path: string): Promise<void> {
-  const file = await open(path, 'r').catch(() => undefined);
-  await file?.close();
-  if (file !== undefined) throw new CommandError(`${path} already exists`);
 }

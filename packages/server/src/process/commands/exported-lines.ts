@@ -19,6 +19,16 @@ export type ExportedLine =
 /** Why a line cannot be imported. */
 export class LineError extends Error {}
 
+/** The times of a token: their names in lines, and where they are stored. */
+const tokenTimes = {
+  created: 'createdAt',
+  expires: 'expiresAt',
+  revoked: 'revokedAt',
+  keptUntil: 'keptUntil',
+} as const;
+/** The members of a token in lines. */
+const tokenMembers = ['id', 'subject', 'scopes', 'hash', ...Object.keys(tokenTimes)];
+
 /** A document as a line, without its end. Reading the line gives the very text. */
 export function documentLine({ name }: CollectionDefinition, { subject, id, text }: StoredDocument): string {
   const key = `"collection":"${name}","subject":${JSON.stringify(subject)},"id":${exactJson([id]).slice(1, -1)}`;
@@ -40,18 +50,12 @@ function isRendered(text: string): boolean {
 }
 
 /** A token as a line, without its end. */
-export function tokenLine(token: StoredToken): string {
-  const timeOf = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
-  const { id, subject, scopes, hash } = token;
-  return JSON.stringify({
-    token: {
-      ...{ id, subject, scopes, hash },
-      created: timeOf(token.createdAt),
-      expires: timeOf(token.expiresAt),
-      revoked: timeOf(token.revokedAt),
-      keptUntil: timeOf(token.keptUntil),
-    },
+export function tokenLine({ id, subject, scopes, hash, ...token }: StoredToken): string {
+  const times = Object.entries(tokenTimes).map(([name, property]) => {
+    const time = token[property];
+    return [name, time === undefined ? null : new Date(time).toISOString()];
   });
+  return JSON.stringify({ token: { id, subject, scopes, hash, ...(Object.fromEntries(times) as object) } });
 }
 
 /**
@@ -66,77 +70,75 @@ export function parseLine(collections: readonly CollectionDefinition[], line: st
   } catch (error) {
     throw new LineError(`it is no JSON: ${messageOf(error)}`, { cause: error });
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new LineError('it is no object');
-  const fields = value as Fields;
-  return 'token' in fields ? { token: tokenOf(fields['token']) } : documentOf(collections, fields);
+  const members = membersOf(value);
+  return 'token' in members ? { token: tokenOf(members['token']) } : documentOf(collections, members);
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+const notEmpty = /^[^]+$/;
+type Members = Readonly<Record<string, unknown>>;
 
-function documentOf(collections: readonly CollectionDefinition[], fields: Fields): ExportedLine {
-  requireNames(fields, ['collection', 'subject', 'id', 'document' in fields ? 'document' : 'text']);
-  const collection = collections.find(({ name }) => name === fields['collection']);
+/** @throws LineError unless a value is an object with just these members: none must be lost in silence. */
+function membersOf(value: unknown, names?: readonly string[]): Members {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new LineError('it is no object');
+  if (names !== undefined && Object.keys(value).sort().join() !== [...names].sort().join())
+    throw new LineError(`it does not have just ${names.join(', ')}`);
+  return value as Members;
+}
+
+function documentOf(collections: readonly CollectionDefinition[], line: Members): ExportedLine {
+  membersOf(line, ['collection', 'subject', 'id', 'document' in line ? 'document' : 'text']);
+  const collection = collections.find(({ name }) => name === line['collection']);
   if (collection === undefined)
-    throw new LineError(`the service has no collection ${JSON.stringify(fields['collection'])}`);
-  const id = idOf(collection, fields['id']);
-  const text = 'document' in fields ? exactJson(fields['document']) : fields['text'];
-  if (typeof text !== 'string') throw new LineError('the document is no JSON that can be stored');
-  return { collection, document: { subject: subjectOf(fields), id, text: storable(text, 'the document') } };
+    throw new LineError(`the service has no collection ${JSON.stringify(line['collection'])}`);
+  const text = 'document' in line ? exactJson(line['document']) : line['text'];
+  return {
+    collection,
+    document: {
+      subject: textOf(line['subject'], 'subject', notEmpty),
+      id: idOf(collection, line['id']),
+      text: textOf(text, 'document'),
+    },
+  };
 }
 
 function idOf(collection: CollectionDefinition, value: unknown): Id {
   const id = typeof value === 'number' && Number.isSafeInteger(value) ? BigInt(value) : value;
   const type = collection.id === 'int64' ? 'bigint' : 'string';
   if (typeof id !== type || !canHave(collection, id as Id))
-    throw new LineError(`its id is none of ${collection.name}`);
+    throw new LineError('its id is not valid');
   return id as Id;
 }
 
 function tokenOf(value: unknown): StoredToken {
-  const fields = (value ?? {}) as Fields;
-  requireNames(fields, ['id', 'subject', 'scopes', 'hash', 'created', 'expires', 'revoked', 'keptUntil']);
-  const { id, scopes, hash } = fields;
-  if (typeof id !== 'string' || id === '') throw new LineError('the token has no id');
-  if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash))
-    throw new LineError('the hash of the token is no SHA-256 in hexadecimal digits');
-  if (!Array.isArray(scopes) || !scopes.every((scope) => typeof scope === 'string' && /^\S+$/.test(scope)))
-    throw new LineError('the scopes of the token are no texts');
-  const createdAt = timeOf(fields, 'created');
-  if (createdAt === undefined) throw new LineError('"created" is no time');
+  const line = membersOf(value, tokenMembers);
+  const scopes = Array.isArray(line['scopes']) ? line['scopes'] : [undefined];
+  const createdAt = timeOf(line['created'], 'created');
+  if (createdAt === undefined) throw new LineError('its "created" is no time');
   return {
-    ...{ id: storable(id, 'the id'), hash, createdAt, subject: subjectOf(fields) },
-    scopes: scopes.map((scope) => storable(String(scope), 'a scope')),
-    expiresAt: timeOf(fields, 'expires'),
-    revokedAt: timeOf(fields, 'revoked'),
-    keptUntil: timeOf(fields, 'keptUntil'),
+    id: textOf(line['id'], 'id', notEmpty),
+    subject: textOf(line['subject'], 'subject', notEmpty),
+    scopes: scopes.map((scope) => textOf(scope, 'scope', /^\S+$/)),
+    // A SHA-256 in hexadecimal digits.
+    hash: textOf(line['hash'], 'hash', /^[0-9a-f]{64}$/),
+    createdAt,
+    expiresAt: timeOf(line['expires'], 'expires'),
+    revokedAt: timeOf(line['revoked'], 'revoked'),
+    keptUntil: timeOf(line['keptUntil'], 'keptUntil'),
   };
 }
 
 /** @returns In ms; undefined for null. */
-function timeOf(fields: Fields, name: string): number | undefined {
-  const value = fields[name];
+function timeOf(value: unknown, name: string): number | undefined {
   if (value === null) return undefined;
   const time = typeof value === 'string' ? Date.parse(value) : NaN;
-  if (Number.isNaN(time)) throw new LineError(`"${name}" is no time`);
+  if (Number.isNaN(time)) throw new LineError(`its "${name}" is no time`);
   return time;
 }
 
-function subjectOf({ subject }: Fields): string {
-  if (typeof subject !== 'string' || subject === '') throw new LineError('it has no subject');
-  return storable(subject, 'the subject');
-}
-
-/** @throws LineError for a text that no engine stores as it is. */
-function storable(text: string, place: string): string {
-  if (text.isWellFormed() && !text.includes('\0')) return text;
-  throw new LineError(`${place} has U+0000 or an unpaired surrogate`);
-}
-
-/** @throws LineError unless an object has just these members: what nobody reads must not be lost in silence. */
-function requireNames(fields: Fields, names: readonly string[]): void {
-  const missing = names.filter((name) => !(name in fields));
-  const others = Object.keys(fields).filter((name) => !names.includes(name));
-  if (missing.length > 0) throw new LineError(`it has no ${missing.join(', ')}`);
-  if (others.length > 0) throw new LineError(`it has ${others.join(', ')}, which no export has`);
+/** @throws LineError for what is no text that every engine stores as it is, or does not have a form. */
+function textOf(value: unknown, name: string, form = /^[^]*$/): string {
+  const isText = typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
+  if (isText && form.test(value)) return value;
+  throw new LineError(`its ${name} is not valid`);
 }

@@ -6,7 +6,6 @@ import {
   countsOf,
   parsePath,
   printJson,
-  report,
   type StoreCommands,
   type StoreOptions,
 } from './store-commands.js';
@@ -34,8 +33,9 @@ export function addRestoreCommand(program: Command, commands: StoreCommands): vo
       const { dryRun: isDryRun = false, keepTokens: keepsTokens = false } = options;
       const { service } = commands;
       const url = commands.urlOf(options);
-      const restored = await restore(service, url, file, { isDryRun, keepsTokens, report });
-      const { documents, revokedTokens, saved, aside } = restored;
+      const restored = await restore(service, url, file, { isDryRun, keepsTokens });
+      const { documents, revokedTokens, fault, saved, aside } = restored;
+      if (fault !== undefined) console.error(fault);
       console.error(
         isDryRun
           ? `${file} can be restored: ${countsOf(documents)}. ${revokedTokens} tokens of it would be revoked.`

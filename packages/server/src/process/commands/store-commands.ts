@@ -75,11 +75,6 @@ export function parsePath(name: string): string {
   }
 }
 
-/** Tells a person what a command does that may take long. */
-export function report(line: string): void {
-  console.error(line);
-}
-
 /** Says how many documents there are of each collection. */
 export function countsOf(documents: Readonly<Record<string, number>>): string {
   return Object.entries(documents)

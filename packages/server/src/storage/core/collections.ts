@@ -1,13 +1,17 @@
-// The collections of an open store: writes go into its queue, and pages are read by its engine.
+// The documents of an open store: collections, whose writes go into its queue, and transactions over several of them.
+import type { transactionOutcomes } from '../../base/events.js';
 import { transactionLimits } from '../../base/limits.js';
+import { within } from '../../base/time-limit.js';
 import {
+  type Change,
   type CollectionDefinition,
+  type DocumentKey,
   type Id,
   type IdKind,
   type IdOf,
-  type KeyRange,
   type ListRange,
   type OpenCollection,
+  type Outcome,
   type Page,
   type Storage,
   StorageError,
@@ -16,10 +20,9 @@ import {
 } from './interface.js';
 import type { GroupCommit, WriteLimits } from './group-commit.js';
 import { type Bounds, boundsOf, canHave, idRules } from './ids.js';
+import { closedStore, SubjectMutex } from './mutex.js';
 import { countTime } from './page-size.js';
-import { type RunningTransaction, openTransactions, type TransactionCommitter } from './transactions.js';
-import { Turns } from './turns.js';
-import { documentKey } from './writes.js';
+import { hasEffect, outcomeOf, type Step, type TransactionCommitter } from './writes.js';
 
 /** A page that an engine reads. */
 export interface BoundedPage extends Bounds {
@@ -31,6 +34,9 @@ export interface BoundedPage extends Bounds {
   readonly isFirst: boolean;
 }
 
+/** Documents with their keys that an engine reads, at most `limit`, and `pageRows` in any case. */
+export type StoredRange = Omit<BoundedPage, 'isFirst'>;
+
 /** Reads the documents of a collection. */
 export interface CollectionReader {
   readonly page: (subject: string, page: BoundedPage) => Promise<Page<Id>>;
@@ -40,11 +46,8 @@ export interface CollectionReader {
   readonly texts: (subject: string, ids: readonly Id[]) => Promise<(string | undefined)[]>;
   /** See `OpenCollection`. */
   readonly stored: (subject: string, page: StoredRange) => Promise<readonly StoredDocument[]>;
-  readonly storedOfAll: (range: KeyRange) => Promise<readonly StoredDocument[]>;
+  readonly storedOfAll: (after: DocumentKey | undefined) => Promise<readonly StoredDocument[]>;
 }
-
-/** Documents with their keys that an engine reads, at most `limit`, and `pageRows` in any case. */
-export type StoredRange = Omit<BoundedPage, 'isFirst'>;
 
 /** Returns what an engine reads of a range; undefined if nothing can be in it. @throws as `boundsOf` */
 export function storedRangeOf(
@@ -55,149 +58,352 @@ export function storedRangeOf(
   return bounds && { ...bounds, descending, limit };
 }
 
-/** The documents of an open store. */
-interface OpenDocuments extends Pick<Storage, 'collection' | 'transaction'> {
-  /**
-   * Rejects work that waits for a turn, and resolves when all writes, commits of transactions and reads are complete.
-   */
-  readonly close: () => Promise<void>;
-}
+/** The limits of transactions. */
+export type TransactionLimits = Record<keyof typeof transactionLimits, number>;
+/** The function of a transaction. */
+type Work<Result> = (transaction: Transaction) => Result | Promise<Result>;
+/** The result of a function, or the error that it threw. */
+type Ending<Result> = { readonly result: Result } | { readonly thrown: unknown };
 
-/** Opens the collections of a store. @param readerOf - Returns the reader of a collection. */
-export function openCollections(
-  definitions: readonly CollectionDefinition[],
-  groupCommit: GroupCommit,
-  readerOf: (definition: CollectionDefinition) => CollectionReader,
-  committer: TransactionCommitter,
-  { queueBytes: allBytes, transactions: limits, report }: WriteLimits,
-): OpenDocuments {
-  const turns = new Turns(transactionLimits.waiting, limits?.turn ?? transactionLimits.turn);
+/** The documents of an open store. */
+export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction' | 'close'> {
+  readonly #collections: ReadonlyMap<CollectionDefinition, OpenCollection<Id>>;
+  readonly #groupCommit: GroupCommit;
+  readonly #committer: TransactionCommitter;
+  readonly #limits: TransactionLimits;
+  readonly #report: WriteLimits['report'];
+  readonly #mutex: SubjectMutex;
   /**
-   * The number of reads in progress. A Set of them would cost memory: V8 often replaces the table of a Set to which
-   * much is added and deleted, and the old table keeps the new one, with what it contains, until a full garbage
+   * The number of reads and commits in progress. A Set of them would cost memory: V8 often replaces the table of a Set to
+   * which much is added and deleted, and the old table keeps the new one, with what it contains, until a full garbage
    * collection.
    */
-  let reading = 0;
-  let onLastRead: (() => void) | undefined;
-  const tracked = async <T>(read: Promise<T>): Promise<T> => {
-    reading++;
-    try {
-      return await read;
-    } finally {
-      if (--reading === 0) onLastRead?.();
-    }
-  };
-  const collections = new Map(
-    definitions.map((one) => [one, createCollection(one, groupCommit, readerOf(one), turns, tracked)]),
-  );
-  const collection = <Kind extends IdKind>(definition: CollectionDefinition<Kind>) => {
-    const found = collections.get(definition);
-    if (found === undefined)
+  #pending = 0;
+  #onIdle: (() => void) | undefined;
+  #isClosed = false;
+
+  /** @param readerOf - Returns the reader of a collection. */
+  constructor(
+    definitions: readonly CollectionDefinition[],
+    groupCommit: GroupCommit,
+    readerOf: (definition: CollectionDefinition) => CollectionReader,
+    committer: TransactionCommitter,
+    { transactions, report }: WriteLimits,
+  ) {
+    this.#groupCommit = groupCommit;
+    this.#committer = committer;
+    this.#limits = { ...transactionLimits, ...transactions };
+    this.#report = report;
+    this.#mutex = new SubjectMutex(this.#limits.waiting);
+    this.#collections = new Map(
+      definitions.map((definition) => [definition, this.#open(definition, readerOf(definition))]),
+    );
+  }
+
+  /** See `Storage`. @throws TypeError for a collection of another service. */
+  collection<Kind extends IdKind>(definition: CollectionDefinition<Kind>): OpenCollection<IdOf<Kind>> {
+    const collection = this.#collections.get(definition);
+    if (collection === undefined)
       throw new TypeError(`${definition.name} is not among the collections of the service's definition`);
     // Its ids are of the kind of its definition.
-    return found as OpenCollection<IdOf<Kind>>;
-  };
-  const transactions = openTransactions(collection, committer, turns, { allBytes, ...limits }, report);
-  return {
-    collection,
-    transaction: transactions.transaction,
-    async close() {
-      turns.close();
-      await Promise.all([transactions.close(), groupCommit.close()]);
-      while (reading > 0) await new Promise<void>((resolve) => (onLastRead = resolve));
-    },
-  };
+    return collection as OpenCollection<IdOf<Kind>>;
+  }
+
+  /** Runs a transaction; see `ServiceContext`. */
+  async transaction<Result>(subject: string, work: Work<Result>): Promise<Result> {
+    const ending = await this.#untilFirst(subject, (isAlone, deadline) =>
+      this.#attempt(subject, work, isAlone, deadline),
+    );
+    if ('thrown' in ending) throw ending.thrown;
+    return ending.result;
+  }
+
+  /** Rejects what waits for its turn, and resolves when all writes, commits of transactions and reads are complete. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#mutex.close();
+    await this.#groupCommit.close();
+    while (this.#pending > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+  }
+
+  #open(definition: CollectionDefinition, reader: CollectionReader): OpenCollection<Id> {
+    const collection: OpenCollection<Id> = {
+      definition,
+      write: async (subject, id, change) => {
+        if (!canHave(definition, id, change)) return 'missing';
+        if (typeof subject !== 'string') return running(subject).write(definition, id, change);
+        return this.#groupCommit.write({ collection: definition, subject, id, ...change });
+      },
+      get: async (subject, id) => {
+        if (!canHave(definition, id)) return undefined;
+        if (typeof subject !== 'string') return running(subject).get(definition, id);
+        // A page, because it is read together with others.
+        const page = { from: id, to: id, descending: false, limit: 1, isFirst: true };
+        const { json, count } = await this.#tracked(reader.page(subject, page));
+        return count === 1 ? json : undefined;
+      },
+      getMany: async (subject, ids) => {
+        if (typeof subject !== 'string') return Promise.all(ids.map((id) => collection.get(subject, id)));
+        const { documents: most } = this.#limits;
+        if (ids.length > most)
+          throw new StorageError('too-large', `at most ${most} documents are read at once`);
+        const valid = ids.filter((id) => canHave(definition, id));
+        const texts = await this.#tracked(reader.texts(subject, valid));
+        return ids.map((id) => (canHave(definition, id) ? texts.shift() : undefined));
+      },
+      page: async (subject, range) => {
+        const bounded = storedRangeOf(definition, range);
+        if (bounded === undefined) return { json: '', count: 0, next: undefined };
+        const isFirst = (bounded.descending ? range.before : range.after) === undefined;
+        return this.#tracked(reader.page(subject, { ...bounded, isFirst }));
+      },
+      count: async (subject, range) => {
+        const bounds = boundsOf(definition, range);
+        return bounds === undefined ? 0 : this.#tracked(countAll(reader, subject, bounds, definition.id));
+      },
+      stored: async (subject, range) => {
+        const bounded = storedRangeOf(definition, range);
+        return bounded === undefined ? [] : this.#tracked(reader.stored(subject, bounded));
+      },
+      storedOfAll: (after) => this.#tracked(reader.storedOfAll(after)),
+      change: async (subject, id, update) => {
+        const attempt = () => changeOnce(collection, subject, id, update);
+        const { text } = await (typeof subject === 'string'
+          ? this.#untilFirst(subject, attempt)
+          : this.#repeat(this.#limits.attempts, attempt));
+        return text;
+      },
+    };
+    return collection;
+  }
+
+  /** Counts a read or a commit as pending until it has its result. */
+  async #tracked<T>(call: Promise<T>): Promise<T> {
+    this.#pending++;
+    try {
+      return await call;
+    } finally {
+      if (--this.#pending === 0) this.#onIdle?.();
+    }
+  }
+
+  /**
+   * Attempts what others may come first with: once beside all others, and then alone in this thread, so that it is not
+   * always second.
+   * @param attempt - Resolves with undefined if others came first.
+   */
+  #untilFirst<T>(
+    subject: string,
+    attempt: (isAlone: boolean, deadline: number) => Promise<T | undefined>,
+  ): Promise<T> {
+    const deadline = performance.now() + this.#limits.time;
+    return this.#mutex.guard(subject, async () => {
+      const result = await attempt(false, deadline);
+      if (result !== undefined) return result;
+      return this.#mutex.run(subject, deadline, () =>
+        this.#repeat(this.#limits.attempts - 1, () => attempt(true, deadline)),
+      );
+    });
+  }
+
+  async #repeat<T>(attempts: number, attempt: () => Promise<T | undefined>): Promise<T> {
+    for (let left = attempts; left > 0; left--) {
+      const result = await attempt();
+      if (result !== undefined) return result;
+    }
+    throw new StorageError('overloaded', 'other changes to the same documents came first too often');
+  }
+
+  /** Runs a transaction once. Resolves with undefined if what it has read did not hold. */
+  async #attempt<Result>(
+    subject: string,
+    work: Work<Result>,
+    isAlone: boolean,
+    deadline: number,
+  ): Promise<Ending<Result> | undefined> {
+    const transaction = new RunningTransaction(subject, this, this.#limits);
+    let ending: Promise<Ending<Result>> | undefined;
+    /** Runs the function, however often this is called, and returns the steps to commit. */
+    const run = async () => {
+      ending ??= transaction.run(work);
+      const ended = await within(ending, deadline - performance.now(), undefined);
+      if (ended === undefined) throw new StorageError('overloaded', 'a transaction took too long');
+      const steps = await transaction.steps('thrown' in ended);
+      if (steps.length > 0 && this.#isClosed) throw closedStore();
+      return steps;
+    };
+    let outcome: (typeof transactionOutcomes)[number] = 'failed';
+    try {
+      const holds = await this.#commit(subject, isAlone, run);
+      outcome = holds ? 'completed' : 'repeated';
+      return holds ? await ending : undefined;
+    } finally {
+      transaction.end();
+      this.#report?.({ type: 'transaction ended', outcome });
+    }
+  }
+
+  async #commit(subject: string, isAlone: boolean, run: () => Promise<readonly Step[]>): Promise<boolean> {
+    const alone = isAlone ? this.#committer.commitAlone?.(subject, run) : undefined;
+    if (alone !== undefined) return this.#tracked(alone);
+    const steps = await run();
+    return steps.length === 0 || this.#tracked(this.#committer.commitTransaction(subject, steps));
+  }
 }
 
-function createCollection(
-  definition: CollectionDefinition,
-  groupCommit: GroupCommit,
+/** Counts a subject's documents between bounds. @throws StorageError if that takes too long. */
+async function countAll(
   reader: CollectionReader,
-  turns: Turns,
-  tracked: <T>(read: Promise<T>) => Promise<T>,
-): OpenCollection<Id> {
-  // Every transaction is a RunningTransaction.
-  const running = (transaction: Transaction) =>
-    transaction as Transaction & Pick<RunningTransaction<unknown>, 'get' | 'write'>;
+  subject: string,
+  { from, to }: Bounds,
+  kind: IdKind,
+): Promise<number> {
+  const deadline = performance.now() + countTime;
+  let total = 0;
+  let start: Id | undefined = from;
+  while (start !== undefined) {
+    if (performance.now() > deadline)
+      throw new StorageError('overloaded', 'counting the documents takes too long');
+    const part: Pick<Page<Id>, 'count' | 'next'> = await reader.countPart(subject, { from: start, to });
+    total += part.count;
+    start = part.next === undefined ? undefined : idRules[kind].following(part.next);
+  }
+  return total;
+}
 
-  const countAll = async (subject: string, { from, to }: Bounds): Promise<number> => {
-    const deadline = performance.now() + countTime;
-    let total = 0;
-    let start: Id | undefined = from;
-    while (start !== undefined) {
-      if (performance.now() > deadline)
-        throw new StorageError('overloaded', 'counting the documents takes too long');
-      const part: Pick<Page<Id>, 'count' | 'next'> = await reader.countPart(subject, { from: start, to });
-      total += part.count;
-      start = part.next === undefined ? undefined : idRules[definition.id].following(part.next);
-    }
-    return total;
-  };
+/** Changes a document. Resolves with undefined if another write to it came first. */
+async function changeOnce(
+  collection: OpenCollection<Id>,
+  subject: string | Transaction,
+  id: Id,
+  update: (text: string) => string,
+): Promise<{ readonly text: string | undefined } | undefined> {
+  const expected = await collection.get(subject, id);
+  if (expected === undefined) return { text: undefined };
+  const text = update(expected);
+  if (text === expected) return { text };
+  const outcome = await collection.write(subject, id, { when: 'equals', expected, text });
+  // With 'same', another request has just made the same change. If both count something, this one is still to do.
+  return outcome === 'replaced' ? { text } : undefined;
+}
 
-  const collection: OpenCollection<Id> = {
-    definition,
-    async write(subject, id, change) {
-      if (!canHave(definition, id, change)) return 'missing';
-      if (typeof subject !== 'string') return running(subject).write(definition, id, change);
-      return groupCommit.write({ collection: definition, subject, id, ...change });
-    },
-    async get(subject, id) {
-      if (!canHave(definition, id)) return undefined;
-      if (typeof subject !== 'string') return running(subject).get(definition, id);
-      // A page, because it is read together with others.
-      const page = { from: id, to: id, descending: false, limit: 1, isFirst: true };
-      const { json, count } = await tracked(reader.page(subject, page));
-      return count === 1 ? json : undefined;
-    },
-    async page(subject, range) {
-      const { descending = false, limit = Infinity } = range;
-      const bounds = boundsOf(definition, range);
-      if (bounds === undefined || limit < 1) return { json: '', count: 0, next: undefined };
-      const isFirst = (descending ? range.before : range.after) === undefined;
-      const { from, to } = bounds;
-      return tracked(reader.page(subject, { from, to, descending, limit, isFirst }));
-    },
-    async count(subject, range) {
-      const bounds = boundsOf(definition, range);
-      return bounds === undefined ? 0 : tracked(countAll(subject, bounds));
-    },
-    async getMany(subject, ids) {
-      if (typeof subject !== 'string') return Promise.all(ids.map((id) => collection.get(subject, id)));
-      if (ids.length > transactionLimits.documents)
-        throw new StorageError(
-          'too-large',
-          `at most ${transactionLimits.documents} documents are read at once`,
-        );
-      const valid = ids.filter((id) => canHave(definition, id));
-      const texts = await tracked(reader.texts(subject, valid));
-      return ids.map((id) => (canHave(definition, id) ? texts.shift() : undefined));
-    },
-    async stored(subject, range) {
-      const bounds = storedRangeOf(definition, range);
-      return bounds === undefined ? [] : tracked(reader.stored(subject, bounds));
-    },
-    storedOfAll: (range) => tracked(reader.storedOfAll(range)),
-    async change(subject, id, update) {
-      if (typeof subject !== 'string') return changeInTurn(subject, id, update);
-      const deadline = performance.now() + transactionLimits.time;
-      const key = documentKey({ collection: definition, subject, id });
-      // A transaction that runs alone must not fail because of changes.
-      return turns.run(key, 'alone', deadline, () =>
-        turns.run(subject, 'together', deadline, () => changeInTurn(subject, id, update)),
-      );
-    },
-  };
-  const changeInTurn: typeof collection.change = async (subject, id, update) => {
-    for (let attempt = 0; attempt < transactionLimits.attempts; attempt++) {
-      const expected = await collection.get(subject, id);
-      if (expected === undefined) return undefined;
-      const text = update(expected);
-      if (text === expected) return text;
-      const outcome = await collection.write(subject, id, { when: 'equals', expected, text });
-      // With 'same', another request has just made the same change. If both count something, this one is still to do.
-      if (outcome === 'replaced') return text;
+/** The memory that a document takes beside its texts. */
+const bytesPerDocument = 200;
+
+/** A document that a transaction has read: the text that was stored, and the one that is to be. */
+interface Read extends Step {
+  text: string | null;
+}
+
+/** Every transaction is one. */
+function running(transaction: Transaction): RunningTransaction {
+  return transaction as RunningTransaction;
+}
+
+/** One run of the function of a transaction. */
+class RunningTransaction implements Transaction {
+  readonly documentsOf: string;
+  readonly #store: Pick<Storage, 'collection'>;
+  readonly #limits: TransactionLimits;
+  readonly #reads = new Map<string, Promise<Read>>();
+  /** The calls in progress. */
+  readonly #calls = new Set<Promise<unknown>>();
+  #bytes = 0;
+  #hasEnded = false;
+  /** Why it cannot be committed, whatever its function does. */
+  #failure: Error | undefined;
+
+  constructor(subject: string, store: Pick<Storage, 'collection'>, limits: TransactionLimits) {
+    this.documentsOf = subject;
+    this.#store = store;
+    this.#limits = limits;
+  }
+
+  /** Returns the text of a document; undefined if there is none. */
+  get(collection: CollectionDefinition, id: Id): Promise<string | undefined> {
+    return this.#call(async () => (await this.#read(collection, id)).text ?? undefined);
+  }
+
+  /** Makes a change if its condition holds. It takes effect when the transaction is committed. */
+  write(collection: CollectionDefinition, id: Id, change: Change): Promise<Outcome> {
+    return this.#call(async () => {
+      const read = await this.#read(collection, id);
+      const outcome = outcomeOf(change, read.text ?? undefined);
+      if (hasEffect(outcome)) {
+        this.#use(change.text);
+        read.text = change.text;
+      }
+      return outcome;
+    });
+  }
+
+  /** Runs the function, and waits for all that it has begun. */
+  async run<Result>(work: Work<Result>): Promise<Ending<Result>> {
+    let ending: Ending<Result>;
+    try {
+      ending = { result: await work(this) };
+    } catch (thrown) {
+      ending = { thrown };
     }
-    throw new StorageError('overloaded', 'other writes to the document came first too often');
-  };
-  return collection;
+    while (this.#calls.size > 0) await Promise.allSettled(this.#calls);
+    return ending;
+  }
+
+  /**
+   * Returns the steps to commit. After that, the transaction accepts no calls.
+   * @param onlyChecks - Whether its changes do not count.
+   * @throws Error if it has failed.
+   */
+  async steps(onlyChecks: boolean): Promise<readonly Step[]> {
+    this.#hasEnded = true;
+    if (this.#failure !== undefined) throw this.#failure;
+    const steps = await Promise.all(this.#reads.values());
+    return onlyChecks ? steps.map((step) => ({ ...step, text: step.expected })) : steps;
+  }
+
+  /** Releases its memory, however long its function goes on. */
+  end(): void {
+    this.#hasEnded = true;
+    this.#reads.clear();
+  }
+
+  /** Does a part of the transaction, which is not committed before that is complete. */
+  async #call<T>(part: () => Promise<T>): Promise<T> {
+    if (this.#hasEnded) throw this.#failure ?? new Error('the transaction has ended');
+    const call = part();
+    this.#calls.add(call);
+    try {
+      return await call;
+    } catch (error) {
+      this.#failure ??= error as Error;
+      throw error;
+    } finally {
+      this.#calls.delete(call);
+    }
+  }
+
+  /** Reads a document, if that has not been done yet. */
+  #read(collection: CollectionDefinition, id: Id): Promise<Read> {
+    const key = `${collection.name} ${id}`;
+    let read = this.#reads.get(key);
+    if (read === undefined) this.#reads.set(key, (read = this.#readFirst(collection, id)));
+    return read;
+  }
+
+  async #readFirst(collection: CollectionDefinition, id: Id): Promise<Read> {
+    const { documents: most } = this.#limits;
+    if (this.#reads.size >= most)
+      throw new StorageError('too-large', `a transaction has at most ${most} documents`);
+    const expected = (await this.#store.collection(collection).get(this.documentsOf, id)) ?? null;
+    this.#use(expected);
+    return { collection, id, expected, text: expected };
+  }
+
+  /** @throws StorageError if the documents take too much memory, where a character takes two bytes. */
+  #use(text: string | null): void {
+    this.#bytes += bytesPerDocument + 2 * (text?.length ?? 0);
+    const { bytes: most } = this.#limits;
+    if (this.#bytes > most)
+      throw new StorageError('too-large', `the documents of a transaction have at most ${most} bytes in memory`);
+  }
 }

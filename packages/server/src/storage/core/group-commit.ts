@@ -3,7 +3,8 @@ import { defaultLimits, type Limits } from '../../base/limits.js';
 import type { Report } from '../../base/events.js';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import { messageOf, type Outcome, StorageError } from './interface.js';
-import type { TransactionLimits } from './transactions.js';
+import type { TransactionLimits } from './collections.js';
+import { closedStore } from './mutex.js';
 import { bytesOf, documentKey, type Committer, type WriteResult, type Write } from './writes.js';
 
 /** Follows one write from the queue to its outcome. */
@@ -21,7 +22,7 @@ interface WriteTrace {
 export interface WriteLimits extends Pick<Limits, 'queueRows' | 'queueBytes' | 'batchRows' | 'batchBytes'> {
   /** The maximum age of a write when its batch starts, in ms; older writes are rejected. */
   maxAge: number;
-  /** Limits of transactions that are not the default ones. In sum, they take no more memory than the queue. */
+  /** Limits of transactions that are not the default ones. */
   transactions?: Partial<TransactionLimits> | undefined;
   /** Receives what the store reports. */
   report?: Report | undefined;
@@ -42,124 +43,128 @@ interface Queued {
   readonly trace: WriteTrace | undefined;
 }
 
-/** Collects the writes of all collections of a store into batches, in call order. */
-export interface GroupCommit {
+/** The queue of a thread: collects the writes of all collections of a store into batches, in call order. */
+export class GroupCommit {
+  readonly #committer: Committer;
+  readonly #limits: WriteLimits;
+  readonly #queue: Queued[] = [];
+  #queuedBytes = 0;
+  /** The totals of the batches in flight. Together they stay within the limits of one batch. */
+  readonly #inFlight = { batches: 0, rows: 0, bytes: 0 };
+  #isClosed = false;
+  readonly #whenIdle: (() => void)[] = [];
+  /** Deferred, so that the batch includes all writes of this iteration of the event loop. */
+  readonly #startSoon = oncePerIteration(() => {
+    this.#start();
+  });
+
+  constructor(committer: Committer, limits: WriteLimits) {
+    this.#committer = committer;
+    this.#limits = limits;
+    limits.report?.({ type: 'store opened', measures: { write_queue_rows: () => this.#queue.length } });
+  }
+
   /**
    * Queues a write, and resolves with its outcome once it is durable.
    * @throws StorageError `overloaded` when the queue is full or the write has waited too long, `unavailable` after
    *   close, or the error of the commit.
    */
-  readonly write: (write: Write) => Promise<Outcome>;
+  async write(write: Write): Promise<Outcome> {
+    const { queueRows, queueBytes } = this.#limits;
+    if (this.#isClosed) throw closedStore();
+    const bytes = bytesOf(write);
+    const isFull = this.#queuedBytes > 0 && this.#queuedBytes + bytes > queueBytes;
+    if (isFull || this.#queue.length >= queueRows)
+      throw new StorageError('overloaded', 'the write queue is full');
+    this.#queuedBytes += bytes;
+    return new Promise((resolve, reject) => {
+      const trace = this.#limits.trace?.(write);
+      const settle: Queued['settle'] = (result, rows) => {
+        const failure = result === undefined ? unknownOutcome('the engine gave no outcome') : result;
+        trace?.end(rows, typeof failure === 'string' ? undefined : failure);
+        if (typeof failure === 'string') resolve(failure);
+        else reject(failure);
+      };
+      this.#queue.push({ write, bytes, since: performance.now(), settle, trace });
+      if (this.#hasRoom()) this.#startSoon();
+    });
+  }
+
   /** Stops accepting writes, and resolves when all queued writes have their outcomes. */
-  readonly close: () => Promise<void>;
-}
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (!this.#isIdle()) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
+  }
 
-/** Creates the queue of writes of a thread. */
-export function createGroupCommit(committer: Committer, limits: WriteLimits): GroupCommit {
-  const { queueRows, queueBytes, batchRows, batchBytes, maxAge, report, trace } = limits;
-  const queue: Queued[] = [];
-  let queuedBytes = 0;
-  /** The totals of the batches in flight. */
-  const inFlight = { batches: 0, rows: 0, bytes: 0 };
-  let isClosed = false;
-  const whenIdle: (() => void)[] = [];
-  report?.({ type: 'store opened', measures: { write_queue_rows: () => queue.length } });
+  #isIdle(): boolean {
+    return this.#queue.length === 0 && this.#inFlight.batches === 0;
+  }
 
-  const isIdle = () => queue.length === 0 && inFlight.batches === 0;
-  const hasRoom = () => inFlight.batches < committer.maxInFlight;
+  #hasRoom(): boolean {
+    return this.#inFlight.batches < this.#committer.maxInFlight;
+  }
 
-  /** Takes the next batch from the queue. The batches in flight together stay within the limits of one batch. */
-  const takeBatch = (): Queued[] => {
+  #start(): void {
+    while (this.#queue.length > 0 && this.#hasRoom()) {
+      const batch = this.#takeBatch();
+      if (batch.length === 0) break;
+      void this.#commit(batch);
+    }
+    if (this.#isIdle()) for (const resolve of this.#whenIdle) resolve();
+  }
+
+  /** Takes the next batch from the queue. */
+  #takeBatch(): Queued[] {
+    const { batchRows, batchBytes, maxAge } = this.#limits;
+    const inFlight = this.#inFlight;
     const oldest = performance.now() - maxAge;
     const keys = new Set<string>();
     const batch: Queued[] = [];
+    /** Writes of documents that the batch has already. Their number bounds the search. */
     const later: Queued[] = [];
     let taken = 0;
-    for (const queued of queue) {
+    for (const queued of this.#queue) {
       const isTooLarge = inFlight.rows > 0 && inFlight.bytes + queued.bytes > batchBytes;
-      if (inFlight.rows >= batchRows || isTooLarge) break;
-      // Bounds the search when many writes have the same key.
-      if (later.length >= batchRows) break;
+      if (inFlight.rows >= batchRows || isTooLarge || later.length >= batchRows) break;
       taken++;
-      const isLate = queued.since < oldest;
-      if (!isLate && !committer.repeatsKeys) {
-        const key = documentKey(queued.write);
-        if (keys.has(key)) {
-          later.push(queued);
-          continue;
-        }
-        keys.add(key);
+      const key = this.#committer.repeatsKeys ? '' : documentKey(queued.write);
+      if (keys.has(key)) {
+        later.push(queued);
+        continue;
       }
-      queuedBytes -= queued.bytes;
-      if (isLate) {
+      this.#queuedBytes -= queued.bytes;
+      if (queued.since < oldest) {
         queued.settle(new StorageError('overloaded', 'the write waited too long in the queue'), 0);
         continue;
       }
+      if (key !== '') keys.add(key);
       batch.push(queued);
       inFlight.rows++;
       inFlight.bytes += queued.bytes;
     }
-    queue.splice(0, taken, ...later);
+    this.#queue.splice(0, taken, ...later);
     return batch;
-  };
-  const start = () => {
-    while (queue.length > 0 && hasRoom()) {
-      const batch = takeBatch();
-      if (batch.length === 0) break;
-      void commit(batch);
-    }
-    if (isIdle()) for (const resolve of whenIdle) resolve();
-  };
-  const commit = async (batch: readonly Queued[]) => {
-    inFlight.batches++;
+  }
+
+  async #commit(batch: readonly Queued[]): Promise<void> {
+    this.#inFlight.batches++;
     let results: readonly WriteResult[];
     try {
-      const run = () => committer.commit(batch.map(({ write }) => write));
+      const run = () => this.#committer.commit(batch.map(({ write }) => write));
       results = await (batch[0]?.trace?.run(run) ?? run());
     } catch (error) {
       const failure = error instanceof StorageError ? error : unknownOutcome(messageOf(error), error);
       results = batch.map(() => failure);
     }
-    inFlight.batches--;
-    inFlight.rows -= batch.length;
-    for (const { bytes } of batch) inFlight.bytes -= bytes;
+    this.#inFlight.batches--;
+    this.#inFlight.rows -= batch.length;
+    for (const { bytes } of batch) this.#inFlight.bytes -= bytes;
     // Start the next batch before settling these writes, to keep the engine busy.
-    start();
+    this.#start();
     batch.forEach(({ settle }, index) => {
       settle(results[index], batch.length);
     });
-  };
-  // Deferred, so that the batch includes all writes of this iteration of the event loop.
-  const startSoon = oncePerIteration(start);
-
-  return {
-    write(write) {
-      if (isClosed) return Promise.reject(new StorageError('unavailable', 'the store is closed'));
-      const bytes = bytesOf(write);
-      if (queue.length >= queueRows || (queuedBytes > 0 && queuedBytes + bytes > queueBytes))
-        return Promise.reject(new StorageError('overloaded', 'the write queue is full'));
-      queuedBytes += bytes;
-      return new Promise((resolve, reject) => {
-        const span = trace?.(write);
-        const settle: Queued['settle'] = (result, rows) => {
-          if (typeof result === 'string') {
-            span?.end(rows, undefined);
-            resolve(result);
-            return;
-          }
-          const failure = result ?? unknownOutcome('the engine gave no outcome');
-          span?.end(rows, failure);
-          reject(failure);
-        };
-        queue.push({ write, bytes, since: performance.now(), settle, trace: span });
-        if (hasRoom()) startSoon();
-      });
-    },
-    close() {
-      isClosed = true;
-      return isIdle() ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve));
-    },
-  };
+  }
 }
 
 function unknownOutcome(reason: string, cause?: unknown): StorageError {

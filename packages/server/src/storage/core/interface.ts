@@ -101,8 +101,8 @@ export interface Page<I extends Id = bigint> {
   /** The number of documents in `json`. */
   readonly count: number;
   /**
-   * The id after which the next page begins, or before which if the order is descending. That page may be empty.
-   * Undefined if nothing follows.
+   * The id after which the next page begins, or before which if the order is descending. Undefined if
+   * nothing follows.
    */
   readonly next: I | undefined;
 }
@@ -118,11 +118,11 @@ export interface StoredDocument<I extends Id = Id> extends DocumentKey<I> {
   readonly text: string;
 }
 
-/** Documents of all subjects in the order of the engine's keys, after one of them; by default from the first one on. */
-export interface KeyRange<I extends Id = Id> {
-  /** A key, which need not be that of a document. */
-  readonly after?: DocumentKey<I> | undefined;
-  /** Whether the order is reversed, so that what comes before the key follows. */
+/** Documents of all subjects in the order of the engine's keys, between keys that need not be those of documents. */
+export interface KeyRange {
+  readonly after?: DocumentKey | undefined;
+  readonly before?: DocumentKey | undefined;
+  /** Whether the last documents come first. */
   readonly descending?: boolean | undefined;
 }
 
@@ -154,8 +154,8 @@ export interface OpenCollection<I extends Id = bigint> extends Collection<I> {
    * follow if there are none.
    */
   stored(subject: string, range: ListRange<I>): Promise<readonly StoredDocument<I>[]>;
-  /** Likewise of all subjects. */
-  storedOfAll(range: KeyRange<I>): Promise<readonly StoredDocument<I>[]>;
+  /** Likewise of all subjects, in the order of the engine's keys, after one of them, or from the first one on. */
+  storedOfAll(after?: DocumentKey<I>): Promise<readonly StoredDocument<I>[]>;
 }
 
 /** A transaction over the documents of one subject, for `Documents`. */
@@ -233,6 +233,7 @@ export interface StoreContents {
     subject: string,
     range: ListRange<Id>,
   ): Promise<readonly StoredDocument[]>;
+  /** Likewise of all subjects. Only a file has damage, and so only its contents are read from their end. */
   storedOfAll(definition: CollectionDefinition, range: KeyRange): Promise<readonly StoredDocument[]>;
   /** As `stored` of the tokens of a store. */
   tokens(after: string): Promise<readonly StoredToken[]>;

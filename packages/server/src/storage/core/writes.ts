@@ -1,4 +1,4 @@
-// The writes of documents, and the interface of their committers.
+// The writes of documents and the steps of transactions, and the interfaces of their committers.
 import type { Change, CollectionDefinition, Id, Outcome, StorageError } from './interface.js';
 
 /** A change to one document. */
@@ -22,6 +22,39 @@ export interface Committer {
    * @throws StorageError that applies to every write of the batch.
    */
   commit(batch: readonly Write[]): Promise<readonly WriteResult[]>;
+}
+
+/** A document's part in a transaction: the text that was read, and the one that is to be stored. */
+export interface Step {
+  readonly collection: CollectionDefinition;
+  readonly id: Id;
+  /** The text that must be stored; null if nothing must be. */
+  readonly expected: string | null;
+  /** The text that is stored afterwards; null for none. */
+  readonly text: string | null;
+}
+
+/** Whether a step only checks. */
+export function isCheck({ expected, text }: Step): boolean {
+  return expected === text;
+}
+
+/** Commits transactions: the writer of SQLite, or PostgreSQL. */
+export interface TransactionCommitter {
+  /**
+   * Makes all steps if all expectations hold at that moment, or none. Resolves with whether they held, when that is
+   * durable, also if no step changes anything.
+   * @param steps - At least one, each of another document.
+   * @throws StorageError
+   */
+  commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean>;
+  /**
+   * Commits the steps that `run` resolves with. From before it runs, no other transaction of the subject is committed, in
+   * any process, unless it takes too long. Missing if other processes cannot come first again and again.
+   * @param run - Calls the function of the transaction once, however often it is called itself. Its steps may be none.
+   * @throws StorageError, or what `run` rejects with
+   */
+  commitAlone?(subject: string, run: () => Promise<readonly Step[]>): Promise<boolean>;
 }
 
 /** A text that identifies the document of a write: no name of a collection contains a space, and no id U+0000. */

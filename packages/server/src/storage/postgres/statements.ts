@@ -97,26 +97,31 @@ export function documentTexts({ name, column, id }: CollectionDefinition, shard 
 /**
  * Returns the statements that read pages of several callers together, in one direction. Their parameters are arrays:
  * subjects, least and greatest ids, and maximum numbers of documents; then the maximum size of a page in bytes. They
- * return the number of each page, its text, the number of its documents, and the last id if more may follow.
+ * return the number of each page, its text, the number of its documents, and the last id if more follow.
  */
 function pageTexts({ name, column, id }: CollectionDefinition, shard: string, isDescending: boolean) {
   const type = idTypes[id];
   const [direction, last] = isDescending ? ['DESC', 'min'] : ['ASC', 'max'];
   const wanted = `unnest($1::text[], $2::${type}[], $3::${type}[], $4::int[]) WITH ORDINALITY
       AS wanted (subject, least, greatest, rows, page)`;
-  const documents = (columns: string) => `(SELECT ${columns} FROM ${name} AS stored
+  // One more than wanted shows whether more follow.
+  const documents = (columns: string) => `(SELECT ${columns},
+            row_number() OVER (ORDER BY stored.id ${direction}) <= wanted.rows AS is_wanted
+          FROM ${name} AS stored
           WHERE stored.subject = wanted.subject AND stored.id BETWEEN wanted.least AND wanted.greatest ${shard}
-          ORDER BY stored.id ${direction} LIMIT wanted.rows) AS documents`;
+          ORDER BY stored.id ${direction} LIMIT wanted.rows + 1) AS documents`;
   const withTexts = documents(`stored.id, stored.${column} AS text`);
+  const count = '(count(*) FILTER (WHERE is_wanted))::int';
   /** The length from which a document is long. */
   const long = `greatest(${shortBytes}, $5::int / wanted.rows)`;
   return {
     /** The text is NULL if it would be too large, or a document is long. */
     pages: `SELECT page::int, CASE WHEN longest < ${long} AND octet_length(json) <= $5 THEN json END,
-        count, CASE WHEN count = wanted.rows THEN last END
+        count, CASE WHEN NOT is_last THEN last END
       FROM ${wanted} CROSS JOIN LATERAL (
-        SELECT string_agg(text, ',') FILTER (WHERE octet_length(text) < ${long}) AS json, count(*)::int AS count,
-          ${last}(id) AS last, max(octet_length(text)) AS longest
+        SELECT string_agg(text, ',') FILTER (WHERE is_wanted AND octet_length(text) < ${long}) AS json,
+          ${count} AS count, ${last}(id) FILTER (WHERE is_wanted) AS last, bool_and(is_wanted) AS is_last,
+          max(octet_length(text)) FILTER (WHERE is_wanted) AS longest
         FROM ${withTexts}) AS read`,
     /**
      * Reads the documents that fit into the page, at least one. Adding up all lengths takes about as long as reading
@@ -125,14 +130,14 @@ function pageTexts({ name, column, id }: CollectionDefinition, shard: string, is
     longPages: `SELECT page::int, fitting.*
       FROM ${wanted} CROSS JOIN LATERAL (
         SELECT string_agg(text, ',') FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
-          CASE WHEN count(*) = wanted.rows OR NOT bool_and(fits) THEN ${last}(id) FILTER (WHERE fits) END
+          CASE WHEN NOT bool_and(fits) THEN ${last}(id) FILTER (WHERE fits) END
         FROM (
-          SELECT *, size <= $5::int OR size = octet_length(text) + 1 AS fits FROM (
+          SELECT *, is_wanted AND (size <= $5::int OR size = octet_length(text) + 1) AS fits FROM (
             SELECT *, sum(octet_length(text) + 1) OVER (ORDER BY id ${direction} ROWS UNBOUNDED PRECEDING) AS size
             FROM ${withTexts}) AS measured) AS chosen) AS fitting`,
-    /** The number of documents, and the last id if more may follow, without a maximum size. */
+    /** The number of documents, and the last id if more follow, without a maximum size. */
     counts: `SELECT counted.* FROM ${wanted} CROSS JOIN LATERAL (
-        SELECT count(*)::int, CASE WHEN count(*) = wanted.rows THEN ${last}(id) END
+        SELECT ${count}, CASE WHEN NOT bool_and(is_wanted) THEN ${last}(id) FILTER (WHERE is_wanted) END
         FROM ${documents('stored.id')}) AS counted`,
   };
 }

@@ -7,8 +7,8 @@ import {
   StorageError,
   type StoreDefinition,
 } from '../core/interface.js';
-import { openCollections, type CollectionReader } from '../core/collections.js';
-import { createGroupCommit, defaultWriteLimits, type WriteLimits } from '../core/group-commit.js';
+import { type CollectionReader, StoreDocuments } from '../core/collections.js';
+import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../core/group-commit.js';
 import { loadSchema, storeCommand, pendingMigrations } from '../core/migrations.js';
 import { readStoreFaults, requireNone, setUpSession, type StoreFault } from './checks.js';
 import { Citus, isDistributed } from './citus.js';
@@ -88,13 +88,13 @@ export async function openPostgres({
     measures: { database_connections: () => runner.open, database_read_only: () => Number(isReadOnly) },
   });
   const committer = new PostgresCommitter(runner, engine, limits.report);
-  const groupCommit = createGroupCommit(committer, { ...limits, maxAge: runner.limits.all });
+  const groupCommit = new GroupCommit(committer, { ...limits, maxAge: runner.limits.all });
   const transactions = new PostgresTransactions(runner, engine);
   const readerOf = (definition: CollectionDefinition) => createReader(runner, definition, engine);
-  const documents = openCollections(collections, groupCommit, readerOf, transactions, limits);
+  const documents = new StoreDocuments(collections, groupCommit, readerOf, transactions, limits);
   return {
-    collection: documents.collection,
-    transaction: documents.transaction,
+    collection: (definition) => documents.collection(definition),
+    transaction: (subject, work) => documents.transaction(subject, work),
     tokens: openPostgresTokens(runner, groupCommit),
     // Never resolves: new connections may succeed after any failure of the server.
     broken: new Promise(() => undefined),

@@ -3,8 +3,8 @@ import type { StoredRange } from '../core/collections.js';
 import { idRules } from '../core/ids.js';
 import type {
   CollectionDefinition,
+  DocumentKey,
   Id,
-  KeyRange,
   Outcomes,
   StoredDocument,
   StoredToken,
@@ -24,7 +24,7 @@ import { idTypes } from './statements.js';
 export interface StoredReader {
   readonly texts: (subject: string, ids: readonly Id[]) => Promise<(string | undefined)[]>;
   readonly stored: (subject: string, range: StoredRange) => Promise<StoredDocument[]>;
-  readonly storedOfAll: (range: KeyRange) => Promise<StoredDocument[]>;
+  readonly storedOfAll: (after: DocumentKey | undefined) => Promise<StoredDocument[]>;
 }
 
 /** A part of a collection: a condition, its values, and the direction of its order. */
@@ -90,16 +90,13 @@ export function storedReader(
         descending ? part(last, to) : part(from, last),
       );
     },
-    storedOfAll({ after, descending = false }) {
-      const [direction, follows, reaches] = descending
-        ? (['DESC', '<', '>='] as const)
-        : (['ASC', '>', '<='] as const);
+    storedOfAll(after) {
+      const direction = 'ASC';
       const values = after === undefined ? [] : [after.subject, `${after.id}`];
-      const begin = after === undefined ? '' : `(subject, id) ${follows} ($1, $2)`;
-      const end = (place: number) => `(subject, id) ${reaches} ($${place}, $${place + 1})`;
-      const whole: Part = { condition: begin || 'true', values, direction };
-      return readFitting(whole, pageRows, (...last) => ({
-        condition: begin === '' ? end(1) : `${begin} AND ${end(3)}`,
+      const condition = after === undefined ? 'true' : '(subject, id) > ($1, $2)';
+      const end = `(subject, id) <= ($${values.length + 1}, $${values.length + 2})`;
+      return readFitting({ condition, values, direction }, pageRows, (...last) => ({
+        condition: `${condition} AND ${end}`,
         values: [...values, ...last],
         direction,
       }));

@@ -2,8 +2,7 @@
 import { createHash } from 'node:crypto';
 import { within } from '../../base/time-limit.js';
 import { StorageError } from '../core/interface.js';
-import { isCheck, type Step, type TransactionCommitter } from '../core/transactions.js';
-import type { Write } from '../core/writes.js';
+import { isCheck, type Step, type TransactionCommitter, type Write } from '../core/writes.js';
 import { isolateFailures } from './connection/failures.js';
 import type { Query, Row } from './connection/query.js';
 import type { StatementRunner } from './connection/statement-runner.js';

@@ -4,8 +4,7 @@ import { isMainThread, parentPort, workerData, type MessagePort } from 'node:wor
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import type { CollectionDefinition, Id, Outcome, StorageFailure } from '../core/interface.js';
-import { isCheck, type Step } from '../core/transactions.js';
-import { outcomeOf, type Write } from '../core/writes.js';
+import { isCheck, outcomeOf, type Step, type Write } from '../core/writes.js';
 import { closeWithCheckpoint, inTransaction } from './database.js';
 import { isFull, toSqliteError } from './failures.js';
 import { existing } from './files.js';
@@ -26,10 +25,10 @@ export type WriterBatch =
 /** To the thread: what to commit; from the thread that started it also another one's port, or the request to exit. */
 export type WriterRequest = WriterBatch | { readonly port: MessagePort } | 'close';
 
-/** The result of a write, which may meet damage, or of a transaction. */
+/** The result of a write, or of a transaction. */
 export type Result = Outcome | 'committed' | 'conflict' | Failure;
 
-/** The reason why nothing of a request is known to be committed. */
+/** The reason why a write or a transaction is not known to be committed. */
 export interface Failure {
   readonly failure: StorageFailure;
   readonly message: string;
@@ -38,20 +37,19 @@ export interface Failure {
 /** The reply to the oldest request of a port without a reply. */
 export interface Reply {
   /** Of each write in order, or the one of a transaction. */
-  readonly results: readonly Result[] | Failure;
+  readonly results: readonly Result[];
   /** The number of writes of the commit and its duration, in one of the replies to its requests. */
   readonly commit?: { readonly rows: number; readonly seconds: number } | undefined;
 }
 
-/** The writes of a request, and the callback for their results. */
+/** A request, and the callback for its results. */
 interface WaitingBatch {
   readonly request: WriterBatch;
-  readonly writes: readonly Write[];
   readonly reply: (reply: Reply) => void;
 }
 
 function serve(parent: NonNullable<typeof parentPort>, { file, collections }: WriterData): void {
-  const { database, ...settings } = openForWriting(file);
+  const database = openForWriting(file);
   const committer = new BatchCommitter(database, collections);
   const receive = (port: MessagePort) => {
     port.on('message', (request: WriterRequest) => {
@@ -71,15 +69,14 @@ function serve(parent: NonNullable<typeof parentPort>, { file, collections }: Wr
     });
   };
   receive(parent);
-  // The first message says that the connection is open.
-  parent.postMessage(settings);
+  parent.postMessage('open');
 }
 
 /**
  * Opens the connection for writes. Acknowledged writes are durable only with both settings, so it reads them back.
  * @throws Error if SQLite has not taken them.
  */
-function openForWriting(file: string) {
+function openForWriting(file: string): DatabaseSyncInstance {
   const database = new DatabaseSync(existing(file), { timeout: 5_000 });
   // The log shrinks to this size, in bytes, once those who read an old state of it have moved on.
   database.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864');
@@ -88,7 +85,7 @@ function openForWriting(file: string) {
   if (journal !== 'wal' || synchronous !== 2) {
     throw new Error(`the writer runs with journal_mode ${journal} and synchronous ${synchronous}`);
   }
-  return { database, synchronous, journal };
+  return database;
 }
 
 /** Commits batches and transactions, all that wait in one transaction of SQLite. The senders limit how many there are. */
@@ -110,7 +107,7 @@ class BatchCommitter {
 
   /** Adds a request, and commits it with those of all threads that have arrived. */
   add(request: WriterBatch, reply: WaitingBatch['reply']): void {
-    this.#waiting.push({ request, writes: writesOf(request), reply });
+    this.#waiting.push({ request, reply });
     this.#commitSoon();
   }
 
@@ -118,18 +115,32 @@ class BatchCommitter {
   commit(): void {
     if (this.#waiting.length === 0) return;
     const start = performance.now();
-    const committed = this.#waiting;
+    const batches = this.#waiting;
     this.#waiting = [];
-    const results = this.#run(committed);
-    const rows = committed.reduce((sum, { writes }) => sum + writes.length, 0);
+    const results = this.#run(batches);
+    const rows = batches.reduce((sum, { request }) => sum + writesOf(request).length, 0);
     const seconds = (performance.now() - start) / 1000;
     results.forEach((each, i) => {
       // One of them has the commit, unless there were only checks.
-      committed[i]?.reply({ results: each, commit: i === 0 && rows > 0 ? { rows, seconds } : undefined });
+      batches[i]?.reply({ results: each, commit: i === 0 && rows > 0 ? { rows, seconds } : undefined });
     });
   }
 
-  #run(batches: readonly WaitingBatch[]): Reply['results'][] {
+  /** Runs requests in one transaction; those whose data is damaged fail alone. */
+  #run(batches: readonly WaitingBatch[]): (readonly Result[])[] {
+    const results = this.#runTogether(batches);
+    if (!('failure' in results)) return results;
+    return batches.map(({ request, reply }) => {
+      const parts = 'writes' in request ? request.writes.map((write) => ({ writes: [write] })) : [request];
+      if (results.failure !== 'damaged') return parts.map(() => results);
+      return parts.flatMap((part) => {
+        const alone = this.#runTogether([{ request: part, reply }]);
+        return 'failure' in alone ? [alone] : alone.flat();
+      });
+    });
+  }
+
+  #runTogether(batches: readonly WaitingBatch[]): (readonly Result[])[] | Failure {
     let committing = false as boolean;
     try {
       return inTransaction(this.#database, () => {
@@ -140,28 +151,14 @@ class BatchCommitter {
     } catch (error) {
       // A failed COMMIT may have taken effect, unless the log had no space for all of it. An earlier failure has none.
       const { failure, message } = toSqliteError(this.#database.location() ?? '', error);
-      const isUnknown = committing && !isFull(error);
-      const failed: Failure = { failure: isUnknown ? 'unknown-outcome' : failure, message };
-      if (failed.failure !== 'damaged') return batches.map(() => failed);
-      // Damage concerns only the writes that meet it.
-      if (batches.length > 1) return batches.flatMap((batch) => this.#run([batch]));
-      return batches.map((batch) => this.#runHalves(batch, failed));
+      return { failure: committing && !isFull(error) ? 'unknown-outcome' : failure, message };
     }
   }
 
-  /** Runs the halves of a batch one after the other, until the writes that meet damage are alone. */
-  #runHalves({ request, writes, reply }: WaitingBatch, damage: Failure): Reply['results'] {
-    if (!('writes' in request) || writes.length === 1) return damage;
-    const middle = writes.length >> 1;
-    return [writes.slice(0, middle), writes.slice(middle)].flatMap((half): readonly Result[] => {
-      const [results = damage] = this.#run([{ request: { writes: half }, writes: half, reply }]);
-      return 'failure' in results ? half.map(() => results) : results;
-    });
-  }
-
   /** Makes the writes of a request in the transaction that is open; those of a transaction only if what it has read holds. */
-  #write({ request, writes }: WaitingBatch): readonly Result[] {
+  #write({ request }: WaitingBatch): readonly Result[] {
     const make = (write: Write) => this.#writeDocument(write);
+    const writes = writesOf(request);
     if ('writes' in request) return writes.map(make);
     const { subject, steps } = request;
     const holds = steps.every(

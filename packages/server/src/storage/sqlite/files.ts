@@ -7,11 +7,9 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
-  readlinkSync,
   readSync,
   realpathSync,
   statSync,
-  writeSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -26,14 +24,10 @@ export const suffixes = ['-wal', '-shm', '-journal'] as const;
  */
 export function realPathOf(file: string): string {
   const path = resolve(file);
-  const entry = lstatSync(path, { throwIfNoEntry: false });
-  if (entry === undefined)
-    return dirname(path) === path ? path : join(realPathOf(dirname(path)), basename(path));
-  if (!entry.isSymbolicLink() || existsSync(path)) return realpathSync(path);
-  throw new Error(
-    `${path} is a symbolic link, but what it leads to is missing, and so is ` +
-      `${resolve(dirname(path), readlinkSync(path))}: put it back, or remove the link to begin an empty store`,
-  );
+  if (existsSync(path)) return realpathSync(path);
+  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined)
+    throw new Error(`${path} is a symbolic link, but what it leads to is missing: put it back, or remove the link`);
+  return dirname(path) === path ? path : join(realPathOf(dirname(path)), basename(path));
 }
 
 /** The path of the write-ahead log. @param database - The path without symbolic links. */
@@ -52,12 +46,6 @@ export function sizeOf(path: string): number {
 }
 
 /**
- * The offset of the format in a database's header (https://sqlite.org/fileformat2.html), and the format of one with a
- * log.
- */
-const format = { at: 18, withLog: 2 };
-
-/**
  * Checks that the log beside a database can be its own, since SQLite writes any log into any database. Only a copy that
  * VACUUM has made shows that it is not: no server has opened it. Must be called before this process opens the store.
  * @param database - The path without symbolic links.
@@ -65,26 +53,22 @@ const format = { at: 18, withLog: 2 };
  */
 export function checkLog(database: string): void {
   const log = logOf(database);
-  if (sizeOf(log) === 0) return;
-  if (sizeOf(database) === 0)
-    throw new StorageError(
-      'damaged',
-      `${database} is missing, but not ${log}: put it back, or run "restore" with a backup, which moves the log aside`,
-    );
-  if (formatOf(database) === format.withLog) return;
+  if (sizeOf(log) === 0 || hasLogFormat(database)) return;
   throw new StorageError(
     'damaged',
-    `${database} is a backup that was put in the place of a store whose log, ${log}, has acknowledged writes: put that ` +
-      'store back, or run "restore" with a backup, which moves both files aside',
+    `${database} is missing, or a backup that was put in its place, but its log, ${log}, has acknowledged writes: put the ` +
+      'database back, or run "restore" with a backup, which moves the log aside',
   );
 }
 
-function formatOf(database: string): number | undefined {
+/** Whether the header of a database says that it has a log (https://sqlite.org/fileformat2.html). */
+function hasLogFormat(database: string): boolean {
+  if (sizeOf(database) === 0) return false;
   const descriptor = openSync(database, 'r');
   try {
-    const header = Buffer.alloc(format.at + 1);
+    const header = Buffer.alloc(19);
     readSync(descriptor, header, 0, header.length, 0);
-    return header[format.at];
+    return header[18] === 2;
   } finally {
     closeSync(descriptor);
   }
@@ -94,17 +78,6 @@ function formatOf(database: string): number | undefined {
 export function giveToOwner(path: string, of: string): void {
   const { uid, gid } = statSync(of);
   if (process.getuid?.() === 0) chownSync(path, uid, gid);
-}
-
-/** Writes a file for this user only, and syncs it. */
-export function writeText(path: string, text: string): void {
-  const descriptor = openSync(path, 'w', 0o600);
-  try {
-    writeSync(descriptor, text, 0);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 /** Syncs a file or folder to disk. The flags and the mode are those of `openSync`. */

@@ -1,6 +1,5 @@
 // Where a store is: in a file of SQLite, which a URL or a path names, or in PostgreSQL.
-import { existsSync, readdirSync } from 'node:fs';
-import { basename, dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { StorageError } from '../core/interface.js';
 import { withStorageErrors } from './failures.js';
@@ -45,20 +44,8 @@ export function existingFileOf(url: string): string {
     checkLog(path);
   });
   if (sizeOf(file) > 0) return file;
-  throw new StorageError('unavailable', `no store at ${resolve(file)}${neighborsOf(file)}: ${howToCreate}`);
-}
-
-/** The remedy if there is no store. */
-const howToCreate = 'name another one with DATABASE_URL or --database, or create this one with "init"';
-
-/** Names the files where a store should be, since its name may be misspelled. */
-function neighborsOf(file: string): string {
-  const folder = dirname(resolve(file));
-  if (!existsSync(folder)) return ', whose folder does not exist';
-  const names = readdirSync(folder).filter(
-    (name) => !/-(?:wal|shm|lock|lock-holder|journal)$/.test(name) && name !== basename(file),
+  throw new StorageError(
+    'unavailable',
+    `no store at ${resolve(file)}: name another one with DATABASE_URL or --database, or create this one with "init"`,
   );
-  return names.length === 0
-    ? ''
-    : `, whose folder has ${names.slice(0, 5).join(', ')}${names.length > 5 ? ', …' : ''}`;
 }

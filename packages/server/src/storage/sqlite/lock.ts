@@ -1,10 +1,11 @@
 // The lock of a store, which only one server or offline command can have. It dies with the process, however that ends.
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { explain, isBusy, isDamage } from './failures.js';
-import { existing, giveToOwner, sizeOf, writeText } from './files.js';
+import { messageOf } from '../core/interface.js';
+import { isBusy } from './failures.js';
+import { existing, giveToOwner, sizeOf } from './files.js';
 
 /** How long to wait, in ms, for a process that is about to release the lock. */
 const patience = 1_000;
@@ -51,8 +52,7 @@ export function lockStore(database: string): StoreLock {
         `the store is in use by ${readFileSync(holder, 'utf8')}. Stop it first, or set DATABASE_URL to another store`,
         { cause: error },
       );
-    const advice = isDamage(error) ? '. If no server runs, move it away' : '';
-    throw new Error(`${path}, the lock of the store: ${explain(error)}${advice}`, { cause: error });
+    throw new Error(`${path}, the lock of the store: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -64,7 +64,7 @@ function create(path: string, database: string): void {
 /** Writes who has the lock. A full disk prevents that, and a server starts all the same, to serve what is stored. */
 function nameHolder(path: string): void {
   try {
-    writeText(path, `process ${process.pid} on host ${hostname()}`);
+    writeFileSync(path, `process ${process.pid} on host ${hostname()}`);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
   }

@@ -1,25 +1,15 @@
-// Reads pages from SQLite, and counts documents. Requests of the same iteration of the event loop are read together.
-import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
-import type { CollectionDefinition, Id, Page, StorageError } from '../core/interface.js';
+// Schedules reads: requests of the same iteration of the event loop are read together, and subjects take turns.
+import type { DatabaseSyncInstance } from '@photostructure/sqlite';
+import type { CollectionDefinition, StorageError } from '../core/interface.js';
 import type { CollectionReader } from '../core/collections.js';
-import { type Bounds, idRules } from '../core/ids.js';
-import { bytesTogether, countedTogether, enoughBytes, pageBytes, pageRows } from '../core/page-size.js';
+import { bytesTogether } from '../core/page-size.js';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import { SubjectQueue } from '../../base/subject-queue.js';
 import { toSqliteError } from './failures.js';
-import { storedReader } from './stored.js';
+import { collectionReads } from './reads.js';
 
-/** The part of `pageBytes` that long documents may use together. Short ones may use the rest. */
-const longDocumentsBytes = enoughBytes;
-/** A document with more bytes is long; `pageRows` others fit into a page. An index has the same condition. */
-export const longBytes = 512;
 /** The maximum number of reads without a break, which blocks the event loop. */
 const maxReadsTogether = 64;
-
-/** The name of the index of a collection's long documents. */
-export function longIndexOf({ name }: CollectionDefinition): string {
-  return `long_${name}`;
-}
 
 /** A read that a caller waits for. */
 interface ReadRequest {
@@ -82,46 +72,24 @@ export function openPageReader(
     if (requests.size > 0) readSoon();
   });
   return (definition) => {
-    const ascending = preparePages(database, definition, false);
-    const descending = preparePages(database, definition, true);
-    const countPart = prepareCount(database, definition);
-    const { stored, storedOfAll } = storedReader(database, definition);
-    const select = prepare(
-      database,
-      `SELECT ${definition.column} FROM ${definition.name} WHERE subject = ? AND id = ?`,
-    );
-    const texts = (subject: string, ids: readonly Id[]) =>
-      ids.map((id) => (select.get(subject, id) as [string] | undefined)?.[0]);
+    const reads = collectionReads(database, definition);
     return {
-      page: (subject, range) => {
-        const readPage = range.descending ? descending : ascending;
-        const rows = Math.min(range.limit, pageRows);
-        return request(
-          subject,
-          () => readPage(subject, range, rows),
-          ({ json }) => json.length,
-        );
-      },
-      // Counting takes as long as reading this much text.
-      countPart: (subject, { from, to }) =>
+      page: (subject, range) =>
         request(
           subject,
-          () => countPart(subject, from, to),
+          () => reads.page(subject, range),
+          ({ json }) => json.length,
+        ),
+      // Counting takes as long as reading this much text.
+      countPart: (subject, bounds) =>
+        request(
+          subject,
+          () => reads.countPart(subject, bounds),
           () => bytesTogether,
         ),
-      texts: (subject, ids) => request(subject, () => texts(subject, ids), lengthOf),
-      stored: (subject, range) =>
-        request(
-          subject,
-          () => stored(subject, range),
-          (documents) => lengthOf(documents.map(({ text }) => text)),
-        ),
-      storedOfAll: (range) =>
-        request(
-          ofAllSubjects,
-          () => storedOfAll(range),
-          (documents) => lengthOf(documents.map(({ text }) => text)),
-        ),
+      texts: (subject, ids) => request(subject, () => reads.texts(subject, ids), lengthOf),
+      stored: (subject, range) => request(subject, () => reads.stored(subject, range), lengthOfDocuments),
+      storedOfAll: (after) => request(ofAllSubjects, () => reads.storedOfAll({ after }), lengthOfDocuments),
     };
   };
 }
@@ -133,104 +101,6 @@ function lengthOf(texts: readonly (string | undefined)[]): number {
   return texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);
 }
 
-/** Reads a page of at most so many documents. */
-type ReadPage = (subject: string, bounds: Bounds, rows: number) => Page<Id>;
-
-/** Prepares the statements that read the pages of one collection in one direction. */
-function preparePages(
-  database: DatabaseSyncInstance,
-  definition: CollectionDefinition,
-  descending: boolean,
-): ReadPage {
-  const { name, column } = definition;
-  const ids = idRules[definition.id];
-  const [order, reverse] = descending ? ['DESC', 'ASC'] : ['ASC', 'DESC'];
-  const longDocuments = `FROM ${name} INDEXED BY ${longIndexOf(definition)}
-    WHERE ${inRange} AND octet_length(${column}) > ${longBytes}`;
-  const upToLast = descending ? 'ifnull(last, ?2) AND ?3' : '?2 AND ifnull(last, ?3)';
-  // Looks up the last id first, so that the page is one range of the primary key, whose order group_concat follows; a
-  // descending page is sorted. This is faster than a subquery with a LIMIT, which passes on its rows one by one.
-  const preparePage = (condition: string): ReadPage => {
-    const statement = prepare(
-      database,
-      `SELECT group_concat(text, ','), count(*), CAST(last AS TEXT)
-       FROM (
-         SELECT ${column} AS text, last
-         FROM (
-           SELECT (SELECT id FROM ${name} WHERE ${inRange} ORDER BY id ${order} LIMIT 1 OFFSET ?4 - 1) AS last
-           WHERE ${condition}
-         ) CROSS JOIN ${name}
-         WHERE subject = ?1 AND id BETWEEN ${upToLast} ${descending ? 'ORDER BY id DESC' : ''}
-       )`,
-    );
-    // The first documents between bounds, and the last id if there are as many as wanted.
-    return (subject, { from, to }, rows) => {
-      const row = statement.get(subject, from, to, rows) as [string | null, number, string | null];
-      const [json, count, last] = row;
-      return { json: json ?? '', count, next: last === null ? undefined : ids.parse(last) };
-    };
-  };
-  const readAny = preparePage('true');
-  const readWithoutLong = preparePage(`NOT EXISTS (SELECT 1 ${longDocuments})`);
-  const long = prepare(
-    database,
-    `SELECT CAST(id AS TEXT), octet_length(${column}) ${longDocuments} ORDER BY id ${order} LIMIT ?4`,
-  );
-  const before = prepare(
-    database,
-    `SELECT CAST(id AS TEXT) FROM ${name}
-     WHERE ${inRange} AND id ${descending ? '>' : '<'} ?4 ORDER BY id ${reverse} LIMIT 1`,
-  );
-  const readWithLong: ReadPage = (subject, { from, to }, rows) => {
-    let total = 0;
-    let excess: Id | undefined;
-    // Row by row, up to the first document that does not fit: SQLite reads the whole row even for its length.
-    for (const row of long.iterate(subject, from, to, rows)) {
-      const [id, bytes] = row as [string, number];
-      if (total + bytes > longDocumentsBytes) {
-        excess = ids.parse(id);
-        break;
-      }
-      total += bytes;
-    }
-    const fitting = Math.min(rows, Math.floor((pageBytes - total) / (longBytes + 1)));
-    if (excess === undefined) return readAny(subject, { from, to }, fitting);
-    const found = before.get(subject, from, to, excess) as [string] | undefined;
-    if (found === undefined) return readAny(subject, { from: excess, to: excess }, 1);
-    const last = ids.parse(found[0]);
-    const page = readAny(subject, descending ? { from: last, to } : { from, to: last }, fitting);
-    return { ...page, next: page.next ?? last };
-  };
-  return (subject, bounds, rows) => {
-    const page = readWithoutLong(subject, bounds, rows);
-    // This page is empty if there are no documents or if any of them is long.
-    return page.count > 0 ? page : readWithLong(subject, bounds, rows);
-  };
-}
-
-/** Prepares the statement that counts the first documents between bounds; the others are after `next`. */
-function prepareCount(database: DatabaseSyncInstance, { name, id }: CollectionDefinition) {
-  const { parse } = idRules[id];
-  // Skipping documents is faster than counting them.
-  const statement = prepare(
-    database,
-    `SELECT CAST(last AS TEXT), CASE WHEN last IS NULL THEN (SELECT count(*) FROM ${name} WHERE ${inRange}) END
-     FROM (
-       SELECT (SELECT id FROM ${name} WHERE ${inRange} ORDER BY id LIMIT 1 OFFSET ${countedTogether} - 1) AS last
-     )`,
-  );
-  return (subject: string, from: Id, to: Id): { count: number; next: Id | undefined } => {
-    const [last, rest] = statement.get(subject, from, to) as [string, null] | [null, number];
-    if (last === null) return { count: rest, next: undefined };
-    return { count: countedTogether, next: parse(last) };
-  };
-}
-
-const inRange = 'subject = ?1 AND id BETWEEN ?2 AND ?3';
-
-/** Prepares a statement whose rows are arrays. */
-function prepare(database: DatabaseSyncInstance, sql: string): StatementSyncInstance {
-  const statement = database.prepare(sql);
-  statement.setReturnArrays(true);
-  return statement;
+function lengthOfDocuments(documents: readonly { readonly text: string }[]): number {
+  return lengthOf(documents.map(({ text }) => text));
 }

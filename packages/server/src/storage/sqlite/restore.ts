@@ -3,13 +3,13 @@ import { chmodSync, existsSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { backup as writeInto, DatabaseSync } from '@photostructure/sqlite';
-import { StorageError, type StoreDefinition } from '../core/interface.js';
-import { loadSchema, pendingMigrations } from '../core/migrations.js';
+import { messageOf, StorageError, type StoreDefinition } from '../core/interface.js';
+import { loadSchema } from '../core/migrations.js';
 import { keptFor } from '../core/token-row.js';
-import { checkIntegrity, copyInto, countDocuments, makeCopy, withNewFile, type Report } from './copy.js';
+import { copyInto, countDocuments, makeFile, withNewFile } from './copy.js';
 import { closeAsFarAsPossible, openDatabase, readFrom } from './database.js';
-import { explain, isDamage, isFull, toSqliteError } from './failures.js';
-import { giveToOwner, logOf, makeFolder, realPathOf, sizeOf, syncFolder, syncPath } from './files.js';
+import { isDamage, toSqliteError } from './failures.js';
+import { giveToOwner, logOf, makeFolder, realPathOf, sizeOf, syncPath } from './files.js';
 import { fileOf, isPostgres } from './location.js';
 import { lockStore } from './lock.js';
 import { finishReplacement, replaceFiles, replacementOf } from './replacement.js';
@@ -17,11 +17,10 @@ import { appliedIn, checkMark, checkOwner, hasTable, migrate } from './schema.js
 
 /** Options of a restore. */
 interface RestoreOptions {
-  /** Whether to do everything on a copy, and to change nothing. A server may run then. */
+  /** Whether to only make the copy that would be restored, and to change nothing. A server may run then. */
   readonly isDryRun: boolean;
   /** Whether tokens that the present store does not know stay valid. */
   readonly keepsTokens: boolean;
-  readonly report: Report;
 }
 
 /** The result of a restore, or of a dry run. */
@@ -30,6 +29,8 @@ interface Restored {
   readonly documents: Record<string, number>;
   /** The number of the backup's valid tokens that are revoked. */
   readonly revokedTokens: number;
+  /** Why the store that was there could not be read: it was missing or damaged. */
+  readonly fault?: string | undefined;
   /** The path of a copy of the store that was there; undefined if there was none that could be copied, or in a dry run. */
   readonly saved?: string | undefined;
   /** The new name of the damaged database that was there. */
@@ -43,21 +44,22 @@ interface Run extends RestoreOptions {
   readonly backup: string;
 }
 
-/** The tokens of the store that is there, by their ids: whether they are not revoked. */
-type PresentTokens = ReadonlyMap<string, boolean>;
+/** What the store that is there says about tokens, or why it cannot be read. */
+type Present = { readonly tokens: string } | { readonly fault: string };
 
 /**
- * Replaces the contents of a store by a backup. A token of the backup stays valid only if the present store has it as
- * valid; if that cannot be read, none does: so no token that was revoked since the backup becomes valid again.
+ * Replaces the contents of a store by a backup, and brings its schema up to date. A token of the backup stays valid only if
+ * the present store has it as valid; if that cannot be read, none does: so no token that was revoked since the backup
+ * becomes valid again.
  * @param url - The URL of the store, as for `openStorage`.
- * @param backup - The path of a copy of a store, with its log beside it if it has one.
+ * @param path - The path of a copy of a store, with its log beside it if it has one.
  * @throws StorageError when the store is not a file, another process uses it, or the backup is damaged, is not one of the
  *   service, or needs a newer release. Then nothing has changed.
  */
 export async function restore(
   store: StoreDefinition,
   url: string,
-  backup: string,
+  path: string,
   options: RestoreOptions,
 ): Promise<Restored> {
   if (isPostgres(url))
@@ -67,41 +69,17 @@ export async function restore(
     );
   const file = fileOf(url);
   try {
-    const run = { ...options, store, database: realPathOf(file), backup: realPathOf(backup) };
-    checkDifferent(run);
-    return options.isDryRun ? await rehearse(run) : await replaceStore(run);
+    const [database, backup] = [realPathOf(file), realPathOf(path)];
+    if (sizeOf(backup) === 0) throw new StorageError('unavailable', `there is no backup at ${backup}`);
+    if (backup === database)
+      throw new StorageError('unavailable', `${backup} is the store itself, not a backup`);
+    const run = { ...options, store, database, backup };
+    if (!options.isDryRun) return await replaceStore(run);
+    const copy = `${backup}.partial`;
+    return await withNewFile(copy, () => fillCopy(run, copy, readPresent(run)));
   } catch (error) {
-    throw isFull(error) ? outOfSpace(file, backup, error) : toSqliteError(file, error);
+    throw toSqliteError(file, error);
   }
-}
-
-function outOfSpace(file: string, backup: string, cause: unknown): StorageError {
-  const needed = Math.ceil((2 * sizeOf(backup) + sizeOf(file)) / 2 ** 20) + 1;
-  const message = `the disk is full, and the store as it was: free ${needed} MiB on its disk, and try again`;
-  return new StorageError('unavailable', message, { cause });
-}
-
-function checkDifferent({ backup, database }: Run): void {
-  if (sizeOf(backup) === 0) throw new StorageError('unavailable', `there is no backup at ${backup}`);
-  const [copy, present] = [backup, database].map((path) => statSync(path, { throwIfNoEntry: false }));
-  if (copy?.ino === present?.ino && copy?.dev === present?.dev)
-    throw new StorageError('unavailable', `${backup} is the store itself, not a backup`);
-}
-
-/** Restores a copy beside the backup, and brings its schema up to date, as a start would. */
-async function rehearse(run: Run): Promise<Restored> {
-  const copy = `${run.backup}.partial`;
-  return withNewFile(copy, async () => {
-    const restored = await prepareCopy(run, copy, presentTokens(run));
-    const rehearsed = new DatabaseSync(copy);
-    try {
-      await migrate(loadSchema(run.store, 'sqlite'), rehearsed);
-    } finally {
-      rehearsed.close();
-    }
-    await checkIntegrity(copy);
-    return restored;
-  });
 }
 
 async function replaceStore(run: Run): Promise<Restored> {
@@ -114,127 +92,91 @@ async function replaceStore(run: Run): Promise<Restored> {
     // Left by a restore that was killed.
     rmSync(copy, { force: true });
     return await withNewFile(copy, async () => {
-      const tokens = presentTokens(run);
-      const restored = await prepareCopy(run, copy, tokens);
-      const saved = tokens && (await save(run));
-      if (saved !== undefined) await writeContent(run, copy);
-      const aside = saved === undefined ? moveAside(run, copy) : undefined;
-      await verify(run, restored, saved ?? aside);
-      return { ...restored, saved, aside };
+      const present = readPresent(run);
+      const restored = await fillCopy(run, copy, present);
+      const saved = 'tokens' in present ? await saveStore(database) : undefined;
+      if (saved === undefined) return { ...restored, aside: moveAside(database, copy) };
+      await writeContent(database, copy);
+      return { ...restored, saved };
     });
   } finally {
     lock.release();
   }
 }
 
-/** Reads the store that is there. @returns Undefined, and reports it, if there is none, or it is damaged. */
-function presentTokens(run: Run): PresentTokens | undefined {
-  const { database, store } = run;
-  if (sizeOf(database) === 0 && sizeOf(logOf(database)) === 0) {
-    run.report(`There is no store at ${database}.`);
-    return undefined;
-  }
+/**
+ * Reads the store that is there: the ids of its valid tokens as JSON, or of its revoked ones if others stay valid.
+ * @throws Error if it can be read, but must not be replaced.
+ */
+function readPresent({ database, store, keepsTokens }: Run): Present {
+  if (sizeOf(database) === 0 && sizeOf(logOf(database)) === 0)
+    return { fault: `There is no store at ${database}.` };
   try {
     return readFrom(database, (present) => {
       checkOwner(present, store.name);
-      if (!hasTable(present, 'tokens')) return new Map();
-      const rows = present.prepare('SELECT id, revoked_at IS NULL AS valid FROM tokens').all();
-      return new Map((rows as { id: string; valid: number }[]).map(({ id, valid }) => [id, valid === 1]));
+      if (!hasTable(present, 'tokens')) throw new StorageError('damaged', 'it has no tokens');
+      const condition = keepsTokens ? 'IS NOT NULL' : 'IS NULL';
+      const ids = `SELECT json_group_array(id) AS tokens FROM tokens WHERE revoked_at ${condition}`;
+      return present.prepare(ids).get() as { tokens: string };
     });
   } catch (error) {
-    reportDamage(run, error);
-    return undefined;
+    if (!isDamage(error)) throw error;
+    return { fault: `The store that is there is damaged: ${toSqliteError(database, error).message}.` };
   }
-}
-
-/** Reports that the store that is there is damaged. @throws The error, if it says something else. */
-function reportDamage({ database, report }: Run, error: unknown): void {
-  if (!isDamage(error)) throw error;
-  report(`The store that is there is damaged: ${toSqliteError(database, error).message}.`);
 }
 
 /**
- * Checks the backup, copies it, and revokes tokens in the copy.
+ * Copies the backup, brings the copy up to date, as a start would, and revokes tokens in it.
  * @param copy - The path of an empty file, which is on the disk afterwards.
- * @param tokens - Those of the store that is there; undefined if they cannot be read.
  * @throws StorageError when the backup cannot be restored.
  */
-async function prepareCopy(run: Run, copy: string, tokens: PresentTokens | undefined): Promise<Restored> {
-  const { store, backup, report } = run;
-  report(`Checking ${backup}`);
+async function fillCopy(run: Run, copy: string, present: Present): Promise<Restored> {
+  const { store, backup, keepsTokens } = run;
   // Without a log or a journal, SQLite need not make a file beside the backup, whose folder may be write-protected.
   const isAlone = ['-wal', '-journal'].every((suffix) => sizeOf(`${backup}${suffix}`) === 0);
-  const source = isAlone ? `${pathToFileURL(backup).href}?immutable=1` : backup;
   try {
-    const documents = checkBackup(store, source);
-    await checkIntegrity(source);
-    report(`Copying ${backup}`);
-    await copyInto({ source, target: copy }, statSync(backup).size, report);
-    const revokedTokens = revokeTokens(run, copy, tokens);
-    syncPath(copy);
-    syncFolder(dirname(copy));
-    return { documents, revokedTokens };
+    await copyInto(isAlone ? `${pathToFileURL(backup).href}?immutable=1` : backup, copy);
+    const database = new DatabaseSync(copy);
+    try {
+      checkMark(database);
+      if (appliedIn(database).length === 0) throw new Error('it is no store');
+      await migrate(loadSchema(store, 'sqlite'), database);
+      const now = Date.now();
+      const revoke = database.prepare(
+        `UPDATE tokens SET revoked_at = ?, prune_at = min(prune_at, ?)
+         WHERE revoked_at IS NULL AND id ${keepsTokens ? 'IN' : 'NOT IN'} (SELECT value FROM json_each(?))`,
+      );
+      const { changes } = revoke.run(now, now + keptFor, 'tokens' in present ? present.tokens : '[]');
+      const documents = countDocuments(database, store);
+      return { documents, revokedTokens: changes, ...('fault' in present && present) };
+    } finally {
+      database.close();
+      syncPath(copy);
+    }
   } catch (error) {
-    if (error instanceof StorageError || isFull(error)) throw error;
-    throw new StorageError('unavailable', `${backup} cannot be restored: ${explain(error)}`, {
-      cause: error,
-    });
-  }
-}
-
-/** @returns The number of documents of each collection. @throws Error unless this release can open the backup. */
-function checkBackup(store: StoreDefinition, source: string): Restored['documents'] {
-  const database = new DatabaseSync(source, { timeout: 5_000, readOnly: true });
-  try {
-    checkMark(database);
-    const applied = appliedIn(database);
-    if (applied.length === 0) throw new Error('it is no store');
-    pendingMigrations(loadSchema(store, 'sqlite'), applied);
-    return countDocuments(database, store);
-  } finally {
-    database.close();
-  }
-}
-
-/** Revokes the valid tokens of a copy that must not be valid again. @returns How many there were. */
-function revokeTokens({ keepsTokens }: Run, copy: string, tokens: PresentTokens = new Map()): number {
-  const present = [...tokens].map(([id, valid]) => ({ id, valid }));
-  const [ids, condition] = keepsTokens
-    ? [present.filter(({ valid }) => !valid), 'IN']
-    : [present.filter(({ valid }) => valid), 'NOT IN'];
-  const database = new DatabaseSync(copy);
-  try {
-    const now = Date.now();
-    const revoke = database.prepare(
-      `UPDATE tokens SET revoked_at = ?, prune_at = min(prune_at, ?)
-       WHERE revoked_at IS NULL AND id ${condition} (SELECT value ->> 'id' FROM json_each(?))`,
-    );
-    return revoke.run(now, now + keptFor, JSON.stringify(ids)).changes;
-  } finally {
-    database.close();
+    if (error instanceof StorageError) throw error;
+    const reason = `${backup} cannot be restored: ${messageOf(error)}`;
+    throw new StorageError('unavailable', reason, { cause: error });
   }
 }
 
 /** Copies the store that is there. @returns The path of the copy; undefined if the store is too damaged for that. */
-async function save(run: Run): Promise<string | undefined> {
-  const { database, report } = run;
-  const saved = freeName(`${database}-before-restore`);
-  report(`Copying the store that is there to ${saved}`);
+async function saveStore(database: string): Promise<string | undefined> {
   try {
-    await makeCopy(saved, async (partial) => {
-      await copyInto({ source: database, target: partial }, statSync(database).size, report);
-      giveToOwner(partial, database);
+    const saved = newName(`${database}-before-restore`);
+    await makeFile(saved, async (copy) => {
+      await copyInto(database, copy);
+      giveToOwner(copy, database);
     });
     return saved;
   } catch (error) {
-    reportDamage(run, error);
+    if (!isDamage(error)) throw error;
     return undefined;
   }
 }
 
 /** Writes a copy into a store in one transaction. Others may read meanwhile, and then see the old content. */
-async function writeContent({ database, report }: Run, copy: string): Promise<void> {
-  report(`Writing ${database}`);
+async function writeContent(database: string, copy: string): Promise<void> {
   // While this is open, the connection that writes is not the last one, which would move the log when it is closed.
   const present = openDatabase(database, false);
   const source = new DatabaseSync(copy, { readOnly: true });
@@ -253,9 +195,8 @@ async function writeContent({ database, report }: Run, copy: string): Promise<vo
 /**
  * Puts a copy in the place of a store that is missing or damaged. @returns The new name of the files that were there.
  */
-function moveAside({ database, report }: Run, copy: string): string | undefined {
-  report(`Putting the copy into place`);
-  const aside = freeName(`${database}-damaged`);
+function moveAside(database: string, copy: string): string | undefined {
+  const aside = newName(`${database}-damaged`);
   const isThere = [database, logOf(database)].some(existsSync);
   giveToOwner(copy, existsSync(database) ? database : dirname(database));
   if (existsSync(database)) chmodSync(copy, statSync(database).mode);
@@ -263,28 +204,7 @@ function moveAside({ database, report }: Run, copy: string): string | undefined 
   return isThere ? aside : undefined;
 }
 
-/** Returns a new name for files that are kept: with the time, and a number if another restore had the same second. */
-function freeName(start: string): string {
-  const name = `${start}-${new Date().toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '')}`;
-  const isTaken = (path: string) => [path, logOf(path)].some(existsSync);
-  let free = name;
-  for (let number = 2; isTaken(free); number++) free = `${name}-${number}`;
-  return free;
-}
-
-/** @throws StorageError when the store is not what was restored. */
-async function verify({ database, store, report }: Run, restored: Restored, old = 'nothing'): Promise<void> {
-  report(`Checking ${database}`);
-  try {
-    await checkIntegrity(database);
-    const documents = readFrom(database, (present) => countDocuments(present, store));
-    if (JSON.stringify(documents) !== JSON.stringify(restored.documents))
-      throw new Error(`it has ${JSON.stringify(documents)}, not ${JSON.stringify(restored.documents)}`);
-  } catch (error) {
-    throw new StorageError(
-      'damaged',
-      `${database} is not what was restored: ${explain(error)}. What was there: ${old}`,
-      { cause: error },
-    );
-  }
+/** Returns the name of files that are kept, with the time. */
+function newName(start: string): string {
+  return `${start}-${new Date().toISOString().slice(0, 23).replace('T', '-').replaceAll(':', '')}`;
 }

@@ -4,28 +4,30 @@ import { dirname } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import type { Storage, StoreDefinition } from '../core/interface.js';
-import { openCollections } from '../core/collections.js';
-import { createGroupCommit, defaultWriteLimits, type WriteLimits } from '../core/group-commit.js';
-import { loadSchema, pendingMigrations, type Migration, type StoreSchema } from '../core/migrations.js';
-import { closeAsFarAsPossible, closeWithCheckpoint, openDatabase, readFrom } from './database.js';
+import { StoreDocuments } from '../core/collections.js';
+import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../core/group-commit.js';
+import { loadSchema, pendingMigrations } from '../core/migrations.js';
+import { closeAsFarAsPossible, openDatabase, readFrom } from './database.js';
 import { toSqliteError, withStorageErrors } from './failures.js';
 import { makeFolder, realPathOf } from './files.js';
 import { lockStore, type StoreLock } from './lock.js';
 import { openPageReader } from './page-reader.js';
-export { openSqliteContents } from './stored.js';
+export { openSqliteContents } from './contents.js';
 import { finishReplacement } from './replacement.js';
 import { appliedIn, migrate } from './schema.js';
 import { openSqliteTokens } from './tokens.js';
-import { connectToWriter, startWriter, type Writer } from './writer.js';
+import { startWriter, Writer } from './writer.js';
 
 /** The options of the SQLite engine. */
 interface SqliteOptions {
   store: StoreDefinition;
-  /** The path. If the file or its folders do not exist, they are created, accessible to this user only. */
+  /** The path. */
   file: string;
   writes?: Partial<WriteLimits>;
-  /** Whether this is a command, which may run beside a server, takes no lock, and creates no file. */
+  /** Whether this is a command, which may run beside a server, and takes no lock. */
   isCommand?: boolean | undefined;
+  /** Whether the file and its folders are created if they do not exist, accessible to this user only. */
+  mayCreate?: boolean | undefined;
 }
 
 /** The data with which another thread opens the store. It can be posted to the thread once, with its port. */
@@ -38,26 +40,42 @@ export interface SqliteShare {
 
 /**
  * Opens the SQLite engine, and brings its schema up to date.
+ * @returns The storage, the migrations that this call applied, and a function that returns the data with which one other
+ *   thread opens the store.
  * @throws StorageError when the file cannot be opened, another server has it, or its schema requires a newer application.
  */
-export function openSqlite({ store, file, writes: limits, isCommand = false }: SqliteOptions) {
-  return withDatabase(file, isCommand ? 'command' : 'server', async (database, path, lock) => {
+export async function openSqlite({
+  store,
+  file,
+  writes: limits,
+  isCommand = false,
+  mayCreate = true,
+}: SqliteOptions) {
+  let database: DatabaseSyncInstance | undefined;
+  let lock: StoreLock | undefined;
+  try {
     const schema = loadSchema(store, 'sqlite');
-    const applied = await migrate(schema, database, lock === undefined ? path : undefined);
-    const { collections } = store;
-    const { writer, connect } = await startWriter({ file: path, collections }, limits?.report);
+    const path = realPathOf(file);
+    if (mayCreate) makeFolder(dirname(path));
+    finishReplacement(path);
+    // A server takes the lock before anything else.
+    if (!isCommand) lock = lockStore(path);
+    database = openDatabase(path, mayCreate);
+    const applied = await migrate(schema, database, isCommand ? path : undefined);
+    const writer = await startWriter({ file: path, collections: store.collections }, limits?.report);
     limits?.report?.({ type: 'store opened', measures: { disk_free_bytes: () => freeSpaceFor(path) } });
-    /** Returns the data with which one other thread opens the store. */
-    const share = (): SqliteShare => ({ file: path, port: connect() });
-    /** Whether this call has created the store. */
-    const isNew = applied.some(({ version }) => version === 1);
+    const share = (): SqliteShare => ({ file: path, port: writer.connect() });
     try {
-      return { ...createStorage(store, database, writer, limits, lock), share, isNew };
+      return { ...createStorage(store, database, writer, limits, lock), share, applied };
     } catch (error) {
       await writer.close();
       throw error;
     }
-  });
+  } catch (error) {
+    if (database?.isOpen === true) closeAsFarAsPossible(database);
+    lock?.release();
+    throw toSqliteError(file, error);
+  }
 }
 
 /** The free space on the disk of a store, in bytes; undefined if the file system does not respond. */
@@ -71,19 +89,6 @@ function freeSpaceFor(path: string): number | undefined {
 }
 
 /**
- * Brings the schema of a file up to date. Creates the file if it does not exist.
- * @returns The migrations that this call applied.
- * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
- */
-export function migrateSqlite(schema: StoreSchema, file: string): Promise<Migration[]> {
-  return withDatabase(file, 'migration', async (database, path) => {
-    const applied = await migrate(schema, database, path);
-    closeWithCheckpoint(database);
-    return applied;
-  });
-}
-
-/**
  * Checks a file without changing anything.
  * @throws StorageError when a server could not open it, or a step of its schema is missing.
  */
@@ -91,33 +96,6 @@ export function checkSqlite(store: StoreDefinition, file: string): void {
   withStorageErrors(file, () => {
     readFrom(file, (database) => pendingMigrations(loadSchema(store, 'sqlite'), appliedIn(database)));
   });
-}
-
-/**
- * Opens a file for some work, and closes it if that fails. A server takes the lock before anything else.
- * @param purpose - A server and a migration create a file that does not exist.
- * @param work - Gets the path without symbolic links; and the lock, if this is a server.
- * @throws StorageError whose message includes the path.
- */
-async function withDatabase<T>(
-  file: string,
-  purpose: 'server' | 'command' | 'migration',
-  work: (database: DatabaseSyncInstance, path: string, lock: StoreLock | undefined) => Promise<T>,
-): Promise<T> {
-  let database: DatabaseSyncInstance | undefined;
-  let lock: StoreLock | undefined;
-  try {
-    const path = realPathOf(file);
-    if (purpose !== 'command') makeFolder(dirname(path));
-    finishReplacement(path);
-    if (purpose === 'server') lock = lockStore(path);
-    database = openDatabase(path, purpose !== 'command');
-    return await work(database, path, lock);
-  } catch (error) {
-    if (database?.isOpen === true) closeAsFarAsPossible(database);
-    lock?.release();
-    throw toSqliteError(file, error);
-  }
 }
 
 /**
@@ -132,7 +110,7 @@ export function openSqliteReader(
   let database: DatabaseSyncInstance | undefined;
   try {
     database = new DatabaseSync(file, { timeout: 5_000, readOnly: true });
-    return createStorage(store, database, connectToWriter(port, limits?.report), limits);
+    return createStorage(store, database, new Writer(port, limits?.report), limits);
   } catch (error) {
     database?.close();
     port.close();
@@ -152,13 +130,13 @@ function createStorage(
   lock?: StoreLock,
 ): Storage {
   const allLimits = { ...defaultWriteLimits, ...limits };
-  const groupCommit = createGroupCommit(writer, allLimits);
+  const groupCommit = new GroupCommit(writer, allLimits);
   const file = database.location() ?? '';
   const readerOf = openPageReader(database);
-  const documents = openCollections(collections, groupCommit, readerOf, writer, allLimits);
+  const documents = new StoreDocuments(collections, groupCommit, readerOf, writer, allLimits);
   return {
-    collection: documents.collection,
-    transaction: documents.transaction,
+    collection: (definition) => documents.collection(definition),
+    transaction: (subject, work) => documents.transaction(subject, work),
     tokens: openSqliteTokens(database, groupCommit),
     broken: writer.broken,
     // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not

@@ -1,8 +1,9 @@
 // The access tokens of the SQLite engine.
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import type { GroupCommit } from '../core/group-commit.js';
-import { type Outcome, StorageError, type TokenRepository } from '../core/interface.js';
+import { type Outcome, StorageError, type StoredToken, type TokenRepository } from '../core/interface.js';
 import {
+  copiedTogether,
   isSameToken,
   keptFor,
   listedTogether,
@@ -16,8 +17,8 @@ import {
 import { type IssuedRow, issuing, revoking } from '../core/token-writes.js';
 import type { Write } from '../core/writes.js';
 import { inTransaction } from './database.js';
-import { withStorageErrors } from './failures.js';
-import { storedTokenColumns, storedTokenReader } from './stored.js';
+import { isDamage, withStorageErrors } from './failures.js';
+import { prepareRows } from './reads.js';
 
 const insertText = `INSERT INTO tokens (${tokenColumns}, hash, prune_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
 /** Tokens of operators have no `prune_at`, and get none. */
@@ -26,6 +27,29 @@ const revokeText =
 /** The number of tokens that the command deletes in one commit, so that the server does not wait long. */
 const prunedByCommand = 1_000;
 
+/** The columns of `toStoredToken`. */
+const storedTokenColumns = `${tokenColumns}, lower(hex(hash)), prune_at`;
+
+/**
+ * Prepares the function that reads tokens, as `TokenRepository.stored`. @throws Error of SQLite, as does the function.
+ */
+export function storedTokenReader(database: DatabaseSyncInstance): (after: string) => StoredToken[] {
+  const statement = prepareRows(
+    database,
+    `SELECT ${storedTokenColumns} FROM tokens WHERE id > ? ORDER BY id LIMIT ?`,
+  );
+  return (after) => {
+    const tokens: StoredToken[] = [];
+    try {
+      for (const row of statement.iterate(after, copiedTogether))
+        tokens.push(toStoredToken(row as unknown[]));
+    } catch (error) {
+      if (tokens.length === 0 || !isDamage(error)) throw error;
+    }
+    return tokens;
+  };
+}
+
 /* eslint-disable @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not */
 /**
  * Opens the tokens in a database. The caller must keep a reference to it, since its statements do not keep it open.
@@ -33,11 +57,7 @@ const prunedByCommand = 1_000;
  */
 export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: GroupCommit): TokenRepository {
   const file = database.location() ?? '';
-  const prepare = (text: string) => {
-    const statement = database.prepare(text);
-    statement.setReturnArrays(true);
-    return statement;
-  };
+  const prepare = (text: string) => prepareRows(database, text);
   /** Runs the writes of a command. */
   const write = <T>(run: () => T) => withStorageErrors(file, () => inTransaction(database, run));
   const insert = database.prepare(insertText);
