@@ -42,12 +42,6 @@ const unmoved = [
   'packages/server/test/http/connection/connection.test.ts',
   'packages/server/test/http/connection/protocol.test.ts',
   'packages/server/test/process/configuration.test.ts',
-  'packages/server/test/storage/backup.test.ts',
-  'packages/server/test/storage/idempotency.test.ts',
-  'packages/server/test/storage/ranges.test.ts',
-  'packages/server/test/storage/sqlite.test.ts',
-  'packages/server/test/storage/storage.test.ts',
-  'packages/server/test/storage/transactions.test.ts',
 ];
 
 /** Imports of the server, with the place of a compiled file in it. */

@@ -186,6 +186,6 @@ async function contentOf(file, damaged) {
 
 /** Whether the damaged database was moved aside as it was. @param {string} file @param {Buffer} damaged */
 function isKept(file, damaged) {
-  const aside = readdirSync(dirname(file)).find((name) => /^plants\.db-damaged-[-\d]+$/.test(name));
+  const aside = readdirSync(dirname(file)).find((name) => /^plants\.db-damaged-[-.\d]+$/.test(name));
   return aside !== undefined && readFileSync(join(dirname(file), aside)).equals(damaged);
 }

@@ -1,14 +1,15 @@
 // Requests that are repeated with a key, on every engine: also through two processes, and after the key has expired.
 import t, { type Test } from 'tap';
-import { parseExactJson } from '../../dist/contract/document/exact-json.js';
-import { JsonText } from '../../dist/contract/document/json-text.js';
-import { Documents } from '../../dist/service/documents.js';
-import { ApiError, catalogue } from '../../dist/base/errors.js';
 import {
+  ApiError,
+  catalogue,
+  Documents,
   idempotencyErrors,
   IdempotencyKeys,
   type IdempotencyOptions,
-} from '../../dist/service/idempotency.js';
+  JsonText,
+  parseExactJson,
+} from '../../dist/index.js';
 import type { CollectionDefinition, Storage } from '../../dist/storage/core/interface.js';
 import { enginesToTest } from '../support/engines.js';
 import { garden } from '../support/garden/store.js';

@@ -1113,8 +1113,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       ];
       const before = await contents();
       const message =
-        'PostgreSQL: the store was made before 1.0.0, the first release, which does not open it: to take its documents ' +
-        'along, read them with psql, and create them in a new store';
+        'PostgreSQL: another program has made the database, or a version before 1.0.0, the first release: use another database';
       const refused = { name: 'StorageError', failure: 'unavailable', message };
       await t.rejects(openPostgres({ url, timeout }), refused);
       await t.rejects(migrateStorage(service, url), refused);

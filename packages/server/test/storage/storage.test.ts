@@ -655,23 +655,6 @@ for (const engine of enginesToTest) {
       );
     });
 
-    t.test('tokens of handlers are bounded by the queue of writes', async (t) => {
-      const { tokens } = await openEmptyStorage(t, engine, { queueRows: 10 });
-      const expiresAt = Date.now() + 60_000;
-      const issue = (i: number) =>
-        tokens.issue(
-          { id: `${i}`, subject: 's', scopes: [], createdAt: 0, expiresAt, revokedAt: undefined },
-          createHash('sha256').update(`${i}`).digest(),
-        );
-      const outcomes = await Promise.all(Array.from({ length: 3_000 }, (_, i) => outcomeOf(issue(i))));
-      const issued = outcomes.filter((outcome) => outcome === undefined).length;
-      const refused = outcomes.filter((outcome) => outcome === 'overloaded').length;
-      t.ok(issued > 0 && refused > 0, `${issued} issued, ${refused} refused`);
-      t.equal(issued + refused, outcomes.length);
-      t.equal((await listTokens(tokens)).length, issued);
-      t.equal((await tokens.listOf('s', 0)).length, Math.min(issued, 1_000));
-    });
-
     t.test('a full queue rejects further writes and loses none that it accepted', async (t) => {
       const storage = await openEmptyStorage(t, engine, { queueRows: 10, batchRows: 3 });
       const outcomes = await Promise.all(

@@ -108,32 +108,6 @@ for (const engine of enginesToTest) {
       });
     }
 
-    t.test('reads of a transaction that only reads are of one moment', async (t) => {
-      const subject = newSubject();
-      const [first, second] = [withResolvers(), withResolvers()];
-      await label.write(subject, 'a', { when: 'absent', text: '1' });
-      let runs = 0;
-      const sum = storage.transaction(subject, async (tx) => {
-        const a = await label.get(tx, 'a');
-        if (runs++ === 0) {
-          first.resolve();
-          await second.promise;
-        }
-        return [a, await bed.get(tx, 1n)];
-      });
-      await first.promise;
-      await storage.transaction(subject, async (tx) => {
-        await label.write(tx, 'a', { when: 'present', text: '2' });
-        await bed.write(tx, 1n, { when: 'absent', text: '2' });
-      });
-      second.resolve();
-      t.strictSame(
-        await sum,
-        ['2', '2'],
-        'not the first before the other transaction and the second after it',
-      );
-    });
-
     t.test('any sequence of transactions behaves like a map', async () => {
       const step = fc.record({ place, change: fc.option(change, { nil: undefined }) });
       await fc.assert(

@@ -74,8 +74,12 @@ export async function openExistingStorage(url: string): Promise<Storage> {
 }
 
 /** Backs up a SQLite store. */
-export function backUp(...options: Tail<typeof sqliteBackup.backUp>): ReturnType<typeof sqliteBackup.backUp> {
-  return sqliteBackup.backUp(service, ...options);
+export function backUp(
+  url: string,
+  path: string,
+  definition: StoreDefinition = service,
+): ReturnType<typeof sqliteBackup.backUp> {
+  return sqliteBackup.backUp(definition, url, path);
 }
 
 /** Restores a SQLite store. */

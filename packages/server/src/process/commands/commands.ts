@@ -13,7 +13,6 @@ import { addServerOptions, createCommand, type ServerOptions } from './command-l
 import {
   CommandError,
   countsOf,
-  parsePath,
   printJson,
   createStoreCommands,
   type StoreCommands,
@@ -138,7 +137,7 @@ function addBackupCommand(program: Command, commands: StoreCommands): void {
   commands
     .add(program, 'backup')
     .description('copy a SQLite store to a new file while the server runs; for PostgreSQL, use pg_dump')
-    .argument('<file>', 'path of the copy; must not exist yet', parsePath)
+    .argument('<file>', 'path of the copy; must not exist yet')
     .action(async (file: string, options: StoreOptions) => {
       const url = commands.urlOf(options);
       const { documents, bytes } = await backUp(commands.service, url, file);

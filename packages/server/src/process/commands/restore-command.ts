@@ -4,7 +4,6 @@ import { nodeCommand } from '../../base/node-command.js';
 import { restore } from '../../storage/sqlite/restore.js';
 import {
   countsOf,
-  parsePath,
   printJson,
   type StoreCommands,
   type StoreOptions,
@@ -23,7 +22,7 @@ export function addRestoreCommand(program: Command, commands: StoreCommands): vo
       'replace what is in a SQLite store by a backup, and keep a copy of what was there; stop the server first. ' +
         'For PostgreSQL, use pg_restore',
     )
-    .argument('<file>', 'path of the backup, such as one of "backup", or of a copy of a store', parsePath)
+    .argument('<file>', 'path of the backup, such as one of "backup", or of a copy of a store')
     .option('--dry-run', 'only check that the backup can be restored; the server may run')
     .option(
       '--keep-tokens',

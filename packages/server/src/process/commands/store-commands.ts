@@ -1,11 +1,10 @@
 // The option, the messages and the errors that all commands on a store share.
-import { InvalidArgumentError, type Command } from 'commander';
+import type { Command } from 'commander';
 import { readDatabaseUrl } from '../config.js';
 import type { Service } from '../../service/definition.js';
 import { addDatabaseOption } from './command-line.js';
-import { messageOf, type Storage } from '../../storage/core/interface.js';
+import type { Storage } from '../../storage/core/interface.js';
 import { describeStore, openExistingStorage } from '../../storage/open.js';
-import { pathOf } from '../../storage/sqlite/location.js';
 
 /** The options of every command that uses a store. */
 export interface StoreOptions {
@@ -64,15 +63,6 @@ export function createStoreCommands(service: Service, databaseUrl: string, envir
     },
   };
   return commands;
-}
-
-/** Parses an argument that names a file. */
-export function parsePath(name: string): string {
-  try {
-    return pathOf(name);
-  } catch (error) {
-    throw new InvalidArgumentError(`${messageOf(error)}.`);
-  }
 }
 
 /** Says how many documents there are of each collection. */

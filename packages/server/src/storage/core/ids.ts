@@ -2,20 +2,9 @@
 import type { Change, CollectionDefinition, Id, IdKind, IdRange } from './interface.js';
 import { IdError } from './interface.js';
 
-/** The ids of kind `int64`, from the first to the last. */
-export const idRange = { min: -(2n ** 63n), max: 2n ** 63n - 1n } as const;
+const [firstInt64, lastInt64] = [-(2n ** 63n), 2n ** 63n - 1n];
 /** The maximum length of an id of kind `text`, in bytes of UTF-8: 128 code points always fit. */
-export const textIdBytes = 512;
-
-/** Whether a text can be an id on every engine. */
-export function isTextId(text: string): boolean {
-  return text !== '' && isTextEnd(text) && Buffer.byteLength(text) <= textIdBytes;
-}
-
-/** Whether a text can be an end of a range. */
-function isTextEnd(text: string): boolean {
-  return text.isWellFormed() && !text.includes('\0');
-}
+const textIdBytes = 512;
 
 /** The ids from one to another, both included. Neither need be valid; if `from` is greater than `to`, there are none. */
 export interface Bounds {
@@ -46,10 +35,10 @@ const lastText = '\u{10ffff}'.repeat(textIdBytes / 4 + 1);
 
 export const idRules: Readonly<Record<IdKind, IdRules>> = {
   int64: {
-    first: idRange.min,
-    last: idRange.max,
-    following: (end) => (end === idRange.max ? undefined : BigInt(end) + 1n),
-    preceding: (end) => (end === idRange.min ? undefined : BigInt(end) - 1n),
+    first: firstInt64,
+    last: lastInt64,
+    following: (end) => (end === lastInt64 ? undefined : BigInt(end) + 1n),
+    preceding: (end) => (end === firstInt64 ? undefined : BigInt(end) - 1n),
     parse: BigInt,
     isValid: isInt64,
     isEnd: isInt64,
@@ -62,14 +51,20 @@ export const idRules: Readonly<Record<IdKind, IdRules>> = {
     following: (end) => `${end}\u0001`,
     preceding: (end) => precedingText(String(end)),
     parse: String,
-    isValid: (id) => isTextId(id as string),
-    isEnd: (end) => isTextEnd(end as string),
+    isValid: (id) => id !== '' && isTextEnd(id) && Buffer.byteLength(String(id)) <= textIdBytes,
+    isEnd: isTextEnd,
     description: `an id is not empty, has at most ${textIdBytes} bytes, and no U+0000 or unpaired surrogate`,
   },
 };
 
 function isInt64(id: Id): boolean {
   return BigInt.asIntN(64, id as bigint) === id;
+}
+
+/** Whether a text can be an end of a range. */
+function isTextEnd(end: Id): boolean {
+  const text = end as string;
+  return text.isWellFormed() && !text.includes('\0');
 }
 
 /**

@@ -41,16 +41,9 @@ export function storeCommand(
   return `"${command === undefined ? name : nodeCommand(command)} ${action}"`;
 }
 
-/**
- * Explains why a store is refused without the mark that every release records in its schema.
- * @param reader - The program that reads its documents.
- */
-export function madeBeforeReleases(reader: string): string {
-  return (
-    'the store was made before 1.0.0, the first release, which does not open it: to take its documents along, read them ' +
-    `with ${reader}, and create them in a new store`
-  );
-}
+/** Why a database is refused without the mark that every release records in its schema. */
+export const madeByNoRelease =
+  'another program has made the database, or a version before 1.0.0, the first release: use another database';
 
 /**
  * Loads the schema of a service for an engine.

@@ -3,7 +3,7 @@ import { Client } from 'pg';
 import { StorageError, toStorageError } from '../core/interface.js';
 import {
   applyMigrations,
-  madeBeforeReleases,
+  madeByNoRelease,
   storeCommand,
   type AppliedMigration,
   type Migrated,
@@ -95,7 +95,7 @@ export async function readApplied(query: Query): Promise<AppliedMigration[]> {
     const cause = error instanceof StorageError ? error.cause : error;
     if (isMissingTable(cause)) return [];
     if (!isMissingColumn(cause)) throw error;
-    throw new StorageError('unavailable', `PostgreSQL: ${madeBeforeReleases('psql')}`, { cause });
+    throw new StorageError('unavailable', `PostgreSQL: ${madeByNoRelease}`, { cause });
   }
 }
 

@@ -1,5 +1,6 @@
 // Opens and closes the SQLite file, and syncs what SQLite does not.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { checkLog, existing, logOf, realPathOf, sizeOf, syncFolder, syncPath } from './files.js';
 import { checkMark } from './schema.js';
@@ -86,7 +87,6 @@ export function closeWithCheckpoint(database: DatabaseSyncInstance): void {
 /** Closes a database as far as possible: what cannot be moved into it remains in its log. */
 export function closeAsFarAsPossible(database: DatabaseSyncInstance): void {
   try {
-    if (database.isTransaction) database.exec('ROLLBACK');
     closeWithCheckpoint(database);
   } catch {
     // The connection is closed, or was.
@@ -103,8 +103,8 @@ function syncRecovered(path: string): void {
   try {
     syncPath(log);
   } catch (error) {
-    // There is none, or another process has closed the store and moved it into the database.
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    // Another process has closed the store and moved it into the database.
+    if (existsSync(log)) throw error;
   }
   syncFolder(dirname(log));
 }

@@ -12,23 +12,16 @@ export function isPostgres(url: string): boolean {
 }
 
 /**
- * The path of the SQLite file.
- * @throws StorageError when the URL does not refer to a file.
+ * The path of the SQLite file: the URL is the path itself, in which no character has another meaning, `file:` and the
+ * path, or a file URL (RFC 8089).
+ * @throws StorageError when the URL does not refer to a file; TypeError for a file URL of another machine.
  */
 export function fileOf(url: string): string {
-  const [scheme = 'file:'] = /^[a-z][a-z0-9+.-]+:/i.exec(url) ?? [];
-  if (scheme === 'file:') return pathOf(url);
-  throw new StorageError('unavailable', `no storage engine for a URL that starts with ${scheme}`);
-}
-
-/**
- * The path of a file that a person names: by the path itself, in which no character has another meaning, by `file:` and
- * the path, or by a file URL (RFC 8089).
- * @throws TypeError for a file URL that names no file of this machine.
- */
-export function pathOf(name: string): string {
-  if (name.startsWith('file://')) return fileURLToPath(name);
-  return name.startsWith('file:') ? name.slice('file:'.length) : name;
+  const [scheme] = /^[a-z][a-z0-9+.-]+:/i.exec(url) ?? [];
+  if (scheme === undefined) return url;
+  if (scheme !== 'file:')
+    throw new StorageError('unavailable', `no storage engine for a URL that starts with ${scheme}`);
+  return url.startsWith('file://') ? fileURLToPath(url) : url.slice(scheme.length);
 }
 
 /**

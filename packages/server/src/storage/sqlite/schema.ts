@@ -3,7 +3,7 @@ import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import {
   applyMigrations,
   checkService,
-  madeBeforeReleases,
+  madeByNoRelease,
   pendingMigrations,
   type AppliedMigration,
   type Migration,
@@ -24,7 +24,7 @@ export function hasTable(database: DatabaseSyncInstance, name: string): boolean 
 export function checkMark(database: DatabaseSyncInstance): void {
   const mark = database.prepare(`SELECT 1 FROM pragma_application_id
     WHERE application_id <> ${applicationId} AND EXISTS (SELECT 1 FROM sqlite_schema)`);
-  if (mark.get() !== undefined) throw new Error(madeBeforeReleases('sqlite3'));
+  if (mark.get() !== undefined) throw new Error(madeByNoRelease);
 }
 
 /** The migrations that were applied to a database; none if it has no schema. */

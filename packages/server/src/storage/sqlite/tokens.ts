@@ -77,17 +77,14 @@ export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: Gr
      ORDER BY created_at, id LIMIT ?`,
   );
   const revokeOne = prepare(`${revokeText} RETURNING ${tokenColumns}`);
-  const selectEnded = prepare(
-    `SELECT rowid, id FROM tokens WHERE rowid > ? AND (revoked_at IS NOT NULL OR expires_at <= ?)
-     ORDER BY rowid LIMIT ${prunedByCommand}`,
+  const removeEnded = database.prepare(
+    `DELETE FROM tokens WHERE rowid IN (
+       SELECT rowid FROM tokens WHERE revoked_at IS NOT NULL OR expires_at <= ? LIMIT ${prunedByCommand})`,
   );
-  const remove = database.prepare('DELETE FROM tokens WHERE id IN (SELECT value FROM json_each(?))');
   return {
     async find(hashes) {
-      const rows = withStorageErrors(file, () =>
-        hashes.map((hash) => findOne.get(hash) as unknown[] | undefined),
-      );
-      return rows.map((row) => row && toToken(row));
+      const rows = withStorageErrors(file, () => hashes.map((hash) => findOne.get(hash)));
+      return rows.map((row) => (row === undefined ? undefined : toToken(row as unknown[])));
     },
     async issue(token, hash) {
       const outcome = await groupCommit.write(issuing(token, hash));
@@ -116,16 +113,9 @@ export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: Gr
       return row && toToken(row);
     },
     async prune(at) {
-      let deleted = 0;
-      let last: unknown = 0;
-      while (last !== undefined) {
-        const ended = withStorageErrors(file, () => selectEnded.all(last as number, at) as unknown[][]);
-        // By their ids, since another token may have got the rowid meanwhile.
-        const ids = JSON.stringify(ended.map(([, id]) => id));
-        deleted += write(() => remove.run(ids)).changes;
-        last = ended.length === prunedByCommand ? ended.at(-1)?.[0] : undefined;
-      }
-      return deleted;
+      let total = 0;
+      for (let deleted = 1; deleted > 0; total += deleted) deleted = write(() => removeEnded.run(at).changes);
+      return total;
     },
     async stored(after) {
       return withStorageErrors(file, () => selectStored(after));
