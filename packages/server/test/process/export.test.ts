@@ -134,7 +134,10 @@ t.test('import leaves what is stored as it is, and names what differs and what i
     [`{${key.replace('plants', 'trees')},"id":1,"document":{}}`, /the service has no collection "trees"/],
     [`{${key.replace('alice', '')},"id":1,"document":{}}`, /its subject is not valid/],
     [`{${key},"id":1,"text":"\\u0000"}`, /its document is not valid/],
-    ['{"token":{"id":"a"}}', /it does not have just id, subject, scopes, hash, created, expires, revoked, keptUntil/],
+    [
+      '{"token":{"id":"a"}}',
+      /it does not have just id, subject, scopes, hash, created, expires, revoked, keptUntil/,
+    ],
     [token.replace(/"hash":"../, '"hash":"'), /its hash is not valid/],
     [token.replace(/"created":"[^"]*"/, '"created":"soon"'), /its "created" is no time/],
   ];

@@ -64,7 +64,10 @@ t.test('a log whose database is missing is kept, whatever is started', async (t)
   const store = await killedStore(t);
   const { folder, away, file, url } = store;
   await move(folder, away, ['plants.db']);
-  const refused = { message: /plants\.db is missing, or a backup .* its log, .*-wal, has acknowledged writes: put the database back/ };
+  const refused = {
+    message:
+      /plants\.db is missing, or a backup .* its log, .*-wal, has acknowledged writes: put the database back/,
+  };
   await staysClosed(t, store, refused.message);
   await writeFile(file, '');
   await t.rejects(openStorage(url), refused, 'an empty file is not a database');
@@ -161,8 +164,7 @@ t.test('a store whose path leads nowhere is missing, and none is begun', async (
   await symlink('store', links.folder);
   const urls = [links.file, join(links.folder, 'plants.db')].map((path) => `file:${path}`);
   await move(store.folder, store.away, ['plants.db']);
-  const message =
-    /link\.db is a symbolic link, but what it leads to is missing: put it back/;
+  const message = /link\.db is a symbolic link, but what it leads to is missing: put it back/;
   await staysClosed(t, { ...store, url: urls[0]! }, message);
   await move(store.away, store.folder, ['plants.db']);
   await rename(store.folder, join(root, 'elsewhere'));
@@ -208,27 +210,27 @@ const onSmallDisk = skipFor(
   { alsoInCi: true },
 );
 
-t.test('a killed server starts on a full disk, and a new one says that it is full', onSmallDisk, async (t) => {
-  const store = await killedStore(t);
-  const script = `const open = async (name) => {
+t.test(
+  'a killed server starts on a full disk, and a new one says that it is full',
+  onSmallDisk,
+  async (t) => {
+    const store = await killedStore(t);
+    const script = `const open = async (name) => {
       const { openStorage } = await import(process.argv[1]);
       const storage = await openStorage('file:' + process.argv[2] + '/' + name);
       console.log((await storage.plants.list('s', { limit: 5 })).count);
       await storage.close();
     };
     open('plants.db').then(() => open('other.db')).catch(({ message }) => console.log(message));`;
-  const fill = `mount -t tmpfs -o size=256k tmpfs "$0" && cp "$1"/plants.db* "$0" && cat /dev/zero >"$0"/fill 2>/dev/null
+    const fill = `mount -t tmpfs -o size=256k tmpfs "$0" && cp "$1"/plants.db* "$0" && cat /dev/zero >"$0"/fill 2>/dev/null
     exec "$2" -e "$3" "$4" "$0"`;
-  const module = new URL('../support/store.js', import.meta.url).href;
-  const { away, folder } = store;
-  const args = ['-rm', 'sh', '-c', fill, away, folder, process.execPath, script, module];
-  const { stdout, stderr } = spawnSync('unshare', args, { encoding: 'utf8' });
-  t.match(
-    stdout,
-    /^1\nSQLite, .*: (?:database or disk is full|disk I\/O error)\n$/,
-    stderr,
-  );
-});
+    const module = new URL('../support/store.js', import.meta.url).href;
+    const { away, folder } = store;
+    const args = ['-rm', 'sh', '-c', fill, away, folder, process.execPath, script, module];
+    const { stdout, stderr } = spawnSync('unshare', args, { encoding: 'utf8' });
+    t.match(stdout, /^1\nSQLite, .*: (?:database or disk is full|disk I\/O error)\n$/, stderr);
+  },
+);
 
 t.test('a backup in the place of a store is not mixed with its log, and "restore" helps', async (t) => {
   const store = await twoFolders(t);

@@ -214,7 +214,7 @@ t.test(
 
 t.test('a command of a later release migrates no store whose server runs', async (t) => {
   const url = `file:${join(await temporaryFolder(t), 'plants.db')}`;
-  const later = await laterRelease(t, 'ALTER TABLE plants RENAME COLUMN plant TO body');
+  const later = await laterRelease(t, 'ALTER TABLE plants ADD COLUMN watered_at text');
   const writer = await startWriter(t, url);
   const refused = { message: /the store is in use by process \d+ on host .*\. Stop it first/ };
   await t.rejects(openExisting(later, url), refused);
@@ -223,32 +223,37 @@ t.test('a command of a later release migrates no store whose server runs', async
   t.equal((await migrateStorage(later, url)).applied.length, 1);
 });
 
-t.test('migrations are applied once, in the order of their numbers, and each names who may use the schema', async (t) => {
-  const root = await temporaryFolder(t);
-  const folder = join(root, 'sqlite');
-  const url = `file:${join(root, 'plants.db')}`;
-  await mkdir(folder);
-  const store = { ...service, migrations: pathToFileURL(`${root}/`) };
-  await t.rejects(migrateStorage(store, url), {
-    message:
-      /^there are no migrations in .*\/sqlite\/: write them with "npx --no contract-server migrations dist\/service\.js"$/,
-  });
-  await writeFile(join(folder, '0002_second.sql'), '-- oldest-application: 0.9.0\nSELECT 2;');
-  await copyFile(
-    new URL('sqlite/0001_plants_and_tokens.sql', service.migrations),
-    join(folder, '0001_first.sql'),
-  );
-  await writeFile(join(folder, '0010_tenth.sql'), '-- oldest-application: 0.10.0\nSELECT 10;');
-  await mkdir(join(folder, 'other'));
-  t.match((await migrateStorage(store, url)).applied, [
-    { version: 1, name: 'first' },
-    { version: 2, name: 'second' },
-    { version: 10, name: 'tenth' },
-  ]);
-  t.strictSame((await migrateStorage(store, url)).applied, []);
-  await writeFile(join(folder, '0011_silent.sql'), 'SELECT 11;');
-  await t.rejects(migrateStorage(store, url), { message: /0011_silent.sql does not name the oldest application/ });
-});
+t.test(
+  'migrations are applied once, in the order of their numbers, and each names who may use the schema',
+  async (t) => {
+    const root = await temporaryFolder(t);
+    const folder = join(root, 'sqlite');
+    const url = `file:${join(root, 'plants.db')}`;
+    await mkdir(folder);
+    const store = { ...service, migrations: pathToFileURL(`${root}/`) };
+    await t.rejects(migrateStorage(store, url), {
+      message:
+        /^there are no migrations in .*\/sqlite\/: write them with "npx --no contract-server migrations dist\/service\.js"$/,
+    });
+    await writeFile(join(folder, '0002_second.sql'), '-- oldest-application: 0.9.0\nSELECT 2;');
+    await copyFile(
+      new URL('sqlite/0001_plants_and_tokens.sql', service.migrations),
+      join(folder, '0001_first.sql'),
+    );
+    await writeFile(join(folder, '0010_tenth.sql'), '-- oldest-application: 0.10.0\nSELECT 10;');
+    await mkdir(join(folder, 'other'));
+    t.match((await migrateStorage(store, url)).applied, [
+      { version: 1, name: 'first' },
+      { version: 2, name: 'second' },
+      { version: 10, name: 'tenth' },
+    ]);
+    t.strictSame((await migrateStorage(store, url)).applied, []);
+    await writeFile(join(folder, '0011_silent.sql'), 'SELECT 11;');
+    await t.rejects(migrateStorage(store, url), {
+      message: /0011_silent.sql does not name the oldest application/,
+    });
+  },
+);
 
 /** Mounts a file system in memory, which is removed with the test. */
 async function mountSmall(t: Test, size: string) {

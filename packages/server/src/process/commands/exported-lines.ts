@@ -105,8 +105,7 @@ function documentOf(collections: readonly CollectionDefinition[], line: Members)
 function idOf(collection: CollectionDefinition, value: unknown): Id {
   const id = typeof value === 'number' && Number.isSafeInteger(value) ? BigInt(value) : value;
   const type = collection.id === 'int64' ? 'bigint' : 'string';
-  if (typeof id !== type || !canHave(collection, id as Id))
-    throw new LineError('its id is not valid');
+  if (typeof id !== type || !canHave(collection, id as Id)) throw new LineError('its id is not valid');
   return id as Id;
 }
 

@@ -77,7 +77,12 @@ interface NumberedLine {
 /** The import of one file. */
 class Import {
   /** The numbers of what became of lines. */
-  readonly counts: Record<Outcomes['absent'] | 'wrong', number> = { inserted: 0, same: 0, other: 0, wrong: 0 };
+  readonly counts: Record<Outcomes['absent'] | 'wrong', number> = {
+    inserted: 0,
+    same: 0,
+    other: 0,
+    wrong: 0,
+  };
   readonly #storage: Storage;
   readonly #collections: readonly CollectionDefinition[];
   readonly #progress = createProgress();

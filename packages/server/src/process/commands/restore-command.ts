@@ -2,12 +2,7 @@
 import type { Command } from 'commander';
 import { nodeCommand } from '../../base/node-command.js';
 import { restore } from '../../storage/sqlite/restore.js';
-import {
-  countsOf,
-  printJson,
-  type StoreCommands,
-  type StoreOptions,
-} from './store-commands.js';
+import { countsOf, printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
 
 interface RestoreOptions extends StoreOptions {
   dryRun?: true;

@@ -295,9 +295,10 @@ interface Read extends Step {
   text: string | null;
 }
 
-/** Every transaction is one. */
+/** @throws TypeError for what is no transaction of a store. */
 function running(transaction: Transaction): RunningTransaction {
-  return transaction as RunningTransaction;
+  if (transaction instanceof RunningTransaction) return transaction;
+  throw new TypeError('only a transaction of the store can take the place of its subject');
 }
 
 /** One run of the function of a transaction. */
@@ -404,6 +405,9 @@ class RunningTransaction implements Transaction {
     this.#bytes += bytesPerDocument + 2 * (text?.length ?? 0);
     const { bytes: most } = this.#limits;
     if (this.#bytes > most)
-      throw new StorageError('too-large', `the documents of a transaction have at most ${most} bytes in memory`);
+      throw new StorageError(
+        'too-large',
+        `the documents of a transaction have at most ${most} bytes in memory`,
+      );
   }
 }

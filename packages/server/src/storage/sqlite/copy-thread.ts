@@ -18,4 +18,5 @@ database.close();
 const copy = new DatabaseSync(target, { readOnly: true });
 const [row] = copy.prepare('PRAGMA integrity_check(1)').all() as { integrity_check: string }[];
 copy.close();
-if (row?.integrity_check !== 'ok') throw new Error(`database disk image is malformed: ${row?.integrity_check}`);
+if (row?.integrity_check !== 'ok')
+  throw new Error(`database disk image is malformed: ${row?.integrity_check}`);

@@ -26,7 +26,9 @@ export function realPathOf(file: string): string {
   const path = resolve(file);
   if (existsSync(path)) return realpathSync(path);
   if (lstatSync(path, { throwIfNoEntry: false }) !== undefined)
-    throw new Error(`${path} is a symbolic link, but what it leads to is missing: put it back, or remove the link`);
+    throw new Error(
+      `${path} is a symbolic link, but what it leads to is missing: put it back, or remove the link`,
+    );
   return dirname(path) === path ? path : join(realPathOf(dirname(path)), basename(path));
 }
 

@@ -62,7 +62,7 @@ export function storedReads(database: DatabaseSyncInstance, { name, column, id }
   return {
     stored: (subject: string, range: StoredRange): StoredDocument[] =>
       upToDamage(rowsOf(subject, range), Math.min(range.limit, pageRows)),
-    storedOfAll({ after, before, descending = false }: KeyRange): StoredDocument[] {
+    storedOfAll: ({ after, before, descending = false }: KeyRange): StoredDocument[] => {
       // No subject is empty, and every BLOB is greater than all texts.
       const start = after ?? { subject: '', id: first };
       const end = before ?? { subject: new Uint8Array(), id: first };
@@ -85,8 +85,11 @@ const inRange = 'subject = ?1 AND id BETWEEN ?2 AND ?3';
 export function collectionReads(database: DatabaseSyncInstance, definition: CollectionDefinition) {
   const { name, column, id: kind } = definition;
   const { parse } = idRules[kind];
-  const { stored, storedOfAll, page: pageOfAny } = storedReads(database, definition);
-  const pagesOfShort = [shortPages(database, definition, false), shortPages(database, definition, true)] as const;
+  const anyLength = storedReads(database, definition);
+  const pagesOfShort = [
+    shortPages(database, definition, false),
+    shortPages(database, definition, true),
+  ] as const;
   const select = prepareRows(database, `SELECT ${column} FROM ${name} WHERE subject = ? AND id = ?`);
   // Skipping documents is faster than counting them.
   const countFirst = prepareRows(
@@ -97,21 +100,19 @@ export function collectionReads(database: DatabaseSyncInstance, definition: Coll
      )`,
   );
   return {
-    stored,
-    storedOfAll,
+    stored: anyLength.stored,
+    storedOfAll: anyLength.storedOfAll,
     texts: (subject: string, ids: readonly Id[]) =>
       ids.map((id) => (select.get(subject, id) as [string] | undefined)?.[0]),
     page(subject: string, range: StoredRange): Page<Id> {
       const rows = Math.min(range.limit, pageRows);
       const page = pagesOfShort[range.descending ? 1 : 0](subject, range, rows);
       // It is empty if there are no documents or if any of them is long.
-      return page.count > 0 ? page : pageOfAny(subject, range, rows);
+      return page.count > 0 ? page : anyLength.page(subject, range, rows);
     },
     countPart(subject: string, { from, to }: Bounds): Pick<Page<Id>, 'count' | 'next'> {
       const [last, rest] = countFirst.get(subject, from, to) as [string, null] | [null, number];
-      return last === null
-        ? { count: rest, next: undefined }
-        : { count: countedTogether, next: parse(last) };
+      return last === null ? { count: rest, next: undefined } : { count: countedTogether, next: parse(last) };
     },
   };
 }

@@ -83,7 +83,7 @@ export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: Gr
   );
   return {
     async find(hashes) {
-      const rows = withStorageErrors(file, () => hashes.map((hash) => findOne.get(hash)));
+      const rows = withStorageErrors(file, () => hashes.map((hash): unknown => findOne.get(hash)));
       return rows.map((row) => (row === undefined ? undefined : toToken(row as unknown[])));
     },
     async issue(token, hash) {
