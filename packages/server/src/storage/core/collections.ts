@@ -18,7 +18,7 @@ import {
   type StoredDocument,
   type Transaction,
 } from './interface.js';
-import type { GroupCommit, WriteLimits } from './group-commit.js';
+import type { GroupCommit, TransactionLimits, WriteLimits } from './group-commit.js';
 import { type Bounds, boundsOf, canHave, idRules } from './ids.js';
 import { closedStore, SubjectMutex } from './mutex.js';
 import { countTime } from './page-size.js';
@@ -58,8 +58,6 @@ export function storedRangeOf(
   return bounds && { ...bounds, descending, limit };
 }
 
-/** The limits of transactions. */
-export type TransactionLimits = Record<keyof typeof transactionLimits, number>;
 /** The function of a transaction. */
 type Work<Result> = (transaction: Transaction) => Result | Promise<Result>;
 /** The result of a function, or the error that it threw. */

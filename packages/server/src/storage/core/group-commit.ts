@@ -1,9 +1,8 @@
 // Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
-import { defaultLimits, type Limits } from '../../base/limits.js';
+import { defaultLimits, type Limits, type transactionLimits } from '../../base/limits.js';
 import type { Report } from '../../base/events.js';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import { messageOf, type Outcome, StorageError } from './interface.js';
-import type { TransactionLimits } from './collections.js';
 import { closedStore } from './mutex.js';
 import { bytesOf, documentKey, type Committer, type WriteResult, type Write } from './writes.js';
 
@@ -17,6 +16,9 @@ interface WriteTrace {
    */
   end(rows: number, failure: StorageError | undefined): void;
 }
+
+/** The limits of transactions. */
+export type TransactionLimits = Record<keyof typeof transactionLimits, number>;
 
 /** The limits of the queue and of each batch, and what observes them. Sizes are estimates of memory, in bytes. */
 export interface WriteLimits extends Pick<Limits, 'queueRows' | 'queueBytes' | 'batchRows' | 'batchBytes'> {
