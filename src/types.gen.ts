@@ -43,7 +43,6 @@ type $NewPlant = {
  * | 40009 | The Host header is missing, repeated or not valid. |
  * | 40010 | You already have a different plant with this id. |
  * | 40011 | You already have exactly this plant: an earlier request created it. |
- * | 40012 | A header or a cookie is not valid. |
  * | 40100 | The access token is missing. |
  * | 40101 | The access token is malformed, unknown, expired or revoked. |
  * | 40300 | The access token lacks the scope that the operation needs. |

@@ -174,7 +174,7 @@ function render() {
 
 What was checked, the result, when and for which commit, and the command that repeats it, on ${ledger.machine}. If the
 product has changed since a commit, its result is of the past: \`git log COMMIT.. -- ${product.join(' ')}\` lists the changes.
-✓: \`.ci/run\` repeats it on each change, partly with fewer requests; "passes" means only this. \`npm run evidence\` renews what
+✓: \`.ci/run\` repeats it on each change, partly with fewer requests; "passes" means only that it passes there. \`npm run evidence\` renews what
 is of the past and needs no other programs than \`.ci/run\`, and \`npm run evidence -- WORD\` what has the word in its command.
 Several threads [need Node.js 22.12](../CONTRIBUTING.md#larger-checks).
 

@@ -398,14 +398,27 @@ t.test(
   },
 );
 
-t.test('a token is valid until it expires, and the scheme may be in any case', async (t) => {
+t.test('every operation accepts the scheme Bearer in any case', async (t) => {
+  const { call, issue } = await startPlants(t);
+  const token = await issue({});
+  for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
+    const options = { headers: { authorization: `${scheme} ${token}` } };
+    t.equal((await call('POST', '/plants', { ...options, body: '{"id":1,"name":"a"}' })).status, 200, scheme);
+    t.equal((await call('GET', '/plants', options)).status, 200, scheme);
+    t.equal((await call('DELETE', '/plants/1', options)).status, 204, scheme);
+  }
+});
+
+t.test('a token without an expiry does not expire, and others do', async (t) => {
   const plantStore = await openService(t);
   const { list, issue } = await openPlants(plantStore);
-  const token = await issue({ scopes: ['plants:read'], expiresIn: 60_000 });
-  for (const scheme of ['Bearer', 'bearer', 'BEARER'])
-    t.equal((await list('', { headers: { authorization: `${scheme} ${token}` } })).status, 200, scheme);
+  const limited = await issue({ expiresIn: 60_000 });
+  const unlimited = await issue({});
+  t.equal((await list('', { token: limited })).status, 200);
   plantStore.advance(60_000);
-  t.match(await list('', { token }), error(40101, /expired/));
+  t.match(await list('', { token: limited }), error(40101, /expired/));
+  plantStore.advance(100 * 365 * 86_400_000);
+  t.equal((await list('', { token: unlimited })).status, 200);
 });
 
 t.test('listPlants returns 304 to a client that has the list, and HEAD its headers', async (t) => {
@@ -414,7 +427,10 @@ t.test('listPlants returns 304 to a client that has the list, and HEAD its heade
   const etag = String((await list()).headers['etag']);
   const headers = { 'if-none-match': etag };
   t.match(await list('', { headers }), { status: 304, text: '', headers: { etag } });
-  t.match(await call('HEAD', '/plants'), { status: 200, text: '' });
+  const { 'content-type': type, 'cache-control': caching } = (await list()).headers;
+  const head = await call('HEAD', '/plants');
+  t.match(head, { status: 200, text: '', headers: { 'content-type': type, 'cache-control': caching } });
+  t.notOk('etag' in head.headers || 'content-length' in head.headers, 'nothing is read for them');
   await create({ id: 2, name: 'Quercus' });
   t.match(await list('', { headers }), { status: 200, json: [{ name: 'Monstera' }, { name: 'Quercus' }] });
 });
