@@ -172,12 +172,23 @@ function render() {
 
 # Evidence
 
-What was checked, the result, when and for which commit, and the command that repeats it, on ${ledger.machine}. If the
-product has changed since a commit, its result is of the past: \`git log COMMIT.. -- ${product.join(' ')}\` lists the changes.
-✓: \`.ci/run\` repeats it on each change, partly with fewer requests; "passes" means only that it passes there. \`npm run evidence\` renews what
-is of the past and needs no other programs than \`.ci/run\`, and \`npm run evidence -- WORD\` what has the word in its command.
-Several threads [need Node.js 22.12](../CONTRIBUTING.md#larger-checks).
+What was checked, the result, when and for which commit, and the command that repeats it, on ${ledger.machine}. ${age()}
+✓: \`.ci/run\` repeats it on each change, partly with fewer requests; "passes" means only that it passes there.
+\`npm run evidence\` repeats what needs no other programs than \`.ci/run\` and whose product has changed, and
+\`npm run evidence -- WORD\` what has the word in its command. Several threads
+[need Node.js 22.12](../CONTRIBUTING.md#larger-checks).
 
 ${sections.join('\n\n')}
 `;
+}
+
+/** Says whether the product has changed since the results; in a clone without their commits, what the page has said. */
+function age() {
+  const commits = [...new Set(ledger.claims.flatMap(({ last }) => last?.commit ?? []))];
+  const page = readFileSync(`${root}docs/evidence.md`, 'utf8').replaceAll(/\s+/g, ' ');
+  if (commits.some((commit) => git('cat-file', '-e', `${commit}^{commit}`).status !== 0))
+    return /(\*\*The product has changed|The product is that) .*? ✓/.exec(page)?.[0].slice(0, -2) ?? '';
+  const past = commits.filter(hasChanged);
+  if (past.length === 0) return 'The product is that of these commits.';
+  return `**The product has changed since ${past.join(' and ')}**, as \`git log ${past[0]}.. -- ${product.join(' ')}\` lists.`;
 }
