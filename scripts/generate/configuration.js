@@ -1,5 +1,5 @@
-// Writes docs/configuration.md, the reference of all environment variables, from the built packages/server/src/process/config.ts and base/limits.ts.
-import { variables } from '../../packages/server/dist/process/config.js';
+// Writes docs/configuration.md, the reference of all environment variables, from the built packages/server/src/process/config.ts.
+import { descriptions, variables } from '../../packages/server/dist/process/config.js';
 import { service } from '../../dist/service.js';
 import { writeGenerated } from '../lib/generated.js';
 
@@ -27,13 +27,14 @@ for (const [file, url] of [
  * @param {string | undefined} url - The default of DATABASE_URL.
  */
 function page(url) {
-  const entries = Object.entries(variables).map(([name, { default: fixed, desc }]) => {
+  const entries = Object.entries(descriptions).map(([name, desc]) => {
+    const { default: fixed } = variables[/** @type {keyof typeof variables} */ (name)];
     const value = name === 'DATABASE_URL' ? url : fixed;
     const heading = name in sections ? `\n## ${sections[name]}\n\n` : '';
     const known = String(value ?? '');
     return `${heading}- \`${name}\`${known && ` (default \`${known}\`)`}: ${desc}.`;
   });
-  return `<!-- Written by "npm run generate" from packages/server/src/process/config.ts and base/limits.ts; do not edit. -->
+  return `<!-- Written by "npm run generate" from packages/server/src/process/config.ts; do not edit. -->
 
 # Configuration
 

@@ -41,7 +41,6 @@ const unmoved = [
   'packages/server/test/http/admission/limits.test.ts',
   'packages/server/test/http/connection/connection.test.ts',
   'packages/server/test/http/connection/protocol.test.ts',
-  'packages/server/test/process/configuration.test.ts',
 ];
 
 /** Imports of the server, with the place of a compiled file in it. */

@@ -13,6 +13,12 @@ export interface Source {
   measure(): Promise<Measured>;
 }
 
+interface Metric {
+  readonly name: string;
+  readonly type: string;
+  readonly values: readonly { readonly labels: object }[];
+}
+
 /** Maximum time for a thread to send its metrics, in ms. */
 const deadline = 1_000;
 
@@ -33,33 +39,27 @@ export function gatherMetrics(
     registers: [own],
   });
   /** The last known counters of each thread. */
-  const last = new Map<Source, readonly Metric[]>();
+  const counters = new Map<Source, readonly Metric[]>();
+  /** Returns the gauges of a thread, and keeps its counters; undefined if it does not respond. */
+  const measure = async (thread: Source) => {
+    const all = await within(thread.measure(), deadline, undefined).catch(() => undefined);
+    // The main thread's metrics include those of the process.
+    const metrics = all && labelThread(all, String(thread.number)).filter(({ name }) => !isOfProcess(name));
+    if (metrics !== undefined) counters.set(thread, metrics.filter(isCounted));
+    return metrics?.filter((metric) => !isCounted(metric));
+  };
   const metrics = async () => {
-    const measuring = threads().map(async (thread) => {
-      const all = await within(thread.measure(), deadline, undefined);
-      if (all === undefined) return undefined;
-      // The main thread's metrics include those of the process.
-      const known = ofThread(all, String(thread.number)).filter(({ name }) => !isOfProcess(name));
-      last.set(thread, known.filter(isCounted));
-      return known.filter((metric) => !isCounted(metric));
-    });
-    const gauges = await Promise.all(measuring);
-    const responses = gauges.filter((all) => all !== undefined);
-    silent.set(gauges.length - responses.length);
-    const ofMain = ofThread(await own.getMetricsAsJSON(), 'main');
-    return AggregatorRegistry.aggregate([ofMain, ...responses, ...last.values()]).metrics();
+    const gauges = await Promise.all(threads().map(measure));
+    const known = gauges.filter((metrics) => metrics !== undefined);
+    silent.set(gauges.length - known.length);
+    const ofMain = labelThread(await own.getMetricsAsJSON(), 'main');
+    return AggregatorRegistry.aggregate([ofMain, ...known, ...counters.values()]).metrics();
   };
   return { contentType: own.contentType, metrics };
 }
 
-interface Metric {
-  readonly name: string;
-  readonly type: string;
-  readonly values: readonly { readonly labels: object }[];
-}
-
 /** Labels the metrics of a heap or an event loop with the thread: their sums would mean nothing. */
-function ofThread(measured: Measured, thread: string): Metric[] {
+function labelThread(measured: Measured, thread: string): Metric[] {
   return (measured as readonly Metric[]).map((metric) => {
     if (isOfProcess(metric.name) || !metric.name.startsWith('nodejs_')) return metric;
     const values = metric.values.map((value) => ({ ...value, labels: { ...value.labels, thread } }));

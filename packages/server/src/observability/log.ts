@@ -2,6 +2,7 @@
 import { constants, fstatSync, openSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { isatty } from 'node:tty';
+import { isMainThread } from 'node:worker_threads';
 import { destination, pino, type Logger } from 'pino';
 import { oncePerIteration } from '../base/once-per-iteration.js';
 
@@ -15,55 +16,49 @@ const retryTime = 100;
 const exitTries = 100;
 const exitPause = 10;
 
-/** Options of the log. */
-export interface LogOptions {
-  readonly level: string;
-  /** The number of this thread among those that serve, from 1, or `main` for the main one of several. */
-  readonly thread?: number | 'main' | undefined;
-  /** Whether lines are for people, if pino-pretty, a development dependency, is installed. */
-  readonly isReadable?: boolean | undefined;
-  /** The descriptor to write to, as openOutput opened it; standard output by default. */
-  readonly output?: number | undefined;
-}
-
-/** Opens the log of a process or thread. */
-export async function openLog({ level, thread, isReadable, output }: LogOptions): Promise<Logger> {
+/**
+ * Opens the log of this process or thread.
+ * @param thread - The number of this thread among those that serve, from 1, or `main` for the main one of several.
+ * @param isReadable - Whether lines are for people, if pino-pretty, a development dependency, is installed.
+ */
+export async function openLog(
+  level: string,
+  thread: number | 'main' | undefined,
+  isReadable: boolean,
+): Promise<Logger> {
   const base = { pid: process.pid, hostname: hostname(), thread };
   const options = { level, ...(thread !== undefined && { base }) };
   const pretty = isReadable ? await import('pino-pretty').catch(() => undefined) : undefined;
-  if (pretty !== undefined)
-    return pino(
-      options,
-      pretty.default({ destination: 1, sync: true, ignore: 'pid,hostname', translateTime: 'HH:MM:ss' }),
-    );
-  const log: Logger = pino(
-    options,
-    openDestination(output ?? openOutput(1), (lines) => {
-      log.warn({ lines }, 'lines of the log were lost: standard output did not accept them');
-    }),
-  );
+  if (pretty !== undefined) {
+    const shown = { ignore: 'pid,hostname', translateTime: 'HH:MM:ss' };
+    return pino(options, pretty.default({ destination: 1, sync: true, ...shown }));
+  }
+  const reportLoss = (lines: number) => {
+    log.warn({ lines }, 'lines of the log were lost: standard output did not accept them');
+  };
+  const log: Logger = pino(options, openDestination(reportLoss));
   return log;
 }
 
 /**
- * Opens standard output or standard error so that writes never block.
+ * Opens standard output so that writes never block.
  *
  * Whether writes block is a property of the open file, which all processes share that inherited it: each of them may
  * change it, and a process that Node.js starts does so to its standard streams. A pipe or a terminal is therefore opened
- * again, for this process alone (Linux). That is impossible for a socket; it is made non-blocking, and stays so unless
+ * again, for this thread alone (Linux). That is impossible for a socket; it is made non-blocking, and stays so unless
  * another program changes it.
  * @returns The descriptor. As a descriptor above 2, child processes can inherit it and do not change it.
  */
-export function openOutput(fd: 1 | 2): number {
-  if (fstatSync(fd).isFIFO() || isatty(fd)) {
+function openOutput(): number {
+  if (fstatSync(1).isFIFO() || isatty(1)) {
     try {
-      return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+      return openSync('/proc/self/fd/1', constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
     } catch {
       // There is no /proc, the pipe belongs to another user, or its reader is gone.
     }
   }
-  // Reading these properties makes a pipe or socket non-blocking.
-  return fd === 1 ? process.stdout.fd : process.stderr.fd;
+  // Reading this property makes a pipe or socket non-blocking; a thread has no stream of its own.
+  return isMainThread ? process.stdout.fd : 1;
 }
 
 /**
@@ -72,10 +67,15 @@ export function openOutput(fd: 1 | 2): number {
  * Beyond it, lines are lost, and counted.
  * @param reportLoss - Called with the number of lost lines after the others are written. It may log.
  */
-function openDestination(fd: number, reportLoss: (lines: number) => void) {
+function openDestination(reportLoss: (lines: number) => void) {
   // With `sync: false`, lines that are written at the exit can come before earlier ones, or be lost. Pino's own way of
   // waiting for a reader blocks the thread.
-  const output = destination({ dest: fd, sync: true, maxLength: maxWaiting, retryEAGAIN: () => false });
+  const output = destination({
+    dest: openOutput(),
+    sync: true,
+    maxLength: maxWaiting,
+    retryEAGAIN: () => false,
+  });
   let collected = '';
   let lost = 0;
   let isStalled = false;

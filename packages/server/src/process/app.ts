@@ -1,8 +1,5 @@
 // The composition root: builds the service from its parts, without listening or reading the environment.
-import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import fastifyAuth from '@fastify/auth';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Contract } from '../contract/contract.js';
@@ -21,7 +18,6 @@ import { tellOfBody } from '../http/connection/connection.js';
 import { reportUnknownProxy } from '../http/admission/unknown-proxy.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';
 import type { Tls } from '../http/connection/server.js';
-import { shareConnections } from '../http/connection/shared-connections.js';
 import { prepareShutdown } from '../http/connection/shutdown.js';
 import { originHeaders } from '../http/connection/client-errors.js';
 import { createHttpApp, finishResponses } from '../http/app-base.js';
@@ -36,6 +32,7 @@ import type { IdentityProvider } from '../http/security/jwt.js';
 import { createSchemes } from '../http/security/schemes.js';
 import { EventLog } from '../observability/event-log.js';
 import { RequestEvents } from '../observability/request-events.js';
+import { expiryOf } from './tls.js';
 
 /** The options of buildApp. Features are off by default. */
 export interface AppOptions {
@@ -43,8 +40,6 @@ export interface AppOptions {
   storage: Storage;
   /** The number of this thread among those that serve, from 1. */
   worker?: number;
-  /** Counts the connections of all threads, if there are several: as createConnectionCount returned it. */
-  connections?: SharedArrayBuffer | undefined;
   /** Aborts when the process is to end: what the service still opens is then closed. */
   interruption?: AbortSignal | undefined;
   /** The contract to serve; the service's by default. */
@@ -92,6 +87,7 @@ type Settings = AppOptions &
     contract: Contract;
     compiler: Compiler;
     report: Report;
+    rates: ReturnType<typeof createRateLimits>;
   };
 
 /** Stands for Fastify's validator and serializer: a route with a schema of its own would otherwise seem to be checked. */
@@ -106,7 +102,7 @@ const refuseSchemas = (): never => {
  * @throws Error when the contract and the code do not match, or the certificate is invalid; the service is closed then.
  */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { service, storage, connections } = options;
+  const { service, storage } = options;
   const limits: Limits = { ...defaultLimits, ...options.limits };
   const contract =
     options.contract ?? loadChecked(readFileSync(service.contract), service.renderError !== undefined);
@@ -118,10 +114,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     contract,
     compiler,
     report: reportTo(options),
+    rates: createRateLimits(limits, options.monotonic ?? defaults.monotonic),
   };
   const app = createApp(settings);
   const cutOff = prepareShutdown(app);
-  if (connections !== undefined) shareConnections(app, limits.maxConnections, connections);
   const opened = await openService(service, {
     collection: (definition) => storage.collection(definition),
     transaction: (subject, work) => storage.transaction(subject, work),
@@ -134,7 +130,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.addHook('onClose', () => opened.close(cutOff));
   app.decorate('checkService', () => opened.check());
   try {
-    await addSteps(app, settings, opened);
+    await addSteps(app, settings);
+    await addOperations(app, settings, opened);
+    publishContract(app, contract);
+    serveDocsPage(app, contract);
+    await app.ready();
   } catch (error) {
     await opened.abandon();
     throw error;
@@ -150,10 +150,6 @@ function reportTo({ logger, monotonic, observe = reportNothing }: AppOptions): R
     lines.record(event);
     observe(event);
   };
-}
-
-function expiryOf(chain: Buffer): Date {
-  return new Date(new X509Certificate(chain).validTo);
 }
 
 /** Creates the server and what turns everything that is thrown into a response, without any step of a request. */
@@ -189,56 +185,49 @@ function createApp(settings: Settings): FastifyInstance {
   return app;
 }
 
-/** Adds the steps that a request passes. */
-async function addSteps(
+/**
+ * Adds the steps that every request passes, in this order (DESIGN.md, "The path of a request"); the first one has added
+ * its id (http/app-base.ts). Optional modules are imported on demand, because every import delays the start.
+ */
+async function addSteps(app: FastifyInstance, settings: Settings): Promise<void> {
+  const { contract, limits, corsOrigins, maxEventLoopDelay, report, rates } = settings;
+  const checkHead = checkHeaders(limits.headerLimit);
+  app.addHook('onRequest', tellOfBody);
+  // Invalid requests count against the address too.
+  app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHead) : checkHead);
+  // From here on, errors have the headers of CORS too. It responds to preflights here.
+  if (corsOrigins.length > 0)
+    await (await import('../http/routing/cors.js')).allowOrigins(app, contract, corsOrigins, rates.address);
+  if (rates.address !== undefined) app.addHook('onRequest', rates.address);
+  reportUnknownProxy(app, report);
+  refuseUnknownRoutes(app);
+  if (maxEventLoopDelay > 0) shedLoad(app, maxEventLoopDelay, settings.monotonic);
+  finishResponses(app, limits.bodyLimit);
+}
+
+/** Adds the operations with their own steps: authentication, body, validation and handler (http/routing/routes.ts). */
+async function addOperations(
   app: FastifyInstance,
   settings: Settings,
   { handlers, verifiers }: OpenedService,
 ): Promise<void> {
-  const { service, storage, contract, compiler, limits, identityProvider, report, now, monotonic } = settings;
+  const { service, storage, contract, limits, identityProvider, report, now, monotonic } = settings;
+  const { realm, tokenPrefix, scopes, databaseUrl } = service;
   const verifyForeign =
     identityProvider &&
-    (await import('../http/security/jwt.js')).createJwtVerifier(identityProvider, service.scopes, now);
-  const { realm, tokenPrefix, scopes } = service;
+    (await import('../http/security/jwt.js')).createJwtVerifier(identityProvider, scopes, now);
+  const takesTokens = settings.takesTokens ?? (databaseUrl !== undefined || identityProvider !== undefined);
   const { schemes, faults, tokenPlace } = createSchemes(contract, {
     given: verifiers,
     tokens: storage.tokens,
-    tokenPrefix,
-    takesTokens:
-      settings.takesTokens ?? (service.databaseUrl !== undefined || identityProvider !== undefined),
-    realm,
-    verifyForeign,
-    scopes,
     limit: settings.verifyTimeout,
-    report,
-    now,
-    monotonic,
+    ...{ tokenPrefix, takesTokens, realm, verifyForeign, scopes, report, now, monotonic },
   });
-
   app.decorate('tokenPlace', tokenPlace);
-
-  // The hooks run in this order (DESIGN.md, "The path of a request"). Optional modules are imported on demand, because
-  // every import delays startup. The first one adds the request id (http/app-base.ts).
-  app.addHook('onRequest', tellOfBody);
-  // Invalid requests count against the address too.
-  const rates = createRateLimits(limits, monotonic);
-  const checkHead = checkHeaders(limits.headerLimit);
-  app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHead) : checkHead);
-  // From here on, errors have the headers of CORS too. It responds to preflights here.
-  if (settings.corsOrigins.length > 0) {
-    const { allowOrigins } = await import('../http/routing/cors.js');
-    await allowOrigins(app, contract, settings.corsOrigins, rates.address);
-  }
-  if (rates.address !== undefined) app.addHook('onRequest', rates.address);
-  reportUnknownProxy(app, report);
-  refuseUnknownRoutes(app);
-  if (settings.maxEventLoopDelay > 0) shedLoad(app, settings.maxEventLoopDelay, monotonic);
-  finishResponses(app, limits.bodyLimit);
-  // The remaining steps belong to the operation: authentication, body, validation and handler (http/routing/routes.ts).
   await app.register(fastifyAuth);
   await registerRoutes(app, {
     contract,
-    compiler,
+    compiler: settings.compiler,
     handlers,
     authentication: { schemes, faults, scopes },
     bodies: {
@@ -251,15 +240,10 @@ async function addSteps(
       budget: new MemoryBudget(2 * limits.memoryBudget, limits.requestTimeout / 2),
     },
     ignoresBodies: service.ignoreUndeclaredBodies === true,
-    countCaller: rates.subject,
+    countCaller: settings.rates.subject,
   });
-  publishContract(app, contract);
-  serveDocsPage(app, contract);
   if (contract.warnings.length > 0 && settings.worker === 1) {
     const warnings = contract.warnings.map(({ pointer }) => pointer);
-    const file = relative('', fileURLToPath(service.contract));
-    const check = `contract-server check ${file}${service.renderError ? ' --own-errors' : ''}`;
-    app.log.warn({ warnings }, `the contract has warnings: "npx --no ${check}" lists them`);
+    app.log.warn({ warnings }, 'the contract has warnings: "npx --no contract-server check" lists them');
   }
-  await app.ready();
 }

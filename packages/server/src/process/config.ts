@@ -1,96 +1,132 @@
-// The configuration: reads every environment variable of the service, with its default, and reports all faults at once.
-import { cleanEnv, type CleanedEnv, type ValidatorSpec } from 'envalid';
+// The configuration: every environment variable of the service, with its default. All faults are reported at once.
 import { closestMatch } from 'leven';
+import { defaultLimits, type Limits } from '../base/limits.js';
 import type { Service } from '../service/definition.js';
+import { messageOf } from '../storage/core/interface.js';
 import { noStore } from '../storage/no-store.js';
-import { configuredLimits, limitRows, type Limits, type LimitVariables } from '../base/limits.js';
 import {
   databaseUrl,
   flag,
-  integer,
   logLevel,
   logLevels,
   networks,
   origins,
-  place,
-  port,
   safeUrl,
   text,
   threads,
+  wholeNumber,
 } from './variable-types.js';
 
 /** The address on which the service listens by default. */
 export const defaultAddress = { host: '127.0.0.1', port: 3000 };
 
-/** The variables of `limitTable`. */
-const limitVariables = Object.fromEntries(
-  limitRows.map(({ variable, min, max, factor, default: value, desc }) => [
-    variable,
-    integer(min, max)({ default: value / factor, desc }),
-  ]),
-) as { [Name in keyof LimitVariables]: ValidatorSpec<LimitVariables[Name]> };
+const port = wholeNumber(0, 65_535);
+const bytes = wholeNumber(1_024, 2 ** 33);
+/** 0 turns it off. */
+const optional = wholeNumber(0, 1_000_000_000);
 
-/** Every variable: its type, its default and its description, from which docs/configuration.md is generated. */
+/** A variable that sets a limit. @param factor - The unit of the variable, in that of the limit. */
+function limit(name: keyof Limits, read: (text: string) => number, factor = 1) {
+  return { read, default: defaultLimits[name] / factor, limit: name, factor };
+}
+
+/** A limit in seconds. */
+function seconds(name: keyof Limits, min = 1) {
+  return limit(name, wholeNumber(min, 86_400), 1_000);
+}
+
+/** Every variable: how it is read, and its default. */
 export const variables = {
-  HOST: place({
-    default: defaultAddress.host,
-    desc: 'Address to listen on; `0.0.0.0` or `::` for all interfaces',
-  }),
-  PORT: port({ default: defaultAddress.port, desc: 'Port to listen on; 0 picks any free port' }),
-  OPS_HOST: place({ default: defaultAddress.host, desc: 'Address of the admin listener' }),
-  OPS_PORT: port({
-    default: undefined,
-    desc: 'Port of the admin listener (`/livez`, `/readyz`, `/metrics`); off unless set',
-  }),
-  WORKERS: threads({
-    default: 1,
-    desc: 'Number of threads that serve; more than 1 need Linux and Node.js 22.12 or later. `auto` starts one per core, but no more than fit into the memory of the container, and 1 where several are not possible. Each thread has the limits on memory and on queued writes for itself',
-  }),
-  DATABASE_URL: databaseUrl({
-    desc: 'Where the data is stored: `file:PATH` or a path (SQLite), or `postgres://…`',
-  }),
-  LOG_LEVEL: logLevel({
-    default: 'info',
-    desc: `Minimum log level: ${logLevels.join(', ')}`,
-  }),
-  NODE_ENV: text({
-    default: 'development',
-    desc: 'In `production`, only the command `init` creates a store, and `npm start` (`--dev`) creates no token',
-  }),
-  OIDC_ISSUER: safeUrl({
-    default: undefined,
-    desc: "Issuer; must match the tokens' `iss` exactly. Set all of `OIDC_ISSUER`, `OIDC_AUDIENCE` and `OIDC_JWKS_URL`, or none",
-  }),
-  OIDC_AUDIENCE: text({ default: undefined, desc: "Audience that the tokens' `aud` must equal or contain" }),
-  OIDC_JWKS_URL: safeUrl({ default: undefined, desc: "URL of the provider's public keys (JWKS)" }),
-  OIDC_REQUIRE_AT_JWT: flag({
-    default: false,
-    desc: '`true` accepts only tokens with the type `at+jwt` (RFC 9068); otherwise the type may also be `JWT`, or missing',
-  }),
-  TRUST_PROXY: networks({
-    default: [],
-    desc: 'Addresses and networks of proxies, comma-separated, whose `X-Forwarded-For` is trusted, in which at most 16 entries are looked at',
-  }),
-  CORS_ORIGINS: origins({
-    default: [],
-    desc: 'Origins, comma-separated, whose web pages may call the service; `*` allows all',
-  }),
-  TLS_CERT_FILE: place({
-    default: undefined,
-    desc: 'PEM file with the certificate chain. Together with `TLS_KEY_FILE` it enables HTTPS',
-  }),
-  TLS_KEY_FILE: place({ default: undefined, desc: "PEM file with the certificate's private key" }),
-  ...limitVariables,
+  HOST: { read: text, default: defaultAddress.host },
+  PORT: { read: port, default: defaultAddress.port },
+  OPS_HOST: { read: text, default: defaultAddress.host },
+  OPS_PORT: { read: port, default: undefined },
+  WORKERS: { read: threads, default: 1 },
+  DATABASE_URL: { read: databaseUrl, default: undefined },
+  LOG_LEVEL: { read: logLevel, default: 'info' },
+  NODE_ENV: { read: text, default: 'development' },
+  OIDC_ISSUER: { read: safeUrl, default: undefined },
+  OIDC_AUDIENCE: { read: text, default: undefined },
+  OIDC_JWKS_URL: { read: safeUrl, default: undefined },
+  OIDC_REQUIRE_AT_JWT: { read: flag, default: false },
+  TRUST_PROXY: { read: networks, default: [] },
+  CORS_ORIGINS: { read: origins, default: [] },
+  TLS_CERT_FILE: { read: text, default: undefined },
+  TLS_KEY_FILE: { read: text, default: undefined },
+  DRAIN_SECONDS: seconds('drainTime', 0),
+  SHUTDOWN_SECONDS: seconds('shutdownTime'),
+  BODY_LIMIT_BYTES: limit('bodyLimit', bytes),
+  MEMORY_BUDGET_BYTES: limit('memoryBudget', bytes),
+  REQUEST_TIMEOUT_SECONDS: seconds('requestTimeout'),
+  KEEP_ALIVE_SECONDS: seconds('keepAliveTimeout'),
+  MAX_CONNECTIONS: limit('maxConnections', wholeNumber(1, 10_000_000)),
+  MAX_EVENT_LOOP_DELAY_MS: limit('maxEventLoopDelay', optional),
+  RATE_LIMIT_PER_SUBJECT: limit('ratePerSubject', optional),
+  RATE_LIMIT_PER_ADDRESS: limit('ratePerAddress', optional),
+  DATABASE_POOL_SIZE: limit('poolSize', wholeNumber(1, 1_000)),
+  DATABASE_TIMEOUT_SECONDS: seconds('databaseTimeout'),
 };
 
+/** What each is for, from which docs/configuration.md is generated. */
+export const descriptions: Readonly<Record<Name, string>> = {
+  HOST: 'Address to listen on; `0.0.0.0` or `::` for all interfaces',
+  PORT: 'Port to listen on; 0 picks any free port',
+  OPS_HOST: 'Address of the admin listener',
+  OPS_PORT: 'Port of the admin listener (`/livez`, `/readyz`, `/metrics`); off unless set',
+  WORKERS:
+    'Number of threads that serve; more than 1 need Linux and Node.js 22.12 or later. `auto` starts one per core, but no more than fit into the memory of the container, and 1 where several are not possible. Each thread has all limits for itself',
+  DATABASE_URL: 'Where the data is stored: `file:PATH` or a path (SQLite), or `postgres://…`',
+  LOG_LEVEL: `Minimum log level: ${logLevels.join(', ')}`,
+  NODE_ENV:
+    'In `production`, only the command `init` creates a store, and `npm start` (`--dev`) creates no token',
+  OIDC_ISSUER:
+    "Issuer; must match the tokens' `iss` exactly. Set all of `OIDC_ISSUER`, `OIDC_AUDIENCE` and `OIDC_JWKS_URL`, or none",
+  OIDC_AUDIENCE: "Audience that the tokens' `aud` must equal or contain",
+  OIDC_JWKS_URL: "URL of the provider's public keys (JWKS)",
+  OIDC_REQUIRE_AT_JWT:
+    '`true` accepts only tokens with the type `at+jwt` (RFC 9068); otherwise the type may also be `JWT`, or missing',
+  TRUST_PROXY:
+    'Addresses and networks of proxies, comma-separated, whose `X-Forwarded-For` is trusted, in which at most 16 entries are looked at',
+  CORS_ORIGINS: 'Origins, comma-separated, whose web pages may call the service; `*` allows all',
+  TLS_CERT_FILE: 'PEM file with the certificate chain. Together with `TLS_KEY_FILE` it enables HTTPS',
+  TLS_KEY_FILE: "PEM file with the certificate's private key",
+  DRAIN_SECONDS: 'Time after SIGTERM to keep accepting connections',
+  SHUTDOWN_SECONDS: 'Time for running requests to finish after `DRAIN_SECONDS`; then they are cut off',
+  BODY_LIMIT_BYTES: 'Maximum length of a request body',
+  MEMORY_BUDGET_BYTES:
+    'Memory for all request bodies, each counted as two, three or six times its size. Data of lists and streams that is read but not sent has twice this memory. Each thread has its own. Subjects share it fairly; all requests without a token count as one subject',
+  REQUEST_TIMEOUT_SECONDS:
+    'Maximum time to receive a whole request (then 408), and for a client to read one page of a list or one chunk of a stream (then it is disconnected)',
+  KEEP_ALIVE_SECONDS: 'Maximum time that a connection may be idle',
+  MAX_CONNECTIONS: 'Maximum number of connections of each thread; further ones are closed immediately',
+  MAX_EVENT_LOOP_DELAY_MS:
+    'Requests receive 503 for a second when the mean event-loop lag of the second before exceeds this; 0 disables the check',
+  RATE_LIMIT_PER_SUBJECT:
+    'Maximum requests per subject in each minute and thread; further ones receive 429. 0 disables the limit',
+  RATE_LIMIT_PER_ADDRESS:
+    'Maximum requests, with or without a token, per IP address (IPv6: /64; 16 times as many per /48), minute and thread; further ones receive 429. 0 disables the limit',
+  DATABASE_POOL_SIZE:
+    'PostgreSQL: connections of each thread for reading; each thread uses one more for writing, and up to four for transactions',
+  DATABASE_TIMEOUT_SECONDS:
+    'PostgreSQL: maximum time that a request, a page of a list, or an attempt of a change waits for the database; an unknown token may first wait 5 seconds',
+};
+
+type Variables = typeof variables;
+type Name = keyof Variables;
+
 /** Variables that make sense only together. */
-const groups = [
+const groups: readonly (readonly Name[])[] = [
   ['OIDC_ISSUER', 'OIDC_AUDIENCE', 'OIDC_JWKS_URL'],
   ['TLS_CERT_FILE', 'TLS_KEY_FILE'],
-] as const;
+];
+
+type ValueOf<Variable extends { read: (text: string) => unknown; default: unknown }> =
+  ReturnType<Variable['read']> | (undefined extends Variable['default'] ? undefined : never);
 
 /** The values of all variables, and the limits that they set. */
-export type Config = Readonly<CleanedEnv<typeof variables>> & { readonly limits: Limits };
+export type Config = {
+  readonly [Each in Name]: Each extends 'DATABASE_URL' ? string : ValueOf<Variables[Each]>;
+} & { readonly limits: Limits };
 
 /** One or more variables are invalid; the message has one line for each. */
 export class ConfigError extends Error {
@@ -103,7 +139,7 @@ export class AddressError extends ConfigError {}
 /** The exit status of a process whose settings are wrong, so that a restart changes nothing: EX_CONFIG. */
 export const configStatus = 78;
 
-/** The defaults that depend on the service; without a URL, it has no store, and DATABASE_URL is not one of its variables. */
+/** The default that depends on the service; without it, it has no store, and DATABASE_URL is not one of its variables. */
 type Defaults = Pick<Service, 'databaseUrl'>;
 
 /**
@@ -112,16 +148,37 @@ type Defaults = Pick<Service, 'databaseUrl'>;
  * @throws ConfigError that names every invalid variable and its value.
  */
 export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): Config {
-  const env = withDefaults(environment, defaults);
-  const others = groups.flatMap((group) => missingOf(group, env));
-  if (env['NODE_ENV'] === 'production')
-    others.push(
-      ...misspelledVariables(environment).flatMap(({ name, meant, isCertain }) =>
-        isCertain ? [`${name} is not a variable of the service: rename it to ${meant}, or remove it`] : [],
-      ),
-    );
-  const values = cleanEnv(env, variablesOf(defaults), { reporter: reporterOf(env, others) });
-  return { ...values, limits: configuredLimits(values) };
+  const faults: string[] = [];
+  const read = (name: Name) => {
+    try {
+      return valueOf(name, environment, defaults);
+    } catch (error) {
+      faults.push(messageOf(error));
+      return undefined;
+    }
+  };
+  const names = Object.keys(variables) as Name[];
+  const values = Object.fromEntries(names.map((name) => [name, read(name)])) as Omit<Config, 'limits'>;
+  for (const group of groups) {
+    const missing = group.filter((name) => !environment[name]);
+    if (missing.length < group.length)
+      faults.push(
+        ...missing.map(
+          (name) => `${name} is required with ${group.filter((other) => other !== name).join(' and ')}`,
+        ),
+      );
+  }
+  if (environment['NODE_ENV'] === 'production')
+    for (const { name, meant, isCertain } of misspelledVariables(environment))
+      if (isCertain)
+        faults.push(`${name} is not a variable of the service: rename it to ${meant}, or remove it`);
+  if (faults.length > 0) throw new ConfigError(faults.join('\n'));
+  const limits = { ...defaultLimits };
+  for (const name of names) {
+    const variable = variables[name];
+    if ('limit' in variable) limits[variable.limit] = Number(values[name]) * variable.factor;
+  }
+  return { ...values, limits };
 }
 
 /**
@@ -130,81 +187,41 @@ export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): 
  * @throws ConfigError if it is invalid.
  */
 export function readDatabaseUrl(environment: NodeJS.ProcessEnv, defaults: Defaults): string {
-  const env = withDefaults(environment, defaults);
-  const { DATABASE_URL } = variablesOf(defaults);
-  return cleanEnv(env, { DATABASE_URL }, { reporter: reporterOf(env) }).DATABASE_URL;
+  return String(valueOf('DATABASE_URL', environment, defaults));
 }
 
-/** Names that other programs have for variables of the service. */
-const otherNames: Readonly<Record<string, keyof typeof variables>> = {
-  TLS_CERT: 'TLS_CERT_FILE',
-  TLS_KEY: 'TLS_KEY_FILE',
-  RATE_LIMIT: 'RATE_LIMIT_PER_SUBJECT',
-};
+/** @throws ConfigError if it is invalid. */
+function valueOf(name: Name, environment: NodeJS.ProcessEnv, { databaseUrl: byService }: Defaults) {
+  const isStore = name === 'DATABASE_URL';
+  // Without a store, DATABASE_URL may name a database of the service's own.
+  if (isStore && byService === undefined) return noStore;
+  const value = environment[name] || (isStore ? byService : undefined);
+  const { read, default: byDefault } = variables[name];
+  if (value === undefined) return byDefault;
+  try {
+    return read(value);
+  } catch (error) {
+    // A database URL may contain a password.
+    const shown = isStore ? '' : `, not ${JSON.stringify(value)}`;
+    throw new ConfigError(`${name} ${messageOf(error)}${shown}`, { cause: error });
+  }
+}
 
 /**
  * Finds variables that are probably misspelled.
  * @param environment - As for readConfig.
- * @returns Each with the variable that was probably meant, and whether that is certain: it has another name elsewhere, other
- *   letters are in upper case, or one letter is wrong, missing, added or in another place.
+ * @returns Each with the variable that was probably meant, and whether that is certain: one letter is wrong, or the case.
  */
 export function misspelledVariables(
   environment: NodeJS.ProcessEnv,
 ): { name: string; meant: string; isCertain: boolean }[] {
-  const known = Object.keys(variables);
-  const letters = (name: string) => Array.from(name).sort().join('');
-  return Object.entries(environment).flatMap(([name, value = '']) => {
-    // Short names are similar by chance, as HOME and HOST; PGHOST and PGPORT are those of PostgreSQL's programs. Kubernetes
-    // sets variables for each service.
-    if (name.startsWith('PG') || known.includes(name)) return [];
-    if (/_(?:SERVICE|PORT)(?:_|$)/.test(name) || value.startsWith('tcp://')) return [];
+  const names = Object.keys(variables);
+  return Object.keys(environment).flatMap((name) => {
+    // Short names are similar by chance, as HOME and HOST. PostgreSQL's programs and Kubernetes have such variables.
+    if (names.includes(name) || name.length < 6 || /^PG|_(?:SERVICE|PORT)(?:_|$)/.test(name)) return [];
     const upper = name.toUpperCase();
-    const alias = otherNames[upper] ?? known.find((one) => one === upper && one.length >= 6);
-    if (alias !== undefined) return [{ name, meant: alias, isCertain: true }];
-    const meant =
-      name.length < 6
-        ? known.find((one) => letters(one) === letters(name))
-        : closestMatch(name, known, { maxDistance: 2 });
+    const meant = closestMatch(upper, names, { maxDistance: 2 });
     if (meant === undefined) return [];
-    const isCertain =
-      closestMatch(name, [meant], { maxDistance: 1 }) !== undefined || letters(name) === letters(meant);
-    return [{ name, meant, isCertain }];
+    return [{ name, meant, isCertain: closestMatch(upper, [meant], { maxDistance: 1 }) !== undefined }];
   });
-}
-
-function withDefaults(environment: NodeJS.ProcessEnv, { databaseUrl }: Defaults): NodeJS.ProcessEnv {
-  const given = Object.entries(environment).filter(([, value]) => value !== '');
-  const env: NodeJS.ProcessEnv = { DATABASE_URL: databaseUrl, ...Object.fromEntries(given) };
-  // Without a store, DATABASE_URL may name a database of the service's own.
-  if (databaseUrl === undefined) delete env['DATABASE_URL'];
-  return env;
-}
-
-function variablesOf({ databaseUrl: url }: Defaults): typeof variables {
-  return url === undefined ? { ...variables, DATABASE_URL: text({ default: noStore }) } : variables;
-}
-
-/**
- * Returns the reporter for envalid that reports all faults at once.
- * @param others - The faults that do not concern a single variable.
- */
-function reporterOf(env: NodeJS.ProcessEnv, others: readonly string[] = []) {
-  return ({ errors }: { errors: Partial<Record<string, Error>> }): void => {
-    const faults = Object.entries(errors).map(([name, error]) => {
-      // A database URL may contain a password.
-      const value = name === 'DATABASE_URL' ? '' : `, not ${JSON.stringify(env[name])}`;
-      return `${name} ${error?.message ?? 'is wrong'}${value}`;
-    });
-    faults.push(...others);
-    if (faults.length > 0) throw new ConfigError(faults.join('\n'));
-  };
-}
-
-/** Describes the variables of a group that are missing, if others of it are set. */
-function missingOf(group: readonly string[], env: NodeJS.ProcessEnv): string[] {
-  const missing = group.filter((name) => env[name] === undefined);
-  if (missing.length === group.length) return [];
-  return missing.map(
-    (name) => `${name} is required with ${group.filter((other) => other !== name).join(' and ')}`,
-  );
 }

@@ -1,13 +1,12 @@
 // The message that a developer sees when the server starts in development mode.
-import { networkInterfaces } from 'node:os';
-import type { Config } from './config.js';
-import type { ExampleRequest, Service } from '../service/definition.js';
+import { nodeCommand } from '../base/node-command.js';
 import { placed } from '../http/security/credentials.js';
 import type { TokenPlace } from '../http/security/verifier.js';
-import { nodeCommand } from '../base/node-command.js';
-import type { Storage } from '../storage/core/interface.js';
+import type { ExampleRequest, Service } from '../service/definition.js';
 import { issueToken } from '../storage/core/access-token.js';
+import type { Storage } from '../storage/core/interface.js';
 import { describeStore } from '../storage/open.js';
+import type { Config } from './config.js';
 
 const loopback = ['127.0.0.1', '::1', 'localhost'];
 
@@ -26,26 +25,22 @@ export interface Reachable {
  */
 export async function greetDeveloper(
   service: Service,
-  { origin, tokenPlace }: Reachable,
+  { origin: url, tokenPlace }: Reachable,
   { tokens }: Storage,
   config: Config,
 ): Promise<void> {
-  const { example, databaseUrl } = service;
-  const url = reachable(origin);
-  const takesTokens = databaseUrl !== undefined && tokenPlace !== undefined;
-  const { secret, access } = takesTokens ? await accessTo(service, tokens, config) : {};
-  const lines = [
-    `Service         ${url}`,
-    `Documentation   ${url}/docs/`,
-    ...(databaseUrl === undefined ? [] : [`Store           ${describeStore(config.DATABASE_URL)}`]),
-    ...(access === undefined ? [] : [`Access tokens   ${access}`]),
-  ];
-  const credential = secret === undefined ? undefined : { place: tokenPlace!, secret };
-  const suggestion =
-    example === undefined || (takesTokens && secret === undefined)
-      ? ''
-      : `\n${describeExample(example, url, credential)}\n`;
-  process.stderr.write(`\n${lines.join('\n')}\n${suggestion}\n`);
+  const { example } = service;
+  const lines = ['', `Service         ${url}`, `Documentation   ${url}/docs/`];
+  if (service.databaseUrl !== undefined) lines.push(`Store           ${describeStore(config.DATABASE_URL)}`);
+  if (service.databaseUrl === undefined || tokenPlace === undefined) {
+    if (example !== undefined) lines.push('', describeExample(example, url, {}));
+  } else {
+    const { access, secret } = await accessTo(service, tokens, config);
+    lines.push(`Access tokens   ${access}`);
+    if (example !== undefined && secret !== undefined)
+      lines.push('', describeExample(example, url, placed(tokenPlace, secret)));
+  }
+  process.stderr.write(`${lines.join('\n')}\n\n`);
 }
 
 /** Says which access tokens there are, and creates the first one if it may. */
@@ -54,16 +49,14 @@ async function accessTo(
   tokens: Storage['tokens'],
   config: Config,
 ): Promise<{ access: string; secret?: string }> {
-  const { done: isNew } = await tokens.list()[Symbol.asyncIterator]().next();
-  const reason =
-    config.NODE_ENV === 'production'
-      ? 'NODE_ENV is production'
-      : loopback.includes(config.HOST)
-        ? undefined
-        : `HOST is ${config.HOST}, which others can reach`;
   const create = `${nodeCommand(command)} token create SUBJECT`;
-  if (!isNew) return { access: `in the store already; to create another: ${create}` };
-  if (reason !== undefined) return { access: `none, since ${reason}; to create one: ${create}` };
+  const { done: isFirst } = await tokens.list()[Symbol.asyncIterator]().next();
+  if (!isFirst) return { access: `in the store already; to create another: ${create}` };
+  const isProduction = config.NODE_ENV === 'production';
+  if (isProduction || !loopback.includes(config.HOST)) {
+    const reason = isProduction ? 'NODE_ENV is production' : `HOST is ${config.HOST}, which others can reach`;
+    return { access: `none, since ${reason}; to create one: ${create}` };
+  }
   const { secret } = await issueToken(tokens, { prefix, subject: 'dev', scopes, now: Date.now() });
   return { access: `${secret} (for subject "dev", shown only once)`, secret };
 }
@@ -71,24 +64,12 @@ async function accessTo(
 function describeExample(
   { purpose, method, path, body }: ExampleRequest,
   url: string,
-  credential: { place: TokenPlace; secret: string } | undefined,
+  { headers = {}, query }: Partial<ReturnType<typeof placed>>,
 ): string {
-  const { headers = {}, query } = credential ? placed(credential.place, credential.secret) : {};
   const sent = Object.entries(headers).map(([name, value]) => ` -H '${name}: ${value}'`);
   const target = query === undefined ? `${url}${path}` : `'${url}${path}?${query}'`;
   return `${purpose}:
 
   curl -i${method === 'POST' ? '' : ` -X ${method}`} ${target}${sent.join('')} \\
     -H 'Content-Type: application/json' -d '${body}'`;
-}
-
-/** The origin that a browser can open: replaces the unspecified address with one of this machine. */
-function reachable(origin: string): string {
-  const url = new URL(origin);
-  if (url.hostname !== '0.0.0.0' && url.hostname !== '[::]') return origin;
-  const outside = Object.values(networkInterfaces())
-    .flat()
-    .find((address) => address?.family === 'IPv4' && !address.internal);
-  url.hostname = outside?.address ?? '127.0.0.1';
-  return url.origin;
 }

@@ -1,50 +1,38 @@
 // Ends a process on a signal, and a thread on a message of the main thread. Entry points load this before all else, so that
 // no signal is ignored or lost; so it must not load much.
-import { isatty } from 'node:tty';
 import { parentPort } from 'node:worker_threads';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Service } from '../service/definition.js';
 import type { Storage } from '../storage/core/interface.js';
 import { endMessage, threadData } from './threads/thread-data.js';
 
-/** At first there is nothing to finish. Without a handler, a process with PID 1 would ignore these signals. */
-let handle: (reason: string) => void = () => process.exit(0);
+const ending = new AbortController();
 
-const hasTerminal = isatty(0) || isatty(1);
+/** Aborts when this process or thread is to end. */
+export const interrupted: AbortSignal = ending.signal;
 
-/** Handles signals from now on; in a thread that serves, the message of the main thread. */
+const exit = () => process.exit(0);
+
+/** Handles signals from now on; in a thread that serves, the message of the main thread. At first there is nothing to close. */
 export function receiveSignals(): void {
-  if (threadData === undefined) {
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-      process.on(signal, () => {
-        // SIGHUP ends a process whose terminal is closed. A service has no terminal, and goes on.
-        if (signal !== 'SIGHUP' || hasTerminal) handle(signal);
-      });
-    }
+  interrupted.addEventListener('abort', exit);
+  if (threadData !== undefined) {
+    parentPort?.on('message', (message: unknown) => {
+      if (message === endMessage) end(endMessage);
+    });
     return;
   }
-  parentPort?.on('message', (message: unknown) => {
-    if (message === endMessage) handle(endMessage);
-  });
+  // Without a handler, a process with PID 1 would ignore these signals.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
+    process.on(signal, () => {
+      end(signal);
+    });
 }
 
-const interruption = new AbortController();
-
-/** Aborts when the process or thread is to end while it starts and has something to close. */
-export const interrupted: AbortSignal = interruption.signal;
-
-/** From now on, what is to end while it starts has something to close, and ends without that only if asked again. */
-export function deferEnd(): void {
-  handle = () => {
-    if (interrupted.aborted) endAtOnce();
-    interruption.abort();
-  };
-}
-
-/** From now on, calls a function when the process or thread is to end: at once, if that came while it started. */
-export function onEnd(end: (reason: string) => void): void {
-  handle = end;
-  if (interrupted.aborted) end('interrupted');
+/** Ends this process or thread in order, or at once if that takes too long for the one who asks again. */
+function end(reason: string): void {
+  if (interrupted.aborted) endAtOnce();
+  else ending.abort(reason);
 }
 
 /**
@@ -55,8 +43,27 @@ export function endAtOnce(): void {
   process.kill(process.pid, 'SIGKILL');
 }
 
-/** The parts that a shutdown stops. */
-interface Ending {
+/** Ends the process in order, with the exit status 1. */
+export function fail(reason: string): void {
+  process.exitCode = 1;
+  if (!interrupted.aborted) ending.abort(reason);
+}
+
+/** From now on, there is something to close before this process or thread ends. */
+export function deferEnd(): void {
+  interrupted.removeEventListener('abort', exit);
+}
+
+/** From now on, calls a function when this process or thread is to end: at once, if that came while it started. */
+export function onEnd(close: (reason: string) => Promise<void>): void {
+  deferEnd();
+  const run = () => void close(String(interrupted.reason));
+  if (interrupted.aborted) run();
+  else interrupted.addEventListener('abort', run);
+}
+
+/** The parts of a process that its end stops. */
+interface Parts {
   service: Service;
   log: FastifyBaseLogger;
   storage: Storage;
@@ -66,16 +73,9 @@ interface Ending {
   stop: () => Promise<void>;
 }
 
-/**
- * From now on, shuts down gracefully on a signal or a broken storage, and ends immediately on a second signal.
- * @returns A function that shuts down for another reason; in any case, the exit status is 1 then.
- */
-export function endOnSignal({ service: { name }, log, storage, admin, stop }: Ending) {
-  let ending = false;
-  let status = 0;
-  const end = async (reason: string) => {
-    if (ending) return;
-    ending = true;
+/** From now on, shuts the process down gracefully when it is to end, also because its storage is broken. */
+export function shutDownOnEnd({ service: { name }, log, storage, admin, stop }: Parts): void {
+  onEnd(async (reason) => {
     log.info({ reason }, `${name} is shutting down`);
     try {
       await stop();
@@ -84,24 +84,10 @@ export function endOnSignal({ service: { name }, log, storage, admin, stop }: En
     }
     await (await admin)?.close();
     log.info(`${name} has shut down`);
-    process.exit(status);
-  };
-  const fail = (reason: string) => {
-    status = 1;
-    void end(reason);
-  };
-  onEnd((signal) => {
-    if (!ending) {
-      void end(signal);
-      return;
-    }
-    // A line of the level fatal is written before the next statement runs.
-    log.fatal({ reason: signal }, `${name} ends at once`);
-    endAtOnce();
+    process.exit();
   });
   void storage.broken.then((error) => {
     log.fatal({ err: error }, 'the storage is broken');
     fail('storage');
   });
-  return fail;
 }

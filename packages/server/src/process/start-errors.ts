@@ -1,11 +1,11 @@
 // Describes to the operator why a process cannot start.
 import { inspect } from 'node:util';
-import { AddressError, ConfigError, configStatus } from './config.js';
 import { ContractError } from '../contract/document/finding.js';
 import { UpgradeError } from '../http/connection/upgrade.js';
 import type { Service } from '../service/definition.js';
 import { OpenError } from '../service/opened-service.js';
 import { StorageError } from '../storage/core/interface.js';
+import { AddressError, ConfigError, configStatus } from './config.js';
 
 /** A thread could not start. The message is for the operator, and names the service. */
 export class ThreadStartError extends Error {
@@ -16,28 +16,12 @@ export class ThreadStartError extends Error {
 export function describeFault(error: unknown, { name }: Service): string {
   if (error instanceof ContractError || error instanceof ThreadStartError) return error.message;
   const isOurs = [ConfigError, StorageError, OpenError, UpgradeError].some((kind) => error instanceof kind);
-  if (!(error instanceof Error) || !(isOurs || isSystemError(error))) return inspect(error);
-  return error.message
-    .split('\n')
-    .map((line) => `${name}: ${line}${isDenied(error.cause) ? `; ${describeUser()}` : ''}`)
-    .join('\n');
+  if (!(error instanceof Error) || !(isOurs || 'syscall' in error)) return inspect(error);
+  return error.message.replaceAll(/^/gm, `${name}: `);
 }
 
 /** The exit status of a process that cannot start: one of its own if a restart alone would change nothing. */
 export function statusOf(error: unknown): number {
   if (error instanceof UpgradeError) return configStatus;
   return error instanceof ConfigError && !(error instanceof AddressError) ? configStatus : 1;
-}
-
-function isDenied(cause: unknown): boolean {
-  return isSystemError(cause) && cause.code === 'EACCES';
-}
-
-/** Names the user who needs access to a folder that is mounted into a container. */
-function describeUser(): string {
-  return `this process runs as user ${process.getuid?.()} and group ${process.getgid?.()}`;
-}
-
-function isSystemError(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && 'syscall' in error;
 }

@@ -1,20 +1,21 @@
 // Starts the service: all of it in this thread, or in several threads, or the part of it that this thread serves.
-import { readConfig, type Config } from './config.js';
-import type { Service } from '../service/definition.js';
 import { shutDown } from '../http/connection/shutdown.js';
+import type { Service } from '../service/definition.js';
 import type { ServerOptions } from './commands/command-line.js';
-import { endOnSignal, interrupted } from './ending.js';
-import { feedWatchdog } from './systemd.js';
-import { threadData } from './threads/thread-data.js';
-import { describeFault, statusOf } from './start-errors.js';
-import { listen, openAdminListener, reportReady } from './listening.js';
+import { readConfig, type Config } from './config.js';
 import {
   buildService,
   checkBoth,
   closeBoth,
   loadMetrics,
+  reportReady,
   warnOfConfiguration,
 } from './configured-service.js';
+import { interrupted, shutDownOnEnd } from './ending.js';
+import { listenAlone, openAdminListener } from './listening.js';
+import { describeFault, statusOf } from './start-errors.js';
+import { feedWatchdog } from './systemd.js';
+import { threadData } from './threads/thread-data.js';
 
 /**
  * Starts this process, or this thread of it. If it cannot, prints why to standard error, and exits with a status that is not 0.
@@ -29,7 +30,7 @@ export async function startProcess(
   try {
     await startAs(service, environment, options);
   } catch (error) {
-    if (interrupted.aborted) process.exit(0);
+    if (interrupted.aborted) process.exit();
     console.error(describeFault(error, service));
     process.exit(statusOf(error));
   }
@@ -61,26 +62,21 @@ async function startAs(
 async function serveAlone(service: Service, config: Config, dev: boolean): Promise<void> {
   const metrics = await loadMetrics(service, config);
   const greet = dev ? (await import('./development-message.js')).greetDeveloper : undefined;
-  const built = await buildService(service, config, metrics, { readable: dev });
+  const built = await buildService(service, config, metrics, { dev });
   const { app, storage } = built;
+  const { log } = app;
   try {
-    warnOfConfiguration(app.log, config);
-    const admin = openAdminListener(
-      {
-        serving: () => app.server.listening && !app.draining,
-        check: () => checkBoth(built),
-        metrics,
-        log: app.log,
-      },
-      config,
-    );
+    warnOfConfiguration(log, config);
+    const serving = () => app.server.listening && !app.draining;
+    const check = () => checkBoth(built);
+    const admin = openAdminListener({ serving, check, metrics: metrics?.registry, log }, config);
     await admin;
-    await listen(app, ['HOST', config.HOST], ['PORT', config.PORT]);
+    await listenAlone(app, config);
     interrupted.throwIfAborted();
-    reportReady(service, app.log, config, storage, app.listeningOrigin);
+    reportReady(service, log, config, storage, app.listeningOrigin);
     // The timer alone shows that the event loop runs.
-    feedWatchdog(app.log, () => Promise.resolve());
-    endOnSignal({ service, log: app.log, storage, admin, stop: () => shutDown(app, config.limits) });
+    feedWatchdog(log, () => Promise.resolve());
+    shutDownOnEnd({ service, log, storage, admin, stop: () => shutDown(app, config.limits) });
     const { listeningOrigin: origin, tokenPlace } = app;
     await greet?.(service, { origin, tokenPlace }, storage, config);
   } catch (error) {

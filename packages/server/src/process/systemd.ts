@@ -13,21 +13,21 @@ export function notifyReady(log: Log): void {
 /**
  * Tells systemd regularly that the service responds (`WatchdogSec=`, sd_watchdog_enabled(3)): twice in the time after which
  * systemd would end it. Does nothing if systemd does not ask for it.
- * @param respond - Resolves when all threads have responded; stays pending while one does not, so that systemd learns
- *   nothing more.
+ * @param respond - Resolves when all threads have responded; otherwise, systemd learns nothing more.
  */
 export function feedWatchdog(log: Log, respond: () => Promise<unknown>): void {
   const microseconds = Number(process.env['WATCHDOG_USEC']);
   if (!(microseconds > 0)) return;
-  let waiting = false;
-  setInterval(() => {
-    if (waiting) return;
-    waiting = true;
-    void respond().then(() => {
-      waiting = false;
-      notify('WATCHDOG=1', log);
-    });
-  }, microseconds / 2_000).unref();
+  let isWaiting = false;
+  const feed = async () => {
+    if (isWaiting) return;
+    isWaiting = true;
+    await respond();
+    isWaiting = false;
+    notify('WATCHDOG=1', log);
+  };
+  // A thread that has ended ends the process.
+  setInterval(() => void feed().catch(() => undefined), microseconds / 2_000).unref();
 }
 
 function notify(state: string, log: Log): void {

@@ -52,11 +52,6 @@ t.test('the first start creates the store and shows a working token once', async
     const server = await startServer(t, { env: { ...fresh, ...extra }, args: ['--dev'] });
     t.equal(await server.end('SIGTERM'), 0);
     t.match(server.stderr(), reason);
-    t.match(
-      server.stderr(),
-      /Documentation +http:\/\/(?!0\.0\.0\.0)[\d.]+:\d+\/docs\/\n/,
-      'it can be opened',
-    );
   }
 });
 
@@ -140,25 +135,24 @@ for (const [WORKERS, options] of [
 }
 
 /** What Node.js imports so that many warnings and a line are printed, where a condition holds. */
-const printing = (condition: string, line: string) =>
+const printing = (condition: string) =>
   `data:text/javascript,${encodeURIComponent(`import { workerData } from 'node:worker_threads';
     if (${condition}) setTimeout(() => {
       for (let i = 0; i < 2000; i++) process.emitWarning('w'.repeat(1000));
-      ${line}
+      console.error('printed');
     }, 100);`)}`;
 
-for (const [WORKERS, options, condition, line, lines] of [
-  ['1', linux(), 'workerData === null', "console.error('printed')", 1],
-  // What a thread prints to standard output must not get between the lines of the log.
-  ['2', needsThreads(), 'workerData?.thread', "console.log('printed')", 2],
+for (const [WORKERS, options, condition] of [
+  ['1', linux(), 'workerData === null'],
+  ['2', needsThreads(), 'workerData?.thread'],
 ] as const)
   t.test(`what is printed beside the log of ${WORKERS} does not wait for its reader`, options, async (t) => {
-    const nodeArgs = ['--import', printing(condition, line)];
+    const nodeArgs = ['--import', printing(condition)];
     const server = await startServer(t, { env: { WORKERS }, nodeArgs });
     server.child.stderr?.pause();
     await logMuch(server);
     server.child.stderr?.resume();
-    await repeatUntil(() => server.stderr().match(/^printed$/gm)?.length === lines);
+    await repeatUntil(() => server.stderr().match(/^printed$/gm)?.length === Number(WORKERS));
     t.match(server.stderr(), 'Warning: www');
     t.equal(await server.end(), 0);
   });

@@ -85,19 +85,6 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   });
 }
 
-t.test('SIGHUP ends no service, which has no terminal', linux(), async (t) => {
-  const server = await startServer(t, { env: (await newDatabase(t)).env });
-  server.child.kill('SIGHUP');
-  // It is received before the next one.
-  server.child.kill('SIGHUP');
-  t.equal((await fetch(`${server.origin}/openapi.json`)).status, 200);
-  t.equal(await server.end('SIGTERM'), 0);
-  t.match(
-    server.log.find(({ msg }) => msg === 'plant-store is shutting down'),
-    { reason: 'SIGTERM' },
-  );
-});
-
 t.test('systemd learns when the service is ready and that it responds, from a child', linux(), async (t) => {
   const { env, states, socket } = await notifiedSystemd(t);
   const server = await startServer(t, { env: { ...env, WATCHDOG_USEC: '200000' } });
@@ -137,35 +124,6 @@ t.test('nothing is loaded before signals are handled but what handles them', asy
     });
   }
 });
-
-t.test('a command loads neither Fastify nor what reads a contract', async (t) => {
-  const { code, loaded } = await modulesOf(t, 'dist/cli.js', ['--version'], {});
-  t.equal(code, 0);
-  t.strictSame(
-    loaded.filter((path) => /node_modules\/(fastify|ajv|yaml)\//.test(path)),
-    [],
-  );
-});
-
-t.test(
-  'a start loads the API of OpenTelemetry if an option of Node.js may have loaded its SDK',
-  async (t) => {
-    const env = { NODE_ENV: 'production', DATABASE_URL: 'file:/nowhere/plants.db' };
-    for (const [NODE_OPTIONS, expected] of [
-      ['--max-semi-space-size=16', false],
-      ['--import data:text/javascript,', true],
-      ['--max-semi-space-size=16 -r node:fs', true],
-    ] as const) {
-      const { code, loaded } = await modulesOf(t, 'dist/main.js', [], { ...env, NODE_OPTIONS });
-      t.not(code, 0);
-      t.equal(
-        loaded.some((path) => path.includes('@opentelemetry/api/')),
-        expected,
-        NODE_OPTIONS,
-      );
-    }
-  },
-);
 
 /** Whether a service handles signals: SIGHUP, the signal 1, is the last, and Node.js does not handle it itself (Linux). */
 const handlesSignals = (pid: number) => {

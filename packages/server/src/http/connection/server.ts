@@ -20,8 +20,6 @@ export type ServerLimits = Pick<
 export interface Tls {
   cert: Buffer;
   key: Buffer;
-  /** The keys of session tickets, 48 bytes, so that several servers resume each other's sessions. By default its own. */
-  ticketKeys?: Buffer;
 }
 
 /**

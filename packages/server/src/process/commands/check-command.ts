@@ -4,8 +4,9 @@ import { configStatus, readConfig, type Config } from '../config.js';
 import type { Service } from '../../service/definition.js';
 import { messageOf } from '../../storage/core/interface.js';
 import { checkStorage, describeStore } from '../../storage/open.js';
-import { expiryOf, identityProvider, maxConnectionsOf, readTls } from '../configured-service.js';
+import { identityProvider } from '../configured-service.js';
 import { statusOf } from '../start-errors.js';
+import { expiryOf, readTls } from '../tls.js';
 
 /** Maximum time for the identity provider to respond, in ms. */
 const keysTime = 10_000;
@@ -33,9 +34,7 @@ export function addCheckCommand(program: Command, service: Service, environment:
       for (const fault of faults)
         for (const line of messageOf(fault).split('\n')) console.error(`${service.name}: ${line}`);
       if (faults.length === 0)
-        console.error(
-          `${service.name} can start.${service.databaseUrl === undefined ? '' : ` Store: ${describeStore(config!.DATABASE_URL)}`}`,
-        );
+        console.error(`${service.name} can start. Store: ${describeStore(config!.DATABASE_URL)}`);
       else process.exitCode = faults.some((fault) => statusOf(fault) === configStatus) ? configStatus : 1;
     });
 }
@@ -44,10 +43,10 @@ export function addCheckCommand(program: Command, service: Service, environment:
 function checksOf(service: Service, config: Config): readonly (() => unknown)[] {
   return [
     () => {
-      const expired = expiryOf(readTls(config)?.cert);
-      if (expired !== undefined) throw new Error(`TLS_CERT_FILE: ${expired}`);
+      const tls = readTls(config);
+      if (tls !== undefined && expiryOf(tls.cert) <= new Date())
+        throw new Error('TLS_CERT_FILE: the certificate has expired: renew it');
     },
-    () => maxConnectionsOf(config, config.WORKERS),
     () => checkStorage(service, config.DATABASE_URL),
     () => checkKeys(config),
   ];

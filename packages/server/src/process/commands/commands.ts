@@ -49,10 +49,9 @@ export async function runServiceCommand(
   try {
     await program.parseAsync(argv);
   } catch (error) {
-    const known =
-      error instanceof CommandError || error instanceof ConfigError || error instanceof StorageError;
     // Node.js reports a bug in the program with its stack.
-    if (!known) throw error;
+    if (!(error instanceof CommandError || error instanceof ConfigError || error instanceof StorageError))
+      throw error;
     for (const line of error.message.split('\n')) console.error(`${service.name}: ${line}`);
     process.exitCode = error instanceof CommandError ? error.status : 1;
   }
@@ -77,27 +76,20 @@ function addStoreCommands(program: Command, commands: StoreCommands, environment
 }
 
 function createProgram(service: Service): Command {
-  const { name, scopes, databaseUrl } = service;
-  const command = nodeCommand(service.command);
+  const { name, databaseUrl } = service;
   const program = createCommand(service).version(version);
   if (databaseUrl === undefined) return program.description(`Runs the server of ${name}.`);
+  const command = nodeCommand(service.command);
   return program
     .description(`Runs the server of ${name}, and manages its access tokens and data.`)
     .addHelpText(
       'after',
       `
-Environment:
-  DATABASE_URL     URL of the store, unless --database is given (default: ${databaseUrl})
-  docs/configuration.md lists all variables.
+Environment: docs/configuration.md lists all variables.
 
 Examples:
   $ ${command} serve --port 8080
-  $ ${command} token create alice
-  $ ${command} token create ci${scopes
-    .slice(0, 1)
-    .map((scope) => ` --scope ${scope}`)
-    .join('')} --expires 90d
-  $ ${command} token list --state valid --json
+  $ ${command} token create alice --expires 90d
   $ DATABASE_URL=postgres://user@db.example/database ${command} init`,
     );
 }

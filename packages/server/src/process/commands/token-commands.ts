@@ -1,9 +1,7 @@
-// The commands that create, list, find, revoke and prune access tokens.
-import { text } from 'node:stream/consumers';
+// The commands that create, list, revoke and prune access tokens.
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { nodeCommand } from '../../base/node-command.js';
 import type { Token } from '../../storage/core/interface.js';
-import { hashSecret, isSubject, issueToken } from '../../storage/core/access-token.js';
+import { isSubject, issueToken } from '../../storage/core/access-token.js';
 import { CommandError, printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
 
 const states = ['valid', 'expired', 'revoked'] as const;
@@ -11,10 +9,9 @@ type State = (typeof states)[number];
 
 /** Adds the command "token" with its subcommands to the program. */
 export function addTokenCommands(program: Command, commands: StoreCommands): void {
-  const token = program.command('token').description('create, list, find, revoke and prune access tokens');
+  const token = program.command('token').description('create, list, revoke and prune access tokens');
   addCreate(token, commands);
   addList(token, commands);
-  addFind(token, commands);
   addRevoke(token, commands);
   addPrune(token, commands);
 }
@@ -68,28 +65,14 @@ function addList(parent: Command, commands: StoreCommands): void {
     .action(async (options: StoreOptions & { subject?: string; state?: State }) => {
       await commands.withStorage(options, async ({ tokens }) => {
         const { subject, state } = options;
-        if ((await printTokens(tokens.list(subject), options)) || options.json) return;
-        if (subject !== undefined || state !== undefined) console.error('No tokens match.');
-        else
-          console.error(
-            `There are no tokens. To create one, run: ${nodeCommand(commands.service.command)} token create SUBJECT`,
-          );
-      });
-    });
-}
-
-function addFind(parent: Command, commands: StoreCommands): void {
-  commands
-    .add(parent, 'find')
-    .description('show the token whose secret is on standard input: whom it belongs to, and its id')
-    .action(async (options: StoreOptions) => {
-      // As an argument, the token would be in the list of processes and in the shell's history. Logs show it with its scheme.
-      const secret = (await text(process.stdin)).trim().replace(/^Bearer +/i, '');
-      await commands.withStorage(options, async ({ tokens }) => {
-        const [token] = await tokens.find([hashSecret(secret)]);
-        if (token === undefined) throw new CommandError('no token has this secret, or it was pruned');
-        if (options.json) printJson(shownToken(token));
-        else await printTokens([token], {});
+        const list: ShownToken[] = [];
+        for await (const token of tokens.list(subject)) {
+          const shown = shownToken(token);
+          if (shown.state === (state ?? shown.state)) list.push(shown);
+        }
+        if (options.json) printJson(list);
+        else if (list.length === 0) console.error('No tokens match.');
+        else for (const row of [header, ...list.map(cellsOf)]) console.log(rowOf(row));
       });
     });
 }
@@ -155,46 +138,16 @@ function shownToken({ id, subject, scopes, createdAt, expiresAt, revokedAt }: To
   };
 }
 
-/** The columns of a table of tokens, with their widths, unless a value is longer. */
-const columns = { id: 12, subject: 20, scopes: 25, created: 24, expires: 24, state: 0 };
+type ShownToken = ReturnType<typeof shownToken>;
 
-/**
- * Prints tokens as they are read, as a table or as an array in JSON, so that any number of them takes little memory.
- * @param state - Only tokens in this state are printed.
- * @returns Whether any token was printed.
- */
-async function printTokens(
-  tokens: AsyncIterable<Token> | Token[],
-  { json, state }: { json?: boolean; state?: State },
-): Promise<boolean> {
-  let isFirst = true;
-  for await (const token of tokens) {
-    const shown = shownToken(token);
-    if ((state ?? shown.state) !== shown.state) continue;
-    if (json) await print(`${isFirst ? '[' : ','}\n  ${JSON.stringify(shown)}`);
-    else await print((isFirst ? rowOf((name) => name.toUpperCase()) : '') + rowOf(cellsOf(shown)));
-    isFirst = false;
-  }
-  if (json) await print(isFirst ? '[]\n' : '\n]\n');
-  return !isFirst;
+/** The columns of the table of tokens, and their widths, unless a value is longer. */
+const header = ['ID', 'SUBJECT', 'SCOPES', 'CREATED', 'EXPIRES', 'STATE'];
+const widths = [12, 20, 25, 24, 24, 0];
+
+function cellsOf({ id, subject, scopes, created, expires, state }: ShownToken): string[] {
+  return [id, subject, scopes.join(' '), created ?? '', expires ?? 'never', state];
 }
 
-type Column = keyof typeof columns;
-
-function cellsOf(token: ReturnType<typeof shownToken>): (column: Column) => string {
-  return (column) => (column === 'scopes' ? token.scopes.join(' ') : (token[column] ?? 'never'));
-}
-
-function rowOf(cell: (column: Column) => string): string {
-  const cells = Object.entries(columns).map(([column, width]) => cell(column as Column).padEnd(width));
-  return `${cells.join('  ').trimEnd()}\n`;
-}
-
-/** Resolves when the text has been written, so that output that nobody has read yet cannot fill the memory. */
-function print(text: string): Promise<void> {
-  return new Promise((resolve) => {
-    process.stdout.write(text, () => {
-      resolve();
-    });
-  });
+function rowOf(cells: readonly string[]): string {
+  return cells.map((cell, i) => cell.padEnd(widths[i]!)).join('  ');
 }

@@ -1,11 +1,11 @@
-// The threads of a service that serve, as the main thread sees them. They share one fate: if one of them ends or does not
-// respond, all end.
+// The threads of a service that serve, as the main thread sees them. They share one fate: if one of them ends, all end.
 import { MessageChannel, Worker } from 'node:worker_threads';
+import { within } from '../../base/time-limit.js';
 import type { Measured, Source } from '../../observability/gathered-metrics.js';
 import type { Service } from '../../service/definition.js';
 import { StorageError } from '../../storage/core/interface.js';
-import { within } from '../../base/time-limit.js';
 import type { Reachable } from '../development-message.js';
+import type { Address } from '../listening.js';
 import { ThreadStartError } from '../start-errors.js';
 import {
   endMessage,
@@ -19,45 +19,25 @@ import {
 /** The space for new objects that Node.js 22 takes; Node.js 24 would take far more for the same speed. */
 const resourceLimits = { maxYoungGenerationSizeMb: 48 };
 
-/** Options of the threads. */
-interface ThreadsOptions {
-  /** The service, whose program each thread runs. */
-  readonly service: Service;
-  /** The worker data of each thread. */
-  readonly data: readonly ThreadData[];
-  /** Called when a thread ends by itself, once all threads serve. */
-  readonly failed: (thread: number, reason: string) => void;
-}
-
 /** All threads that serve. */
 export class ServingThreads {
-  readonly #options: ThreadsOptions;
   readonly #threads: readonly ServingThread[];
   #phase: 'starting' | 'serving' | 'ending' = 'starting';
-  #hasServed = false;
-  #refuse!: (error: ThreadStartError) => void;
-  readonly #refused = new Promise<never>((_, reject) => (this.#refuse = reject));
 
-  /** Starts the threads. */
-  constructor(options: ThreadsOptions) {
-    this.#options = options;
-    // The rejection is handled even if nobody waits for it.
-    this.#refused.catch(() => undefined);
-    const { service } = options;
-    this.#threads = options.data.map((data) => {
-      const transferList = data.share === undefined ? [] : [data.share.port];
-      const worker = new Worker(service.program, {
-        workerData: data,
-        transferList,
-        stdout: true,
-        resourceLimits,
+  /**
+   * Starts the threads.
+   * @param failed - Called when a thread ends by itself, once all threads serve.
+   */
+  constructor(
+    service: Service,
+    data: readonly ThreadData[],
+    failed: (thread: number, reason: string) => void,
+  ) {
+    this.#threads = data.map((each) => new ServingThread(service, each));
+    for (const { number, ended } of this.#threads)
+      void ended.then((reason) => {
+        if (reason !== undefined && this.#phase !== 'starting') failed(number, reason);
       });
-      const thread = new ServingThread(data.thread, worker);
-      void thread.ended.then((fault) => {
-        if (fault !== undefined) this.#fail(thread, fault);
-      });
-      return thread;
-    });
   }
 
   /** Whether all listen, and none has been asked to end. */
@@ -71,24 +51,21 @@ export class ServingThreads {
   }
 
   /**
-   * Resolves when all threads can listen. Stays pending after `end`.
+   * Resolves when all threads can listen.
    * @throws ThreadStartError when one of them cannot start. The others still run then.
    */
-  ready(): Promise<unknown> {
-    return Promise.race([Promise.all(this.#threads.map(({ ready }) => ready)), this.#refused]);
+  async ready(): Promise<void> {
+    await Promise.all(this.#threads.map(({ ready }) => ready));
   }
 
   /**
    * Makes all threads listen on one address, when they are ready.
-   * @returns How the service can be reached. Stays pending after `end`.
+   * @returns How the service can be reached.
    * @throws ThreadStartError when one of them cannot listen. The others still run then.
    */
-  async listen(at: NonNullable<Question['at']>): Promise<Reachable> {
-    const listening = Promise.all(this.#threads.map((thread) => thread.ask('listen', at)));
-    const [reachable] = await Promise.race([listening, this.#refused]);
-    if (this.#phase !== 'starting') return this.#refused;
-    this.#phase = 'serving';
-    this.#hasServed = true;
+  async listen(at: Address): Promise<Reachable> {
+    const [reachable] = await Promise.all(this.#threads.map((thread) => thread.ask('listen', at)));
+    if (this.#phase === 'starting') this.#phase = 'serving';
     return reachable!;
   }
 
@@ -103,85 +80,83 @@ export class ServingThreads {
 
   /** Resolves when the event loops of all threads have run. Does not settle while one does not. */
   respond(): Promise<unknown> {
-    return Promise.all(this.#threads.map((thread) => thread.ask('check')));
-  }
-
-  /** Makes all threads ask their clients to reconnect. */
-  drain(): void {
-    this.#phase = 'ending';
-    for (const thread of this.#threads) void thread.ask('drain');
+    return Promise.all(this.#threads.map((thread) => thread.measure()));
   }
 
   /**
-   * Ends the threads when their open requests have ended, including threads that are still starting.
+   * Ends the threads when they have drained and their open requests have ended, including threads that are still starting.
    * @param patience - Maximum time to wait, in ms.
    * @returns The numbers of the threads that are still running. Never rejects.
    */
   async end(patience: number): Promise<readonly number[]> {
-    this.#phase = 'ending';
+    // A thread that cannot start is known by the error of `ready`.
+    if (this.#phase === 'serving') this.#phase = 'ending';
     for (const thread of this.#threads) thread.end();
     await within(Promise.all(this.#threads.map(({ ended }) => ended)), patience, undefined);
     return this.#threads.flatMap(({ number, hasEnded }) => (hasEnded ? [] : [number]));
-  }
-
-  #fail({ number, failure }: ServingThread, reason: string): void {
-    this.#phase = 'ending';
-    const { service, failed } = this.#options;
-    if (this.#hasServed) failed(number, reason);
-    else this.#refuse(failure ?? new ThreadStartError(`${service.name}: thread ${number}: ${reason}`));
   }
 }
 
 /** A thread that serves, as the main thread sees it. */
 class ServingThread implements Source {
   readonly number: number;
-  /** Resolves when the thread can listen. Stays pending if it ends before. */
+  /** Resolves when the thread can listen. @throws ThreadStartError if it ends before. */
   readonly ready: Promise<void>;
   /** Resolves when it has ended, with the reason if that was not in order. Never rejects. */
   readonly ended: Promise<string | undefined>;
   isReady = false;
   hasEnded = false;
-  /** The reason why it cannot serve, if it has reported one. */
-  failure: ThreadStartError | undefined;
   readonly #worker: Worker;
-  #readied!: () => void;
+  /** Rejects when it has ended. */
+  readonly #refused: Promise<never>;
   /** Whether it has been asked to end. */
   #isAsked = false;
 
-  constructor(number: number, worker: Worker) {
+  /** Starts it. @param service - The service, whose program it runs. */
+  constructor({ name, program }: Service, data: ThreadData) {
+    const { thread: number, share } = data;
+    const transferList = share === undefined ? [] : [share.port];
+    const worker = new Worker(program, { workerData: data, transferList, resourceLimits });
     this.number = number;
     this.#worker = worker;
-    this.ready = new Promise((resolve) => (this.#readied = resolve));
-    let error: Error | undefined;
+    let error: unknown;
+    let fault: FirstMessage;
     this.ended = new Promise((resolve) => {
-      worker.on('error', (thrown: unknown) => (error = toError(thrown)));
+      worker.on('error', (thrown: unknown) => (error = thrown));
       worker.on('exit', (code) => {
         this.hasEnded = true;
-        if (error === undefined && this.#isAsked && code === 0) resolve(undefined);
-        else resolve(error === undefined ? `it exited with status ${code}` : (error.stack ?? error.message));
+        if (error !== undefined) resolve(error instanceof Error ? error.stack : String(error));
+        else resolve(this.#isAsked && code === 0 ? undefined : `it exited with status ${code}`);
       });
     });
-    worker.on('message', (fault: FirstMessage) => {
-      if (fault === undefined) {
-        this.isReady = true;
-        this.#readied();
-      } else this.failure = new ThreadStartError(fault);
+    this.#refused = this.ended.then((reason = 'it has ended') => {
+      throw new ThreadStartError(fault ?? `${name}: thread ${number}: ${reason}`);
     });
-    // Standard output is for the log alone.
-    worker.stdout.on('data', (chunk: Buffer) => process.stderr.write(chunk));
+    const started = new Promise<void>((resolve) => {
+      worker.on('message', (message: FirstMessage) => {
+        fault = message;
+        if (fault !== undefined) return;
+        this.isReady = true;
+        resolve();
+      });
+    });
+    this.ready = Promise.race([started, this.#refused]);
+    // The rejections are handled even if nobody waits.
+    this.ready.catch(() => undefined);
   }
 
   /** Asks it something. Does not settle if it does not respond. @throws ThreadStartError when it cannot do that. */
-  ask<Kind extends keyof Answers>(kind: Kind, at?: Question['at']): Promise<Answers[Kind]> {
+  ask<Kind extends keyof Answers>(kind: Kind, at?: Address): Promise<Answers[Kind]> {
     const { port1, port2 } = new MessageChannel();
-    return new Promise((resolve, reject) => {
+    const answer = new Promise<Answers[Kind]>((resolve, reject) => {
       port1.once('message', (answer: Answer<Answers[Kind]>) => {
         port1.close();
         if ('fault' in answer) reject(new ThreadStartError(answer.fault));
         else resolve(answer.value);
       });
-      this.#worker.postMessage({ kind, at, reply: port2 } satisfies Question, [port2]);
     });
+    this.#worker.postMessage({ kind, at, reply: port2 } satisfies Question, [port2]);
+    return Promise.race([answer, this.#refused]);
   }
 
   measure(): Promise<Measured> {
@@ -192,8 +167,4 @@ class ServingThread implements Source {
     this.#isAsked = true;
     this.#worker.postMessage(endMessage);
   }
-}
-
-function toError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

@@ -1,44 +1,36 @@
 // The worker data of threads that serve, and the messages between them and the main thread. Loaded before signals are
 // received.
 import { isMainThread, workerData, type MessagePort } from 'node:worker_threads';
-import type { Config } from '../config.js';
-import type { StorageShare } from '../../storage/open.js';
-import type { Reachable } from '../development-message.js';
 import type { Tls } from '../../http/connection/server.js';
+import type { StorageShare } from '../../storage/open.js';
+import type { Config } from '../config.js';
+import type { Reachable } from '../development-message.js';
+import type { Address } from '../listening.js';
 
 /** The worker data of a thread that serves. */
 export interface ThreadData {
   /** Its number, from 1. */
   readonly thread: number;
-  /** The configuration, with this thread's part of the limits that all threads share. */
   readonly config: Config;
-  /** The descriptor to which all log, as openOutput opened it. */
-  readonly output: number;
   readonly tls: Tls | undefined;
   readonly share: StorageShare;
-  /** Counts the connections of all threads (http/connection/shared-connections.ts). */
-  readonly connections: SharedArrayBuffer;
 }
 
 /** The answers of a thread, by the kind of question. */
 export interface Answers {
   /** Listens on an address, which other threads may have, too, and answers with how it can be reached. */
   readonly listen: Reachable;
-  /** Asks clients to reconnect from now on. */
-  readonly drain: undefined;
-  /** Answers with its metrics, as Registry.getMetricsAsJSON returns them. */
+  /** Answers with its metrics, as Registry.getMetricsAsJSON returns them; this also shows that its event loop runs. */
   readonly measure: readonly object[];
   /** Answers with the reason if it cannot serve. */
   readonly probe: string | undefined;
-  /** Shows that its event loop runs. */
-  readonly check: undefined;
 }
 
 /** A question. */
 export interface Question {
   readonly kind: keyof Answers;
   /** The address to listen on. */
-  readonly at?: { readonly host: string; readonly port: number } | undefined;
+  readonly at?: Address | undefined;
   /** The port for the answer. */
   readonly reply: MessagePort;
 }
@@ -57,5 +49,5 @@ export const threadData: ThreadData | undefined =
   isMainThread || !isThreadData(workerData) ? undefined : workerData;
 
 function isThreadData(data: unknown): data is ThreadData {
-  return typeof data === 'object' && data !== null && 'thread' in data && 'connections' in data;
+  return typeof data === 'object' && data !== null && 'thread' in data && 'config' in data;
 }

@@ -164,7 +164,7 @@ t.test('the admin listener follows the same rules', async (t) => {
   const admin = await buildAdminListener({
     serving: () => true,
     check: () => Promise.resolve(),
-    metrics: createMetrics(definition),
+    metrics: createMetrics(definition).registry,
     log: { info: () => undefined, warn: () => undefined },
   });
   t.teardown(() => admin.close());

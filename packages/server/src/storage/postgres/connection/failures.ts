@@ -1,13 +1,12 @@
 // Interprets errors of PostgreSQL: for the outcome of a write, for its connection, and for items that failed together.
 import { DatabaseError } from 'pg';
-import { limitTable } from '../../../base/limits.js';
 import { messageOf, StorageError, type StorageFailure } from '../../core/interface.js';
 
 const INSUFFICIENT_PRIVILEGE = '42501';
 /** The remedy if a role lacks a privilege. */
 export const grantsHelp = '"migrate" prints all that it needs';
 /** The remedy if there is too little time. */
-const timeHelp = `${limitTable.databaseTimeout.variable} sets the time`;
+const timeHelp = 'DATABASE_TIMEOUT_SECONDS sets the time';
 
 /** Wraps an error of the driver in a StorageError, as its cause. */
 export function storageError(failure: StorageFailure, cause: unknown): StorageError {
