@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../process/config.js';
 import type { Contract } from '../contract/contract.js';
-import { ContractError, formatFinding, inOrder } from '../contract/document/finding.js';
+import { ContractError, formatFinding } from '../contract/document/finding.js';
 import type { Finding } from '../contract/document/finding.js';
 import type { Operation } from '../contract/operations.js';
 import { loadChecked } from '../http/checked-contract.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
-import { Compiler, findWrongDefaults, findWrongExamples } from '../http/request/validation/validation.js';
+import { Compiler, findWrongDefaults } from '../http/request/validation/validation.js';
 
 /** The faults and warnings of a contract, and the contract if it could be read. */
 export interface Checked {
@@ -24,14 +24,12 @@ export interface Checked {
 export function checkContract(file: string, hasOwnErrors: boolean): Checked {
   try {
     const contract = loadChecked(readFileSync(file), hasOwnErrors);
-    const { document, defaults, examples } = contract;
-    const compiler = new Compiler(document, true);
+    const compiler = new Compiler(contract.document);
     const faults = [
-      ...findWrongDefaults(compiler, defaults),
+      ...findWrongDefaults(compiler, contract.defaults),
       ...(hasOwnErrors ? [] : findUnfitErrors(compiler, contract)),
     ];
-    const warnings = inOrder([...contract.warnings, ...findWrongExamples(compiler, examples)]);
-    return { faults, warnings, contract };
+    return { faults, warnings: contract.warnings, contract };
   } catch (error) {
     if (error instanceof ContractError) return error;
     if (error instanceof Error && 'syscall' in error) throw new ConfigError(error.message);

@@ -1,7 +1,7 @@
 // Writes schemas as TypeScript types, which say what the server checks, no more and no less.
 import type { Contract } from '../contract/contract.js';
 import { isAnything, isNothing, type Schema, type Use } from '../contract/schema/schema.js';
-import { allSchemas } from '../contract/schema/schema-walk.js';
+import { allSchemas } from '../contract/schema/schema.js';
 import { isOfType, typeNames, type TypeName } from '../contract/schema/json-types.js';
 import { shapeOf, type Shape } from '../contract/schema/shape.js';
 

@@ -43,8 +43,6 @@ export interface Contract {
   readonly basePaths: readonly string[];
   /** The defaults of requests, which are filled in unchanged. */
   readonly defaults: readonly Sample[];
-  /** The examples of JSON and of parameters. */
-  readonly examples: readonly Sample[];
   /** The schemas whose defaults handlers may have to fill in. */
   readonly unfilled: ReadonlySet<Schema>;
   /** Cases in which the server does something that a reader of the contract may not expect. */
@@ -104,7 +102,6 @@ export function loadContract(
     bodyDepth: Math.max(0, ...bodies.map(({ schema }) => depthOf(schema))),
     basePaths: [...new Set(operations.flatMap(({ basePaths }) => basePaths))],
     defaults: schemas.defaults,
-    examples: schemas.examples,
     unfilled: schemas.unfilled,
     warnings: text.warnings,
   };

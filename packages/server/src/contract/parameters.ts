@@ -130,7 +130,6 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
   const schema = node.has('schema') ? schemas.normalize(node.at('schema'), 'text') : anySchema;
   checkText(node.at('schema'), schema, at);
   checkEnum(node.at('schema'), schema);
-  schemas.addExamples(node, schema);
   return { name, in: at, required, schema: asText(schema), ...readForm(node, shapeOf(schema), at) };
 }
 

@@ -140,7 +140,6 @@ export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Co
       schema: isDescribed ? schemas.normalize(given.at('schema'), use) : anySchema,
       node: given,
     };
-    if (isDescribed && use !== 'error') schemas.addExamples(given, content.schema);
     return [content];
   });
   const others = all.filter((content) => !content.isJson).map(({ name }) => name);

@@ -105,7 +105,7 @@ interface DeclaredError extends ErrorContents {
 /** Returns the function that describes what is wrong with an error that was written, or returns undefined. */
 function createCheck(compiler: Compiler, declared: readonly DeclaredError[]) {
   const schemas = [...new Set(declared.flatMap(({ contents }) => contents.map(({ schema }) => schema)))];
-  const validators = new Map(schemas.map((schema) => [schema, compiler.compile(schema, { source: 'json' })]));
+  const validators = new Map(schemas.map((schema) => [schema, compiler.compile(schema, 'json')]));
   const distinct = new Map(
     declared.map((one) => {
       const parts = one.contents.map(({ name, schema }) => `${name} ${schemas.indexOf(schema)}`);

@@ -1,24 +1,21 @@
 // What a contract may not contain prevents startup, and what is served in another way than one may expect is a warning:
 // each with its place and a remedy, and all of them in docs/contract.md.
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { buildApp } from '../../dist/process/app.js';
 import { contract } from '../support/contract-check.js';
-import { checkContract } from '../../dist/cli/check.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import { loadChecked } from '../../dist/http/checked-contract.js';
 import { ContractError } from '../../dist/contract/document/finding.js';
 import type { Finding } from '../../dist/contract/document/finding.js';
 import { partOf, type Edits } from '../support/edited.js';
-import { engines, sharedStorage, temporaryFolder } from '../support/engines.js';
+import { engines, sharedStorage } from '../support/engines.js';
 import { captureLog } from '../support/service.js';
 import {
   createGarden,
   gardenBytes,
   gardenDocument,
   loadEdited,
-  orchard,
   startGarden,
 } from '../support/garden/garden.js';
 
@@ -72,11 +69,6 @@ const aboutSchema = '/paths/~1about/get/responses/200/content/application~1json/
 
 const integer = 'it must be an integer from -9007199254740991 to 9007199254740991';
 const soil = { $ref: '#/components/schemas/Soil' };
-
-/** Returns what is nested in itself some times. */
-function nested<Outer>(times: number, outer: (inner: Outer) => Outer, inner = {} as Outer): Outer {
-  return times === 0 ? inner : nested(times - 1, outer, outer(inner));
-}
 
 /** Cases of each item of docs/contract.md that prevents startup; they may name what to write instead. */
 const refused: Record<string, Case[]> = {
@@ -413,30 +405,6 @@ const refused: Record<string, Case[]> = {
     ...[{ anyOf: [soil] }, { oneOf: [text, soil] }, { not: soil }, { dependentSchemas: { a: soil } }].map(
       (schema): Case => [{ '/components/schemas/Soil': schema, ...version31 }, 'the schema contains itself'],
     ),
-    [
-      field(nested(101, (inner) => ({ allOf: [inner] }))),
-      'more than 100 schemas are combined in one another',
-    ],
-  ],
-  'more than 200 nested levels': [
-    [
-      field(nested(250, (inner) => ({ type: 'object', properties: { a: inner } }))),
-      'the schema is nested more than 200 levels deep',
-      nested(198, (inner: string) => `/properties/a${inner}`, ''),
-    ],
-  ],
-  '`unevaluatedItems` next to `contains`, or to alternatives and conditions that describe items': [
-    [
-      array({ unevaluatedItems: false, contains: text }),
-      'unevaluatedItems is not supported with these schemas',
-      '/unevaluatedItems',
-      'Describe items only by items and prefixItems, and not in alternatives or conditions',
-    ],
-    [
-      array({ unevaluatedItems: false, allOf: [{ if: text, else: { prefixItems: [text] } }] }),
-      'unevaluatedItems is not supported with these schemas',
-      '/unevaluatedItems',
-    ],
   ],
   'a `maxContains` below `minContains`': [
     [
@@ -482,7 +450,7 @@ const refused: Record<string, Case[]> = {
     ],
     [
       { [aboutSchema]: { type: 'object', patternProperties: { 'a(?=b)': {} } }, ...version31 },
-      'a(?=b) is not supported: it looks around, (?=b), in another place than directly after ^ at the beginning of the whole pattern',
+      'a(?=b) is not supported: it looks around, (?=…), in another place than directly after ^ at the beginning of the whole pattern',
       '/patternProperties/a(?=b)',
       'Move a lookahead there, or write allOf with one pattern each, with not if it must not match',
     ],
@@ -680,10 +648,6 @@ const warned: Record<string, Case[]> = {
       'Write type: [string, "null"], and add null to enum',
     ],
   ],
-  'a value in `enum` of another type': [
-    [field({ type: 'string', enum: ['1', {}] }), 'no value of the type string equals it', '/enum/1'],
-    [field({ type: 'string', enum: ['1', 2] }), 'no value of the type string equals it', '/enum/1'],
-  ],
   'HEAD next to GET': [
     [{ '/paths/~1beds/head': about }, 'the server responds to HEAD as to GET, without the body'],
   ],
@@ -794,7 +758,7 @@ const warned: Record<string, Case[]> = {
     `${pattern} is not checked in responses: ${reason}`,
     '/pattern',
   ]),
-  "keywords next to `$ref` in 3.0, or for another type than the schema's": [
+  'keywords next to `$ref` in 3.0': [
     [
       field({ $ref: '#/components/schemas/Soil', nullable: true }),
       'OpenAPI 3.0 ignores what is next to $ref (nullable)',
@@ -803,19 +767,6 @@ const warned: Record<string, Case[]> = {
       field({ allOf: [{ $ref: '#/components/schemas/Soil' }], nullable: true }),
       'nullable has no effect without a type',
       '/nullable',
-    ],
-    [field({ type: 'string', minimum: 1 }), 'minimum has no effect on the type string', '/minimum'],
-    [
-      field({ type: 'string', uniqueItems: true }),
-      'uniqueItems has no effect on the type string',
-      '/uniqueItems',
-    ],
-  ],
-  'a required property that an open object lacks, named nearly like another': [
-    [
-      field({ type: 'object', required: ['totals'], properties: { total: {} } }),
-      'requires totals, which is not one of its properties',
-      '/required',
     ],
   ],
   '`nullable` in 3.1': [
@@ -1238,7 +1189,11 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     'consumes: [application/json]',
     '8:7 consumes is not supported here. Leave it out, or begin its name with x-.',
   ],
-  ['title:\n          type: string', 'title: string', '49:9 must be a schema. Write type: string in it.'],
+  [
+    'title:\n          type: string',
+    'title: string',
+    '49:9 must be a schema. Write an object with a type, such as { type: string }.',
+  ],
   [
     'in: path\n',
     'in: path\n          style: simpl\n',
@@ -1259,11 +1214,10 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     'title:\n          type: string\n          required: yes, always',
     '51:11 must be an array. List the names of the required properties in the object that has them, next to properties.',
   ],
-  ['type: boolean', 'type: bool', '52:11 "bool" is not a type. Write boolean.'],
   [
     'type: boolean',
-    'type: datetime',
-    '52:11 "datetime" is not a type. Write type: string and format: date-time.',
+    'type: bool',
+    '52:11 "bool" is not a type. Write one of boolean, integer, number, string, array, object.',
   ],
   [
     'type: boolean',
@@ -1288,7 +1242,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     'type: boolean',
     'type: [boolean, null]',
-    '52:11 null is not a type. Write "null" in quotes in OpenAPI 3.1, and nullable: true next to the type in 3.0.',
+    '52:11 null is not a type. Write one of "null", boolean, integer, number, string, array, object.',
     '3.1.0',
   ],
   [
@@ -1349,50 +1303,6 @@ t.test('a wrong default is reported together with other faults', (t) => {
   t.end();
 });
 
-t.test('an example that its schema does not allow is a warning of the check', async (t) => {
-  const file = join(await temporaryFolder(t), 'openapi.yaml');
-  const check = async (edits: (text: string) => string) => {
-    await writeFile(file, edits(tasks));
-    const { faults, warnings } = checkContract(file, false);
-    t.strictSame(faults, []);
-    return warnings.map(({ line, message, fix }) => `${line} ${message}. ${fix}.`);
-  };
-  t.strictSame(await check((text) => text), []);
-  const wrong = 'the example does not match its schema. Correct one of them:';
-  const found = await check((text) =>
-    text
-      .replace('required: [title]', 'required: [title]\n      example: { done: true }')
-      .replace('type: boolean', 'type: boolean\n          readOnly: true\n          example: 1')
-      .replace('      requestBody:\n        content:\n          application/json:\n', (piece) =>
-        [
-          `${piece}            examples:`,
-          '              good: { value: { title: a, done: true } }',
-          '              bad: { value: [] }',
-          '              named: { $ref: "#/components/examples/Bad" }\n',
-        ].join('\n'),
-      )
-      .replace('in: path\n', 'in: path\n          example: 5\n')
-      .replace('components:\n', 'components:\n  examples: { Bad: { value: { title: 2 } } }\n'),
-  );
-  t.strictSame(found, [
-    `14 ${wrong} it must be an object, not an array.`,
-    `28 ${wrong} it must be a string, not a number.`,
-    `42 ${wrong} title must be a string, not a number.`,
-    `54 ${wrong} title is missing.`,
-    `61 ${wrong} it must be true or false, not a number.`,
-  ]);
-  t.strictSame(
-    await check((text) =>
-      text.replace(
-        'type: boolean',
-        'type: integer\n          format: int64\n          example: 9223372036854775807',
-      ),
-    ),
-    [],
-    'an integer that the parser rounds',
-  );
-});
-
 t.test('a reference that leads nowhere is one fault', async (t) => {
   const faults = await faultsOf({
     [`${putBed}/parameters`]: [{ $ref: 'other.yaml' }],
@@ -1435,44 +1345,9 @@ t.test('the log at startup names operations that are public because no security 
   );
 });
 
-/** What docs/contract.md says that works, by part: operations of the two contracts that need it. */
-const working: Record<string, readonly string[]> = {
-  Operations: ['getBed', 'replaceBed', 'postTreesByTreeIdPrune'],
-  Paths: ['getSeed', 'countBlossoms', 'getTree'],
-  Parameters: ['listBeds', 'listSeeds', 'findTrees', 'getSeed'],
-  'Array parameters': ['listSeeds'],
-  'Object parameters': ['findTrees'],
-  Strings: ['listBeds'],
-  Numbers: ['listBeds', 'replaceBed'],
-  Objects: ['replaceBed', 'sowSeed'],
-  Combinations: ['sowSeed', 'recordHarvest'],
-  Recursion: ['growBranch'],
-  '`default`': ['sowSeed'],
-  '`readOnly`, `writeOnly`': ['sowSeed'],
-  'JSON Schema, in 3.1': ['printLabel', 'plantTree'],
-  '`$ref`': ['replaceBed'],
-  'Request bodies': [
-    'replaceBed',
-    'changeSeed',
-    'registerVisit',
-    'uploadPhotos',
-    'writeNote',
-    'measureTree',
-    'replacePhoto',
-    'waterSeed',
-    'removeVisits',
-  ],
-  Responses: ['removeBed', 'sowSeed', 'exportTrees', 'photographTree', 'listBeds', 'listHarvests'],
-  'Response headers': ['getBed'],
-  'Conditional requests': ['listSeeds'],
-  Errors: ['sowSeed'],
-  Security: ['sowSeed', 'listBeds', 'listSeeds', 'describeGarden'],
-  Documentation: ['plantTree'],
-};
-
-t.test('docs/contract.md lists what these tests and those of the two contracts cover', async (t) => {
+t.test('docs/contract.md lists what these tests cover', async (t) => {
   const page = await readFile(new URL('../../docs/contract.md', import.meta.url), 'utf8');
-  const [, works = '', stops = '', warns = ''] = page.split(/^## .*$/m);
+  const [, , stops = '', warns = ''] = page.split(/^## .*$/m);
   /** The items of lists up to a colon, which a remedy or an effect follows; without links. */
   const items = (part: string) =>
     [...part.matchAll(/^- (.*(?:\n {2}.*)*)/gm)].map(([, item = '']) =>
@@ -1489,16 +1364,4 @@ t.test('docs/contract.md lists what these tests and those of the two contracts c
     ].sort(),
   );
   t.strictSame(items(warns).sort(), Object.keys(warned).sort());
-  t.strictSame(
-    items(works).map((item) => item.replaceAll('**', '')),
-    Object.keys(working),
-  );
-  const ids = [loadContract(gardenBytes), orchard.contract].flatMap(({ operations }) =>
-    operations.map(({ operationId }) => operationId),
-  );
-  const tried = Object.values(working).flat();
-  t.strictSame(
-    tried.filter((operation) => !ids.includes(operation)),
-    [],
-  );
 });

@@ -344,35 +344,6 @@ t.test('a description in the types is no directive of the compiler', (t) => {
   t.end();
 });
 
-/** Files of the compiler's libraries. */
-const libraries = new Map<string, ts.SourceFile | undefined>();
-
-/** What the compiler says about generated types. */
-function faultsOfTypes(source: string): string[] {
-  const [file, server] = ['/types.ts', '/contract-server.d.ts'];
-  const texts = new Map([
-    [file, source],
-    [server, "declare module 'contract-server' { export class UploadedFile {} }"],
-  ]);
-  const options: ts.CompilerOptions = {
-    strict: true,
-    noEmit: true,
-    target: ts.ScriptTarget.ES2022,
-    types: [],
-  };
-  const host = ts.createCompilerHost(options);
-  const getSourceFile: typeof host.getSourceFile = (name, language) => {
-    const text = texts.get(name);
-    if (text !== undefined) return ts.createSourceFile(name, text, language);
-    if (!libraries.has(name)) libraries.set(name, host.getSourceFile(name, language));
-    return libraries.get(name);
-  };
-  const program = ts.createProgram([file, server], options, { ...host, getSourceFile });
-  return ts
-    .getPreEmitDiagnostics(program)
-    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
-}
-
 /** Contracts to which slips happen: those of a folder, if a longer run names one. */
 function contractsWithSlips(): readonly object[] {
   const folder = process.env['FUZZ_CONTRACTS'];
@@ -389,27 +360,21 @@ t.test('whatever a slip makes of a value, a contract is accepted, or its faults 
           ...Object.entries(value).flatMap(([name, inner]) => placesIn(inner, place + pointerOf([name]))),
         ];
   const slips = [null, {}, [], true, 5, '', [null], { $ref: null }, { $ref: '#' }, { enum: [], default: 1 }];
-  // No operation uses this schema, so it is not checked; it has a type all the same.
-  const unused = '/components/schemas/Error/properties/message';
-  for (const document of contractsWithSlips()) {
-    const places = placesIn(document, '').slice(1);
-    const examples: [string, unknown][] = places.includes(unused) ? [[unused, null]] : [];
+  for (const document of contractsWithSlips())
     fc.assert(
-      fc.property(fc.constantFrom(...places), fc.constantFrom<unknown>(...slips), (place, value) => {
-        try {
-          const contract = loadChecked(
-            Buffer.from(JSON.stringify(edited(document, { [place]: value }))),
-            false,
-          );
-          const faults = faultsOfTypes(renderTypes(contract));
-          t.strictSame(faults, [], `${place} ${JSON.stringify(value)}: its types compile`);
-        } catch (error) {
-          if (!(error instanceof ContractError)) throw error;
-          t.notMatch(error.faults.map(formatFinding).join('\n'), /\[object Object\]|undefined/);
-        }
-      }),
-      { numRuns: Number(process.env['FUZZ_RUNS'] ?? 10), examples },
+      fc.property(
+        fc.constantFrom(...placesIn(document, '').slice(1)),
+        fc.constantFrom<unknown>(...slips),
+        (place, value) => {
+          try {
+            loadChecked(Buffer.from(JSON.stringify(edited(document, { [place]: value }))), false);
+          } catch (error) {
+            if (!(error instanceof ContractError)) throw error;
+            t.notMatch(error.faults.map(formatFinding).join('\n'), /\[object Object\]|undefined/);
+          }
+        },
+      ),
+      { numRuns: Number(process.env['FUZZ_RUNS'] ?? 30) },
     );
-  }
   t.end();
 });

@@ -178,7 +178,7 @@ t.test(
       [{ items: [1, 2, 3, 4] }, 'items must have at most 3 items'],
       [{ either: true }, 'either must be a string or an integer, not true'],
       [{ map: { a: 1 } }, 'map.a must be null or a string, not a number'],
-      [{ map: { long: 'a' } }, 'the name map."long" must have at most 3 characters'],
+      [{ map: { long: 'a' } }, 'map.long has a name that must have at most 3 characters'],
       [{ map: { a: '\ud800' } }, 'map.a must not contain unpaired surrogates'],
     ];
     for (const [changes, fault] of fields) {

@@ -18,3 +18,6 @@ export function isOfType(value: unknown, types: readonly TypeName[] | undefined)
 
 /** How a number is represented in the code: as a bigint, as a safe integer, or as the nearest double. */
 export type NumberForm = 'int64' | 'integer' | 'double';
+
+/** A number in decimal digits, as in JSON. */
+export const decimalNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;

@@ -1,8 +1,15 @@
 // Reads the keywords of a schema, and reports those that the server does not support.
-import { PatternError, patternOf } from './pattern.js';
 import type { ContractNode } from '../document/contract-node.js';
-import { countKeywords, schemaKeywords, type MutableSchema, type Schema, type Use } from './schema.js';
-import { isOfType, type TypeName } from './json-types.js';
+import type { TypeName } from './json-types.js';
+import { PatternError, patternOf } from './pattern.js';
+import {
+  countKeywords,
+  numericKeywords,
+  schemaKeywords,
+  type MutableSchema,
+  type Schema,
+  type Use,
+} from './schema.js';
 
 const textFormats = 'date-time date time uuid email uri hostname ipv4 ipv6 byte password'.split(' ');
 /** Formats that ask for nothing that a server could check. */
@@ -12,21 +19,11 @@ const numberFormats: Readonly<Record<string, readonly string[]>> = {
   number: ['float', 'double'],
 };
 
-/** The keywords that limit values of a type. */
-const keywordsOf: Readonly<Partial<Record<TypeName, string>>> = {
-  number: 'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf',
-  string: 'minLength maxLength pattern',
-  array: 'items minItems maxItems uniqueItems prefixItems contains minContains maxContains unevaluatedItems',
-  object:
-    'properties required additionalProperties minProperties maxProperties patternProperties propertyNames ' +
-    'dependentRequired dependentSchemas unevaluatedProperties',
-};
-const otherKeywords =
-  'type format enum const allOf anyOf oneOf not if then else default nullable readOnly writeOnly $ref';
 /** Keywords that only describe. */
-const annotations =
+const annotations = (
   'title description example examples externalDocs deprecated xml discriminator $comment $schema $defs $anchor ' +
-  'definitions contentMediaType contentEncoding contentSchema';
+  'definitions contentMediaType contentEncoding contentSchema'
+).split(' ');
 /** Keywords that OpenAPI 3.0 does not have. */
 const newer = (
   'prefixItems contains minContains maxContains unevaluatedItems patternProperties propertyNames dependentRequired ' +
@@ -34,10 +31,15 @@ const newer = (
 ).split(' ');
 /** Keywords of JSON Schema that the server does not support. */
 const unsupported = ['$id', '$dynamicRef', '$dynamicAnchor'];
-const known = [...Object.values(keywordsOf), otherKeywords, annotations, ...unsupported].join(' ');
+const supported = [
+  'type format enum const pattern uniqueItems required dependentRequired default nullable readOnly writeOnly $ref',
+  ...[...Object.values(schemaKeywords).flat(), ...countKeywords, ...numericKeywords, ...annotations],
+  ...unsupported,
+].join(' ');
+
 /** Whether a keyword has no effect on validation. */
 export function onlyDescribes(keyword: string): boolean {
-  return annotations.split(' ').includes(keyword) || keyword.startsWith('x-');
+  return annotations.includes(keyword) || keyword.startsWith('x-');
 }
 
 /** Reports keywords that the server does not support. */
@@ -49,11 +51,11 @@ export function checkKeywords(node: ContractNode, is30: boolean): void {
       node.at(name).fault(`OpenAPI 3.0 has no ${name}`, 'Write openapi: 3.1.0');
     }
   }
-  node.allow(known);
+  node.allow(supported);
 }
 
 /** The context for reading keywords, besides the node of the schema. */
-export interface Context {
+export interface KeywordContext {
   readonly use: Use;
   readonly is30: boolean;
   readonly types: readonly TypeName[] | undefined;
@@ -62,22 +64,21 @@ export interface Context {
 }
 
 /** Reads all keywords of a schema but `type`. */
-export function readKeywords(node: ContractNode, context: Context): Partial<MutableSchema> {
-  warnWithoutEffect(node, context.types);
+export function readKeywords(node: ContractNode, context: KeywordContext): Partial<MutableSchema> {
   checkMapping(node.at('discriminator'));
-  checkContains(node);
   return {
     ...readSchemas(node, context),
     ...readTexts(node, context),
     ...readNumbers(node, context.is30),
     ...readValues(node),
-    ...Object.fromEntries(countKeywords.flatMap((keyword) => readCount(node, keyword))),
+    ...readCounts(node),
     ...readRequired(node),
+    ...(node.flag('uniqueItems') === true && { uniqueItems: true }),
   };
 }
 
 /** Reads the schemas inside a schema. */
-function readSchemas(node: ContractNode, { normalize }: Context): Partial<MutableSchema> {
+function readSchemas(node: ContractNode, { use, normalize }: KeywordContext): Partial<MutableSchema> {
   const { one, list, named } = schemaKeywords;
   const draft: Partial<MutableSchema> = {};
   for (const keyword of one) {
@@ -97,15 +98,32 @@ function readSchemas(node: ContractNode, { normalize }: Context): Partial<Mutabl
       node.at(keyword).fault('allows no value', 'List the alternatives');
   }
   for (const keyword of named) {
-    const schemas = node.entries(keyword).flatMap(([name, part]) => {
-      if (keyword === 'patternProperties' && !checkPattern(part, name, 'request')) return [];
-      const schema = normalize(part);
-      const isAbsent = keyword === 'properties' && schema.refused;
-      return [[name, isAbsent ? { refused: schema.refused } : schema] as const];
-    });
-    if (node.has(keyword)) draft[keyword] = Object.fromEntries(schemas);
+    const parts = node
+      .entries(keyword)
+      .filter(([name, part]) => keyword !== 'patternProperties' || checkPattern(part, name, 'request'))
+      .map(([name, part]) => {
+        const schema = normalize(part);
+        const refused = keyword === 'properties' ? leftOut(part, use) : undefined;
+        return [name, refused === undefined ? schema : { refused }] as const;
+      });
+    if (node.has(keyword)) draft[keyword] = Object.fromEntries(parts);
   }
-  return { ...draft, ...(node.flag('uniqueItems') === true && { uniqueItems: true }) };
+  return draft;
+}
+
+/**
+ * Why a property must not be in a request or in a response, by itself or by what it combines; undefined if it may be.
+ * @param outer - The schemas that contain it.
+ */
+export function leftOut(node: ContractNode, use: Use, outer = new Set<unknown>()): Schema['refused'] {
+  const [flag, reason] =
+    use === 'request' ? (['readOnly', 'read-only'] as const) : (['writeOnly', 'write-only'] as const);
+  if (use === 'text' || outer.has(node.value)) return undefined;
+  outer.add(node.value);
+  if (node.flag(flag) === true) return reason;
+  const { quiet } = node;
+  const parts = [...(node.has('$ref') ? [quiet.follow('schemas')] : []), ...quiet.list('allOf')];
+  return parts.map((part) => leftOut(part, use, outer)).find((found) => found !== undefined);
 }
 
 /** Checks the references of a discriminator, which otherwise only describes. */
@@ -119,16 +137,16 @@ function checkMapping(discriminator: ContractNode): void {
   }
 }
 
-function readTexts(node: ContractNode, { use, types }: Context): Partial<MutableSchema> {
+function readTexts(node: ContractNode, { use, types }: KeywordContext): Partial<MutableSchema> {
   const pattern = node.text('pattern');
   const isUsable = pattern !== undefined && checkPattern(node.at('pattern'), pattern, use);
   const format = node.text('format') ?? '';
   const isOfNumbers = types?.some((type) => numberFormats[type]?.includes(format));
   const isChecked = textFormats.includes(format) && (types?.includes('string') ?? true);
-  if (node.has('format') && !isChecked && isOfNumbers !== true && !freeFormats.includes(format)) {
-    const fix = 'Add a pattern, or check it in the handler';
-    node.at('format').warn(`the format ${format} is not checked`, fix);
-  }
+  if (node.has('format') && !isChecked && isOfNumbers !== true && !freeFormats.includes(format))
+    node
+      .at('format')
+      .warn(`the format ${format} is not checked`, 'Add a pattern, or check it in the handler');
   return { ...(isChecked && { format }), ...(isUsable && { pattern }) };
 }
 
@@ -136,9 +154,9 @@ function readTexts(node: ContractNode, { use, types }: Context): Partial<Mutable
 function readRequired(node: ContractNode): Partial<MutableSchema> {
   const namesIn = (owner: ContractNode, keyword: string) => {
     const fix = 'List the names of the required properties in the object that has them, next to properties';
-    const names = owner.list(keyword, fix).flatMap((one) => {
-      if (typeof one.value === 'string') return one.value;
-      one.fault('must be a text', 'Write the name of a property');
+    const names = owner.list(keyword, fix).flatMap((item) => {
+      if (typeof item.value === 'string') return item.value;
+      item.fault('must be a text', 'Write the name of a property');
       return [];
     });
     return [...new Set(names)];
@@ -163,31 +181,34 @@ function readNumbers(node: ContractNode, is30: boolean): Partial<MutableSchema> 
   const isInteger = types.includes('integer');
   // The range of other integers is narrower in any case.
   const isWide = types[0] === undefined || (isInteger && node.at('format').value === 'int64');
-  const bound = (end: 'minimum' | 'maximum') => {
+  const bound = (keyword: 'minimum' | 'maximum' | 'exclusiveMinimum' | 'exclusiveMaximum') => {
+    const value = node.number(keyword);
+    // A bound beyond the range of int64 has no effect.
+    if (value !== undefined && isWide && Math.abs(value) < 2 ** 63) checkExact(node.at(keyword), value);
+    return value === undefined ? {} : { [keyword]: value };
+  };
+  const bounds = (end: 'minimum' | 'maximum') => {
     const exclusive = end === 'minimum' ? 'exclusiveMinimum' : 'exclusiveMaximum';
-    const own = node.number(end);
-    if (own !== undefined && isWide) checkExact(node.at(end), own, true);
-    const given = node.at(exclusive);
-    if (given.value === undefined || given.value === false) return own === undefined ? {} : { [end]: own };
-    if (is30 !== (given.value === true)) {
-      const number = typeof given.value === 'number' ? given.value : (own ?? 'the bound');
-      const [version, fix] = is30
-        ? ['3.0', `Write ${end}: ${number}, and ${exclusive}: true next to it`]
-        : ['3.1', `Write ${exclusive}: ${number} instead of ${end}`];
-      given.fault(`${exclusive} has another form in OpenAPI ${version}`, fix);
-      return {};
+    const { value } = node.at(exclusive);
+    if (value === undefined || value === false) return bound(end);
+    if (is30 === (value === true)) {
+      if (!is30) return { ...bound(end), ...bound(exclusive) };
+      const { [end]: limit } = bound(end) as Partial<Record<string, number>>;
+      return limit === undefined ? {} : { [exclusive]: limit };
     }
-    if (given.value === true) return own === undefined ? {} : { [exclusive]: own };
-    const value = node.number(exclusive);
-    if (value !== undefined && isWide) checkExact(given, value, true);
-    return { ...(own !== undefined && { [end]: own }), ...(value !== undefined && { [exclusive]: value }) };
+    const number = typeof value === 'number' ? value : (node.number(end) ?? 'the bound');
+    const [version, fix] = is30
+      ? ['3.0', `Write ${end}: ${number}, and ${exclusive}: true next to it`]
+      : ['3.1', `Write ${exclusive}: ${number} instead of ${end}`];
+    node.at(exclusive).fault(`${exclusive} has another form in OpenAPI ${version}`, fix);
+    return {};
   };
   const multipleOf = node.number('multipleOf');
-  if (multipleOf !== undefined && isInteger) checkExact(node.at('multipleOf'), multipleOf, false);
+  if (multipleOf !== undefined && isInteger) checkExact(node.at('multipleOf'), multipleOf);
   const isAbove = multipleOf !== undefined && multipleOf > 0;
   if (node.has('multipleOf') && !isAbove)
     node.at('multipleOf').fault('must be above 0', 'Write a positive number');
-  return { ...bound('minimum'), ...bound('maximum'), ...(isAbove && { multipleOf }) };
+  return { ...bounds('minimum'), ...bounds('maximum'), ...(isAbove && { multipleOf }) };
 }
 
 /** Reads the allowed values. */
@@ -199,68 +220,33 @@ function readValues(node: ContractNode): Partial<MutableSchema> {
       node.at('enum').fault('allows no value', 'List the allowed values');
     return {};
   }
-  for (const one of values) if (typeof one.value === 'number' && !isNumber) checkExact(one, one.value, false);
+  for (const item of values) if (typeof item.value === 'number' && !isNumber) checkExact(item, item.value);
   return { enum: [...new Set(values.map(({ value }) => value))] };
 }
 
-/** Checks that the values that a schema names have its type. */
-export function checkValues(node: ContractNode, types: readonly TypeName[] | undefined): void {
-  if (types === undefined) return;
-  for (const one of node.list('enum').filter(({ value }) => !isOfType(value, types))) {
-    const { value } = one;
-    const isBare = typeof value === 'number' || typeof value === 'boolean';
-    const quoted = isBare ? `the value: "${value}" in quotes is a text` : 'another value';
-    one.warn(
-      `no value of the type ${types.join(', ')} equals it`,
-      `Write the type that clients send, or ${quoted}`,
-    );
-  }
-}
-
-/** Warns of keywords that say nothing about values of the given types. */
-function warnWithoutEffect(node: ContractNode, types: readonly TypeName[] | undefined): void {
-  if (types === undefined) return;
-  for (const [type, keywords] of Object.entries(keywordsOf)) {
-    if (types.includes(type as TypeName) || (type === 'number' && types.includes('integer'))) continue;
-    // A keyword of another form is a fault.
-    const isGiven = (one: string) =>
-      node.has(one) && !(one === 'required' && !Array.isArray(node.at(one).value));
-    for (const name of keywords.split(' ').filter(isGiven)) {
+/** Reads the counts, and refuses those of items that no array has. */
+function readCounts(node: ContractNode): Partial<MutableSchema> {
+  const counts: Partial<Record<(typeof countKeywords)[number], number>> = {};
+  for (const keyword of countKeywords) {
+    const value = node.number(keyword);
+    if (value === undefined) continue;
+    if (!Number.isSafeInteger(value) || value < 0)
       node
-        .at(name)
-        .warn(
-          `${name} has no effect on the type ${types.join(', ')}`,
-          'Leave it out, or write the type that clients send',
-        );
-    }
+        .at(keyword)
+        .fault('must be a count', 'Leave it out, or write 0 or more: values beyond that are then refused');
+    if (node.has('contains') || !keyword.endsWith('Contains')) counts[keyword] = value;
   }
-}
-
-/** Refuses counts of items that no array has. */
-function checkContains(node: ContractNode): void {
-  const [least = 1, most = Infinity] = [node.at('minContains').value, node.at('maxContains').value] as (
-    number | undefined
-  )[];
-  if (node.has('contains') && least > most)
+  const { minContains = 1, maxContains = Infinity } = counts;
+  if (node.has('contains') && minContains > maxContains)
     node
       .at('maxContains')
-      .fault(`is less than minContains, ${least}`, 'Write a greater number, or leave it out');
+      .fault(`is less than minContains, ${minContains}`, 'Write a greater number, or leave it out');
+  return counts;
 }
 
-function readCount(node: ContractNode, keyword: string): [string, number][] {
-  const value = node.number(keyword);
-  if (value === undefined) return [];
-  if (!Number.isSafeInteger(value) || value < 0)
-    node
-      .at(keyword)
-      .fault('must be a count', 'Leave it out, or write 0 or more: values beyond that are then refused');
-  return node.has('contains') || !keyword.endsWith('Contains') ? [[keyword, value]] : [];
-}
-
-/** Checks an integer that the parser may have rounded; bounds beyond the range of int64 have no effect in any case. */
-function checkExact(node: ContractNode, value: number, isBound: boolean): void {
+/** Checks an integer that the parser may have rounded. */
+function checkExact(node: ContractNode, value: number): void {
   if (!Number.isInteger(value) || Number.isSafeInteger(value)) return;
-  if (isBound && Math.abs(value) >= 2 ** 63) return;
   node.fault(
     'is an integer that programs round',
     'Leave the keyword out, and check the value in the handler',

@@ -58,8 +58,8 @@ export interface Schema
   readonly uniqueItems?: true;
   readonly required?: readonly string[];
   readonly dependentRequired?: Readonly<Record<string, readonly string[]>>;
-  /** Whether a request (`readOnly`) or a response (`writeOnly`) must not contain the value. */
-  readonly refused?: true;
+  /** Why a request or a response must not contain the value. */
+  readonly refused?: 'read-only' | 'write-only';
 }
 
 /** A value in the contract that its schema must allow: a default, or an example. */
@@ -126,4 +126,11 @@ export function partsOf(schema: Schema, keywords = allSchemaKeywords): Schema[] 
   const parts: Schema[] = [];
   mapSchemas(schema, keywords, (part) => parts.push(part));
   return parts;
+}
+
+/** A schema and all schemas inside it, or only those of some keywords, each once. */
+export function allSchemas(root: Schema, keywords?: readonly SchemaKeyword[]): Set<Schema> {
+  const all = new Set([root]);
+  for (const schema of all) for (const part of partsOf(schema, keywords)) all.add(part);
+  return all;
 }

@@ -1,7 +1,14 @@
 // The shape of a value: the types and places that all parts of its schema describe together, without the limits.
-import { combiningKeywords, insideKeywords, isAnything, isNothing, partsOf, type Schema } from './schema.js';
+import {
+  allSchemas,
+  combiningKeywords,
+  insideKeywords,
+  isAnything,
+  isNothing,
+  partsOf,
+  type Schema,
+} from './schema.js';
 import { type TypeName, isOfType, type NumberForm } from './json-types.js';
-import { allSchemas } from './schema-walk.js';
 
 /** Facts about a value itself, whichever alternatives it matches. */
 interface Outside {
@@ -110,6 +117,13 @@ function shapesIn(schema: Schema): Shape[] {
   ];
 }
 
+/** The keywords that say something about the shape of a value. */
+const describing = [
+  ...(['type', 'enum', 'number', 'default', 'binary', 'required', 'properties'] as const),
+  ...(['additionalProperties', 'patternProperties', 'unevaluatedProperties'] as const),
+  ...(['items', 'prefixItems', 'unevaluatedItems'] as const),
+];
+
 /** Returns the shape of a schema without the schemas that it combines. */
 function ownShape(schema: Schema): Shape {
   const { type, enum: listed, number, binary = false, default: value } = schema;
@@ -124,20 +138,17 @@ function ownShape(schema: Schema): Shape {
     default: value,
     accepts: type || listed ? (one: unknown) => isOfType(one, type) && isListed(one) : undefined,
   };
-  const says = [type, number, value, schema.binary, schema.properties, schema.required, schema.items];
-  const others = [schema.additionalProperties, schema.patternProperties, schema.unevaluatedProperties];
-  const isSilent = [...says, ...others, schema.prefixItems, schema.unevaluatedItems, listed].every(
-    (one) => one === undefined,
-  );
-  if (isSilent) return anything;
+  if (!describing.some((keyword) => schema[keyword] !== undefined)) return anything;
   return new Shape(outside, () => ({
-    properties: mapValues(properties, propertyShape),
+    properties: Object.fromEntries(
+      Object.entries(properties).map(([name, property]) => [name, propertyShape(property)]),
+    ),
     required,
     additional: rest(schema.additionalProperties, [
       ...Object.values(patternProperties),
-      ...describing(schema.unevaluatedProperties),
+      ...describedBy(schema.unevaluatedProperties),
     ]),
-    items: rest(schema.items, [...prefixItems, ...describing(schema.unevaluatedItems)]) || undefined,
+    items: rest(schema.items, [...prefixItems, ...describedBy(schema.unevaluatedItems)]) || undefined,
   }));
 }
 
@@ -149,7 +160,7 @@ function rest(schema: Schema | undefined, others: readonly Schema[]): Shape | fa
   return anyOf([...others.map(shapeOf), ...(isClosed ? [] : [given])]);
 }
 
-function describing(schema: Schema | undefined): Schema[] {
+function describedBy(schema: Schema | undefined): Schema[] {
   return schema === undefined || isNothing(schema) ? [] : [schema];
 }
 
@@ -239,13 +250,6 @@ function propertiesOf(parts: readonly Shape[], find: (name: string) => Shape): R
   return Object.fromEntries([...names].map((name) => [name, find(name)]));
 }
 
-function mapValues<From, To>(
-  values: Readonly<Record<string, From>>,
-  map: (value: From) => To,
-): Record<string, To> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
-}
-
 function commonTypes(a: readonly TypeName[], b: readonly TypeName[]): readonly TypeName[] {
   const has = (types: readonly TypeName[], type: TypeName) =>
     types.includes(type) || (type === 'integer' && types.includes('number'));
@@ -263,24 +267,29 @@ export function propertyOf({ properties, additional }: Shape, name: string): Sha
  */
 export const unknownDepth = 64;
 
-/** The deepest nesting of arrays and objects in a value; at least `unknownDepth` if its schema contains itself. */
-export function depthOf(schema: Schema, known = new Map<Schema, number>()): number {
-  const found = known.get(schema);
-  if (found !== undefined) return found;
-  // For a schema that contains itself.
-  known.set(schema, unknownDepth);
+/** The deepest nesting of arrays and objects that a schema allows; `unknownDepth` if it contains itself. */
+export function depthOf(schema: Schema): number {
+  const depth = innerDepth(schema, new Map());
+  return Number.isFinite(depth) ? depth : unknownDepth;
+}
+
+/** Infinity if the schema contains itself. */
+function innerDepth(schema: Schema, known: Map<Schema, number>): number {
+  const before = known.get(schema);
+  if (before !== undefined) return before;
+  known.set(schema, Infinity);
   const { types, additional, items } = shapeOf(schema);
   const takes = (type: TypeName) => types?.includes(type) === true;
   const isOpen = (takes('object') && additional === undefined) || (takes('array') && items === undefined);
   const inner = [...allSchemas(schema, combiningKeywords)]
-    .flatMap((one) => partsOf(one, insideKeywords))
+    .flatMap((part) => partsOf(part, insideKeywords))
     .filter((part) => !isNothing(part));
   const deepest = inner.reduce(
-    (most, part) => Math.max(most, depthOf(part, known)),
+    (most, part) => Math.max(most, innerDepth(part, known)),
     isOpen ? unknownDepth : 0,
   );
   const isContainer = takes('object') || takes('array');
-  const depth = types === undefined ? unknownDepth : isContainer ? 1 + deepest : 0;
+  const depth = types === undefined ? Math.max(unknownDepth, deepest) : isContainer ? 1 + deepest : 0;
   known.set(schema, depth);
   return depth;
 }

@@ -11,7 +11,7 @@ import { cookiesOf } from '../headers/cookies.js';
 import { acceptedTypes, type BodyContent } from '../../contract/body.js';
 import { parseJson } from './body.js';
 import { requestFaults, textOf } from './validation/fault-messages.js';
-import type { ValueSource } from './validation/numeric-keyword.js';
+import type { ValueSource } from './validation/fault-messages.js';
 import { createSplitter } from './delimited.js';
 import { createFormReader } from './forms.js';
 import { nothingRead } from './json-bounds.js';

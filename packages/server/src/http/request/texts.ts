@@ -1,9 +1,8 @@
 // Reads parameters and fields of forms, which are texts, as the types that their schemas name.
 import { isInexact, parseDecimal, setOwn } from '../../contract/document/exact-json.js';
 import type { TextForm } from '../../contract/parameters.js';
-import { typeOf } from '../../contract/schema/json-types.js';
+import { decimalNumber, typeOf } from '../../contract/schema/json-types.js';
 import { anything, propertyOf, type Shape } from '../../contract/schema/shape.js';
-import { decimalNumber } from './validation/numeric-keyword.js';
 
 /** Texts by their names, an array where a name is repeated; and the values that they are read as. */
 export type Values = Record<string, unknown>;

@@ -92,13 +92,13 @@ t.test(
         status: 400,
         error: 40007,
         message:
-          `A path parameter is not valid: id ${int64}; in the query: "color" is unknown; limit ${range}; ` +
+          `A path parameter is not valid: id ${int64}; in the query: limit ${range}; "color" is unknown; ` +
           `in the header: X-Shade must be one of sun, shade; in the cookie: basket ${safe}; ` +
           'in the body: name must have at least 2 characters.',
         faults: [
           { in: 'path', path: '/id', rule: 'type', message: int64, expected: ['integer'] },
-          { in: 'query', path: '/color', rule: 'additionalProperties', message: 'is unknown' },
           { in: 'query', path: '/limit', rule: 'minimum', message: range, expected: 1 },
+          { in: 'query', path: '/color', rule: 'additionalProperties', message: 'is unknown' },
           {
             in: 'header',
             path: '/X-Shade',
@@ -214,7 +214,7 @@ t.test('alternatives hide no fault beside them, and one that is chosen has all o
   for (const [body, end] of [
     [
       '{"pet":{"kind":"cat","lives":"9"},"z":3}',
-      'x is missing; "z" is unknown; pet.name is missing; pet.lives must be an integer from -9007199254740991 to 9007199254740991, not a string: send the digits without quotes',
+      'x is missing; pet.name is missing; pet.lives must be an integer from -9007199254740991 to 9007199254740991, not a string: send the digits without quotes; "z" is unknown',
     ],
     ['{"x":1,"pet":{"kind":"cow"}}', 'pet.kind must be one of cat, dog'],
     ['{"x":1,"pet":{}}', 'pet.kind is missing'],

@@ -1,89 +1,159 @@
-// The keywords that Ajv does not have, or that are faster or more exact than its own.
-import { str, type Ajv, type ValidateFunction } from 'ajv';
-import type { Ajv2020 } from 'ajv/dist/2020.js';
+// Our keywords of Ajv: those that it does not have, or that note what becomes of a value where a schema applies.
 import { UploadedFile } from '../../../contract/raw-body.js';
-import type { BytesRule } from './ajv-schema.js';
-import { compileChoice, type ChoiceRule } from './choice.js';
-import { addTextFormats } from './formats.js';
-import { numericKeyword, type CompiledKeyword } from './numeric-keyword.js';
-import type { At, Verdicts } from './verdicts.js';
+import { pointerOf } from '../../../contract/document/finding.js';
+import { isOfType } from '../../../contract/schema/json-types.js';
+import { numericKeywords, isNothing, type Schema } from '../../../contract/schema/schema.js';
+import { createChoiceCheck } from './choice.js';
+import { evaluates } from './evaluated.js';
+import { shown, typeMessage } from './fault-messages.js';
+import { atPart, type At, type Verdict } from './verdicts.js';
 
-/**
- * Adds the formats and keywords to Ajv. Keywords that report no errors are described from Ajv's verbose mode: if
- * several keywords reported errors, Ajv would take a time that grows with the square of their number.
- */
-export function addKeywords(ajv: Ajv | Ajv2020): void {
-  addTextFormats(ajv);
-  const find = (name: string): ValidateFunction => ajv.getSchema(name)!;
-  ajv.addKeyword({
-    keyword: 'refer',
-    errors: false,
-    // The target is compiled later, so that references may be nested deeply.
-    compile: (name: string) => {
-      let validate: ValidateFunction | undefined;
-      return function (this: Verdicts, data: unknown, at?: At) {
-        return this.holds((validate ??= find(name)), data, at);
-      };
-    },
-  });
-  ajv.addKeyword({
-    keyword: 'choice',
-    errors: false,
-    compile: (groups: readonly ChoiceRule[]) => compileChoice(groups, find),
-  });
-  ajv.addKeyword({ keyword: 'numeric', errors: false, compile: numericKeyword });
-  ajv.addKeyword({
-    keyword: 'needs',
-    type: 'object',
-    before: 'required',
-    errors: false,
-    validate: (names: readonly string[], data: object) => names.every((name) => Object.hasOwn(data, name)),
-  });
-  ajv.addKeyword({
-    keyword: 'wellFormed',
-    type: 'string',
-    error: { message: 'must not contain unpaired surrogates' },
-    validate: (_: true, data: string) => data.isWellFormed(),
-  });
-  ajv.addKeyword({
-    keyword: 'distinct',
-    type: 'array',
-    error: { message: 'must not contain equal items' },
-    validate(this: Verdicts, _: true, data: unknown[]) {
-      return this.areDistinct(data);
-    },
-  });
-  ajv.addKeyword({
-    keyword: 'refused',
-    error: { message: ({ schema }) => str`is ${schema as string}: leave it out` },
-    validate: () => false,
-  });
-  ajv.addKeyword({ keyword: 'bytes', errors: true, compile: compileBytes });
+/** Checks a value: adds its faults to the verdict, and notes what follows if the schema applies. */
+export type Check = (this: Verdict, data: unknown, at: At) => void;
+
+/** Whether numbers are checked by our keyword, which then checks all types. */
+export function isNumeric({ type, binary, ...schema }: Schema): boolean {
+  const isSaid =
+    type?.some((name) => name === 'integer' || name === 'number') ??
+    numericKeywords.some((keyword) => schema[keyword] !== undefined);
+  return isSaid && binary !== true;
 }
 
-/** Compiles `bytes`: a file of a form, or a whole body. */
-function compileBytes({ minLength = 0, maxLength = Infinity }: BytesRule) {
-  const check = (data: unknown) => {
+/** Creates the checks of our keywords, each in place of a keyword of the normal form, in the order in which they run. */
+export const ownKeywords: { readonly [Keyword in keyof Schema]?: (schema: Schema) => Check } = {
+  properties: (schema) =>
+    function (data) {
+      if (isObject(data)) this.describe(data, schema);
+    },
+  required: ({ required = [] }) =>
+    function (data, at) {
+      if (isObject(data)) miss(this, data, at, required);
+    },
+  dependentRequired: ({ dependentRequired = {} }) =>
+    function (data, at) {
+      if (!isObject(data)) return;
+      for (const [name, names] of Object.entries(dependentRequired))
+        if (Object.hasOwn(data, name)) miss(this, data, at, names);
+    },
+  refused: ({ refused }) =>
+    function (data, at) {
+      this.refuse(at, data, 'readOnly', `is ${refused!}: leave it out`);
+    },
+  binary: createBytes,
+  enum: createListed,
+  uniqueItems: () =>
+    function (data, at) {
+      if (Array.isArray(data) && !this.validation.areDistinct(data))
+        this.refuse(at, data, 'uniqueItems', 'must not contain equal items');
+    },
+  contains: createContained,
+  propertyNames: createNames,
+  not: createExcluded,
+  if: ({ if: condition, then, else: otherwise }) =>
+    function (data, at) {
+      const part = this.judge(condition!, data, at).isValid ? then : otherwise;
+      if (part !== undefined) this.accept(this.judge(part, data, at), data);
+    },
+  anyOf: ({ anyOf = [] }) => createChoiceCheck('anyOf', anyOf),
+  oneOf: ({ oneOf = [] }) => createChoiceCheck('oneOf', oneOf),
+  unevaluatedItems: (schema) => createRest(schema, 'unevaluatedItems'),
+  unevaluatedProperties: (schema) => createRest(schema, 'unevaluatedProperties'),
+};
+
+/** Creates the check by a schema that is compiled by itself. */
+export function createReference(schema: Schema): Check {
+  return function (data, at) {
+    this.accept(this.judge(schema, data, at), data);
+  };
+}
+
+function isObject(data: unknown): data is object {
+  return typeof data === 'object' && data !== null && !Array.isArray(data);
+}
+
+function miss(verdict: Verdict, object: object, { instancePath: path }: At, needed: readonly string[]): void {
+  const names = needed.filter((name) => !Object.hasOwn(object, name));
+  if (names.length > 0) verdict.miss({ object, path, names });
+}
+
+/** Creates the check of bytes, a file of a form or a whole body. In JSON, they are a text. */
+function createBytes({ type, minLength = 0, maxLength = Infinity }: Schema): Check {
+  return function (data, at) {
+    const { source } = this.validation.context;
+    const isText = source === 'json';
     const bytes = data instanceof UploadedFile ? data.bytes : data;
-    if (!(bytes instanceof Uint8Array)) return { keyword: 'type', message: 'must be a file', params: {} };
-    if (bytes.length < minLength)
-      return {
-        keyword: 'minLength',
-        message: `must have at least ${minLength} bytes`,
-        params: { expected: minLength },
-      };
-    if (bytes.length > maxLength)
-      return {
-        keyword: 'maxLength',
-        message: `must have at most ${maxLength} bytes`,
-        params: { expected: maxLength },
-      };
-    return undefined;
+    if (isText ? !isOfType(data, type) : !(bytes instanceof Uint8Array))
+      this.refuse(at, data, 'type', isText ? typeMessage(type ?? [], data, source) : 'must be a file');
+    if (typeof bytes !== 'string' && !(bytes instanceof Uint8Array)) return;
+    const { length } = bytes;
+    const unit = isText ? 'characters' : 'bytes';
+    if (length < minLength)
+      this.refuse(at, data, 'minLength', `must have at least ${minLength} ${unit}`, minLength);
+    if (length > maxLength)
+      this.refuse(at, data, 'maxLength', `must have at most ${maxLength} ${unit}`, maxLength);
   };
-  const validate: CompiledKeyword = (data: unknown) => {
-    const fault = check(data);
-    validate.errors = fault === undefined ? [] : [fault];
-    return fault === undefined;
+}
+
+function createListed({ enum: values = [] }: Schema): Check {
+  const message = `must be one of ${values.map(shown).join(', ')}`;
+  return function (data, at) {
+    const isListed =
+      typeof data === 'object' || typeof data === 'bigint'
+        ? values.some((value) => this.validation.numberOf(value) === this.validation.numberOf(data))
+        : values.includes(data);
+    if (!isListed) this.refuse(at, data, 'enum', message, values);
   };
-  return validate;
+}
+
+function createContained({ contains, minContains = 1, maxContains = Infinity }: Schema): Check {
+  return function (data, at) {
+    if (!Array.isArray(data)) return;
+    const count = data.filter((item, i) => this.judge(contains!, item, atPart(at, data, i)).isValid).length;
+    const [rule, bound] = count < minContains ? ['minContains', minContains] : ['maxContains', maxContains];
+    if (count < minContains || count > maxContains)
+      this.refuse(at, data, rule, `has ${count} items of the form that ${bound} must have`, bound);
+  };
+}
+
+function createNames({ propertyNames }: Schema): Check {
+  return function (data, at) {
+    if (!isObject(data)) return;
+    for (const name of Object.keys(data)) {
+      const [fault] = this.judge(propertyNames!, name, at).faults;
+      if (fault === undefined) continue;
+      const path = at.instancePath + pointerOf([name]);
+      this.add({ path, rule: 'propertyNames', message: `has a name that ${fault.message}` });
+    }
+  };
+}
+
+function createExcluded({ not }: Schema): Check {
+  const { enum: values, required, ...others } = not!;
+  const isShort = Object.keys(others).length === 0;
+  const message =
+    isShort && values !== undefined
+      ? `must not be ${values.map(shown).join(' or ')}`
+      : isShort && required !== undefined
+        ? `must not have ${required.join(' and ')}${required.length > 1 ? ' together' : ''}`
+        : 'is of a form that the contract excludes';
+  return function (data, at) {
+    if (isNothing({ not: not! })) this.refuse(at, data, 'not', 'is not allowed');
+    else if (this.judge(not!, data, at).isValid) this.refuse(at, data, 'not', message);
+  };
+}
+
+/** Creates the check of what no other keyword describes, of the schema and those that it combines. */
+function createRest(schema: Schema, rule: 'unevaluatedItems' | 'unevaluatedProperties'): Check {
+  const { [rule]: rest, ...others } = schema;
+  return function (data, at) {
+    if (typeof data !== 'object' || data === null) return;
+    const isArray = Array.isArray(data);
+    if (isArray !== (rule === 'unevaluatedItems')) return;
+    for (const [key, part] of Object.entries(data) as [string, unknown][]) {
+      if (evaluates(this, others, data, key, at)) continue;
+      const place = atPart(at, data, key);
+      if (isNothing(rest!)) this.refuse(place, part, rule, isArray ? 'is not allowed' : 'is unknown');
+      else this.accept(this.judge(rest!, part, place), part);
+    }
+  };
 }

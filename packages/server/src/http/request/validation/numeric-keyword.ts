@@ -1,180 +1,127 @@
-// Checks numbers exactly: the keyword `numeric` of Ajv, which accepts a bigint as an integer, and no rounded number.
-import type { ErrorObject, FuncKeywordDefinition } from 'ajv';
+// Checks numbers exactly: Ajv does not accept a bigint as an integer, and accepts a rounded number.
 import { integerRanges, isInexact, parseDecimal, toDouble } from '../../../contract/document/exact-json.js';
-import type { numericKeywords, Schema } from '../../../contract/schema/schema.js';
-import { typeOf, type TypeName } from '../../../contract/schema/json-types.js';
+import { decimalNumber, typeOf } from '../../../contract/schema/json-types.js';
+import type { Schema } from '../../../contract/schema/schema.js';
+import { insteadOf } from './fault-messages.js';
+import type { At, Verdict } from './verdicts.js';
 
-/** The source of a value: JSON has types, the other parts of a request have only text. */
-export type ValueSource = 'json' | 'text';
-
-/** A number in decimal digits, as in JSON. */
-export const decimalNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-
-type NumericSchema = Pick<Schema, 'type' | 'enum' | (typeof numericKeywords)[number]> & {
-  readonly isInt64: boolean;
-};
-
-/** The value of the keyword `numeric`. */
-export interface NumericRule {
-  /** A schema without the schemas inside it, which Ajv would walk through. */
-  readonly schema: NumericSchema;
-  readonly source: ValueSource;
+/** A limit of a number; bigint and number compare exactly. */
+interface Limit {
+  readonly rule: string;
+  readonly expected: unknown;
+  readonly message: string;
+  readonly holds: (value: number | bigint) => boolean;
 }
 
-/** The function that checks values for a keyword of Ajv. */
-export type CompiledKeyword = ReturnType<NonNullable<FuncKeywordDefinition['compile']>>;
-type Fault = Partial<ErrorObject>;
-
-/**
- * Compiles `numeric`, which reports no errors of its own: for keywords that do, Ajv takes a time that grows with the
- * square of the number of errors.
- */
-export function numericKeyword(rule: NumericRule): CompiledKeyword {
-  const faultsOf = createCheck(rule);
-  return (data: unknown) => faultsOf(data) === undefined;
-}
-
-/** The faults of a value for which `numeric` has failed, from an error of Ajv in its verbose mode. */
-export function numericFaults({ schema, data }: ErrorObject): Fault[] {
-  return createCheck(schema as NumericRule)(data) ?? [];
-}
-
-/** Creates the function that checks the type of a value, and if it is a number, its limits. */
-function createCheck({ schema, source }: NumericRule): (data: unknown) => Fault[] | undefined {
-  const { type, enum: values } = schema;
-  const others: readonly TypeName[] | undefined = type?.filter(
-    (name) => name !== 'integer' && name !== 'number',
-  );
+/** Creates the check of the type of a value, and if it is a number, of its limits. An int64 becomes a bigint. */
+export function createNumericCheck(schema: Schema) {
+  const { type, number } = schema;
   const isInteger = type !== undefined && !type.includes('number');
-  const { check, rule, keywordOf } = isInteger ? integerCheck(schema) : numberCheck(schema);
-  const hint = isInteger ? ', in canonical decimal digits' : type === undefined ? '' : ', in decimal digits';
-  const accepts = (digits: string) => {
-    const value = isInteger ? parseDecimal(digits) : decimalNumber.test(digits) ? Number(digits) : undefined;
-    return value !== undefined && check(value) === undefined;
+  const range = isInteger ? integerRange(schema) : undefined;
+  const name = range === undefined ? 'a number' : `an integer from ${range.min} to ${range.max}`;
+  const hint = isInteger ? ', in canonical decimal digits' : ', in decimal digits';
+  const limits = [...(range ? rangeLimits(range, name) : numberLimits(schema)), ...multipleLimit(schema)];
+  /** The value that is compared; undefined if it is not of the type. */
+  const read = (data: unknown): number | bigint | undefined => {
+    if (isInexact(data)) return isInteger ? undefined : toDouble(data);
+    if (typeof data === 'bigint') return data;
+    const isKept = isInteger ? Number.isSafeInteger(data) : Number.isFinite(data);
+    return isKept ? (data as number) : undefined;
   };
-  return (data) => {
+  /** Whether a text without quotes would be accepted. */
+  const isQuoted = (text: unknown) => {
+    const isNumber = typeof text === 'string' && decimalNumber.test(text);
+    const value = isNumber ? (isInteger ? parseDecimal(text) : Number(text)) : undefined;
+    return value !== undefined && limits.every(({ holds }) => holds(value));
+  };
+  return function (this: Verdict, data: unknown, at: At): void {
     const isNumber = typeof data === 'number' || typeof data === 'bigint' || isInexact(data);
-    if (!isNumber && others === undefined) return undefined;
-    if (!isNumber && others?.includes(typeOf(data)) && (values?.includes(data) ?? true)) return undefined;
-    const faults = isNumber ? check(data) : wrongType;
-    if (faults !== wrongType) return faults;
-    const keyword = isNumber ? keywordOf(data) : 'type';
-    return [
-      {
-        keyword,
-        params: { expected: schema[keyword] },
-        message: `${rule}${notNumber(data, source, hint, accepts)}`,
-      },
-    ];
+    if (!isNumber && (type?.includes(typeOf(data)) ?? true)) return;
+    const value = isNumber ? read(data) : undefined;
+    const { source } = this.validation.context;
+    const instead = source === 'text' ? hint : isNumber ? '' : insteadOf(data, source);
+    if (value === undefined) {
+      const bare = source === 'text' ? /^"([^"]*)"$/.exec(String(data))?.[1] : data;
+      const remedy = isQuoted(bare) ? ': send the digits without quotes' : '';
+      this.refuse(at, data, 'type', `must be ${name}${instead}${remedy}`, type);
+      return;
+    }
+    for (const { rule, expected, message, holds } of limits)
+      if (!holds(value))
+        this.refuse(at, data, rule, message + (isInteger && rule !== 'multipleOf' ? instead : ''), expected);
+    if (number === 'int64') this.change(at, BigInt(value));
+    else if (number === 'double' && typeof data !== 'number') this.change(at, Number(value));
   };
 }
 
-/**
- * The end of the message about a value that is not a number, or is one of the wrong kind or size: the actual kind, or
- * the required notation. A quoted number is called one only if its digits would be accepted without the quotes.
- * @param hint - The required notation in a text.
- * @param accepts - Whether a text without quotes would be accepted.
- */
-function notNumber(
-  data: unknown,
-  source: ValueSource,
-  hint: string,
-  accepts: (digits: string) => boolean,
-): string {
-  const kind = kindOf(data);
-  const instead = source === 'text' ? hint : kind === 'a number' ? '' : `, not ${kind}`;
-  const digits = source === 'text' ? /^"([^"]*)"$/.exec(String(data))?.[1] : data;
-  const isQuoted = typeof digits === 'string' && accepts(digits);
-  return `${instead}${isQuoted ? ': send the digits without quotes' : ''}`;
+interface IntegerRange {
+  readonly min: bigint;
+  readonly max: bigint;
 }
 
-/** The kind of a value that has the wrong type, for messages. */
-export function kindOf(data: unknown): string {
-  if (data === null || typeof data === 'boolean') return String(data);
-  if (Array.isArray(data)) return 'an array';
-  return { object: 'an object', string: 'a string' }[typeof data as string] ?? 'a number';
-}
-
-/** Stands for a value that is not of the type, or outside its range. */
-const wrongType: Fault[] = [];
-
-type Numeric = number | bigint | symbol;
-
-/** Checks integers; bigint and number compare exactly. */
-function integerCheck(schema: NumericSchema) {
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
-  const range = integerRanges[schema.isInt64 ? 'int64' : 'double'];
+/** The range of an integer: that of its format, within the limits of the schema. */
+function integerRange({
+  number,
+  minimum,
+  maximum,
+  exclusiveMinimum,
+  exclusiveMaximum,
+}: Schema): IntegerRange {
+  const range = integerRanges[number === 'int64' ? 'int64' : 'double'];
   const least = [
     minimum && Math.ceil(minimum),
-    exclusiveMinimum !== undefined ? Math.floor(exclusiveMinimum) + 1 : undefined,
+    exclusiveMinimum === undefined ? undefined : Math.floor(exclusiveMinimum) + 1,
   ];
   const most = [
     maximum && Math.floor(maximum),
-    exclusiveMaximum !== undefined ? Math.ceil(exclusiveMaximum) - 1 : undefined,
+    exclusiveMaximum === undefined ? undefined : Math.ceil(exclusiveMaximum) - 1,
   ];
-  const min = least.reduce<bigint>((a, b) => (b !== undefined && b > a ? BigInt(b) : a), range.min);
-  const max = most.reduce<bigint>((a, b) => (b !== undefined && b < a ? BigInt(b) : a), range.max);
-  // Safe integers compare exactly with the rounded bounds, and faster.
-  const [low, high] = [Number(min), Number(max)];
-  const limits = limitCheck(multipleOf, schema.enum);
-  const check = (data: Numeric): Fault[] | undefined => {
-    const fits = Number.isSafeInteger(data)
-      ? (data as number) >= low && (data as number) <= high
-      : typeof data === 'bigint' && data >= min && data <= max;
-    if (!fits) return wrongType;
-    const faults = limits?.(data as number | bigint) ?? [];
-    return faults.length > 0 ? faults : undefined;
+  return {
+    min: least.reduce<bigint>((a, b) => (b !== undefined && b > a ? BigInt(b) : a), range.min),
+    max: most.reduce<bigint>((a, b) => (b !== undefined && b < a ? BigInt(b) : a), range.max),
   };
-  const keywordOf = (data: Numeric): keyof NumericSchema => {
-    if (typeof data === 'symbol' || (typeof data === 'number' && !Number.isInteger(data))) return 'type';
-    return data < min ? 'minimum' : 'maximum';
-  };
-  return { check, rule: `must be an integer from ${min} to ${max}`, keywordOf };
 }
 
-type Holds = (value: number | bigint, bound: number) => boolean;
-const comparisons: readonly (readonly [keyword: keyof NumericSchema, sign: string, holds: Holds])[] = [
-  ['minimum', '>=', (value, bound) => value >= bound],
-  ['maximum', '<=', (value, bound) => value <= bound],
-  ['exclusiveMinimum', '>', (value, bound) => value > bound],
-  ['exclusiveMaximum', '<', (value, bound) => value < bound],
-];
+function rangeLimits({ min, max }: IntegerRange, name: string): Limit[] {
+  const message = `must be ${name}`;
+  return [
+    { rule: 'minimum', expected: Number(min), message, holds: (value) => value >= min },
+    { rule: 'maximum', expected: Number(max), message, holds: (value) => value <= max },
+  ];
+}
 
-/** Checks numbers; a fraction counts as the nearest double. */
-function numberCheck(schema: NumericSchema) {
-  const bounds = comparisons.filter(([keyword]) => schema[keyword] !== undefined);
-  const limits = limitCheck(schema.multipleOf, schema.type === undefined ? undefined : schema.enum);
-  const check = (data: Numeric): Fault[] | undefined => {
-    const value = isInexact(data) ? toDouble(data) : data;
-    if (value === undefined || (typeof value === 'number' && !Number.isFinite(value))) return wrongType;
-    const faults: Fault[] = [];
-    for (const [keyword, sign, holds] of bounds) {
-      const bound = schema[keyword] as number;
-      if (!holds(value, bound))
-        faults.push({ keyword, params: { expected: bound }, message: `must be ${sign} ${bound}` });
-    }
-    faults.push(...(limits?.(value) ?? []));
-    return faults.length > 0 ? faults : undefined;
-  };
-  return { check, rule: 'must be a number', keywordOf: (): keyof NumericSchema => 'type' };
+const comparisons = [
+  ['minimum', '>=', (value: number | bigint, bound: number) => value >= bound],
+  ['maximum', '<=', (value: number | bigint, bound: number) => value <= bound],
+  ['exclusiveMinimum', '>', (value: number | bigint, bound: number) => value > bound],
+  ['exclusiveMaximum', '<', (value: number | bigint, bound: number) => value < bound],
+] as const;
+
+function numberLimits(schema: Schema): Limit[] {
+  return comparisons.flatMap(([rule, sign, compare]) => {
+    const expected = schema[rule];
+    if (expected === undefined) return [];
+    const holds = (value: number | bigint) => compare(value, expected);
+    return [{ rule, expected, message: `must be ${sign} ${expected}`, holds }];
+  });
 }
 
 /** The powers of ten that can matter: with at most 21 digits, no number has more factors of two or five. */
 const powers = Array.from({ length: 100 }, (_, i) => 10n ** BigInt(i));
 
-type Test = (value: number | bigint) => boolean;
-
-/** Creates the test for multiples of a number. Both count as the decimal numbers that JSON has, and are not rounded. */
-function multiplesOf(divisor: number): Test {
-  const isSafe = Number.isSafeInteger(divisor);
-  const of = decimalOf(divisor);
-  return (value) => {
-    if (isSafe && Number.isSafeInteger(value)) return (value as number) % divisor === 0;
+/** The limit of multiples. Both numbers count as the decimal numbers that JSON has, and are not rounded. */
+function multipleLimit({ multipleOf }: Schema): Limit[] {
+  if (multipleOf === undefined) return [];
+  const isSafe = Number.isSafeInteger(multipleOf);
+  const of = decimalOf(multipleOf);
+  const holds = (value: number | bigint) => {
+    if (isSafe && Number.isSafeInteger(value)) return (value as number) % multipleOf === 0;
     const { digits, scale } = decimalOf(value);
     const shift = scale - of.scale;
     const zeros = powers[Math.min(Math.abs(shift), powers.length - 1)]!;
     return shift < 0 ? digits % (of.digits * zeros) === 0n : (digits * zeros) % of.digits === 0n;
   };
+  return [{ rule: 'multipleOf', expected: multipleOf, message: `must be multiple of ${multipleOf}`, holds }];
 }
 
 /** The shortest decimal number that stands for a double, or all digits of a bigint: its value is digits times 10^scale. */
@@ -182,26 +129,4 @@ function decimalOf(value: number | bigint): { digits: bigint; scale: number } {
   const [mantissa = '', exponent = '0'] = String(value).split('e');
   const [whole = '', fraction = ''] = mantissa.split('.');
   return { digits: BigInt(whole + fraction), scale: Number(exponent) - fraction.length };
-}
-
-/** Creates the function that checks the limits that integers and other numbers share; undefined if there are none. */
-function limitCheck(
-  multipleOf: number | undefined,
-  values: readonly unknown[] | undefined,
-): ((value: number | bigint) => Fault[]) | undefined {
-  if (multipleOf === undefined && values === undefined) return undefined;
-  const isMultiple = multipleOf === undefined ? undefined : multiplesOf(multipleOf);
-  return (value) => {
-    const faults: Fault[] = [];
-    if (isMultiple?.(value) === false)
-      faults.push({
-        keyword: 'multipleOf',
-        params: { multipleOf },
-        message: `must be multiple of ${multipleOf!}`,
-      });
-    // A bigint equals the same number.
-    if (values?.some((one) => typeof one === 'number' && one == value) === false)
-      faults.push({ keyword: 'enum', params: { allowedValues: values } });
-    return faults;
-  };
 }

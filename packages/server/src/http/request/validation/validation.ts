@@ -1,192 +1,104 @@
 // Validates requests and responses with Ajv against the contract's schemas, and reads the values of requests.
-import { Ajv, type ValidateFunction } from 'ajv';
-import { Ajv2020 } from 'ajv/dist/2020.js';
-import type { Finding } from '../../../contract/document/finding.js';
-import { LinearPattern, patternOf } from '../../../contract/schema/pattern.js';
-import { isRecursive } from '../../../contract/schema/schema-walk.js';
-import { isAnything, type Sample, type Schema } from '../../../contract/schema/schema.js';
-import { unknownDepth } from '../../../contract/schema/shape.js';
-import { Rewriter, type RewriteOptions } from './ajv-schema.js';
-import { faultsOf, textOf, type Fault } from './fault-messages.js';
-import { addKeywords } from './keywords.js';
-import type { ValueSource } from './numeric-keyword.js';
-import { ValueReader } from './values.js';
-import { Verdicts } from './verdicts.js';
+import { Ajv, type FuncKeywordDefinition, type ValidateFunction } from 'ajv';
+import { listedFaults } from '../../../base/errors.js';
+import { pointerOf, type Finding } from '../../../contract/document/finding.js';
+import { UploadedFile } from '../../../contract/raw-body.js';
+import { patternOf } from '../../../contract/schema/pattern.js';
+import type { Sample, Schema } from '../../../contract/schema/schema.js';
+import { depthOf, unknownDepth } from '../../../contract/schema/shape.js';
+import { unreadable } from '../texts.js';
+import { writeSchema } from './ajv-schema.js';
+import { textOf, type Fault, type ValueSource } from './fault-messages.js';
+import { addTextFormats } from './formats.js';
+import { createReference, ownKeywords, type Check } from './keywords.js';
+import { createNumericCheck } from './numeric-keyword.js';
+import { Validation, type At, type Context, type Verdict } from './verdicts.js';
 
-/** Keywords that Ajv knows only in its slower version for JSON Schema 2020-12. */
-const newerKeywords = /"(?:prefixItems|(?:min|max)Contains|dependent\w+|unevaluated\w+)"/;
 /**
  * With one of these names in a contract, Ajv must look for own properties: a request without it would seem to have it.
  * Test: test/contract/garden.test.ts, "names that JavaScript objects inherit are names like any other".
  */
 const inheritedNames = Object.getOwnPropertyNames(Object.prototype);
 
-/** The purpose for which schemas are compiled. */
-type Purpose = Omit<RewriteOptions, 'hasRefused' | 'hasUnevaluated'>;
-
-/** The maximum number of steps for the patterns of a part: one for each character and each part of its pattern. */
-const maxSteps = 1_920_000;
-
-/** It takes too long to match the patterns of a part. */
-class TooCostlyError extends Error {}
-
-/** Counts the steps that patterns take. */
-class StepCount {
-  #left = Infinity;
-
-  /** Runs a function with a limit on steps. @throws TooCostlyError if it is exceeded. */
-  limit<Result>(run: () => Result): Result {
-    this.#left = maxSteps;
-    try {
-      return run();
-    } finally {
-      this.#left = Infinity;
-    }
-  }
-
-  /** Returns the matcher of a pattern; Ajv shares those with the same text. The end of a text counts as a character. */
-  matcherOf(source: string): Pick<LinearPattern, 'test' | 'toString'> {
-    const pattern = patternOf(source);
-    if (!(pattern instanceof LinearPattern)) return pattern;
-    return {
-      test: (text) => {
-        this.#left -= (text.length + 1) * pattern.size;
-        if (this.#left < 0) throw new TooCostlyError();
-        return pattern.test(text);
-      },
-      toString: () => pattern.toString(),
-    };
-  }
-}
-
 /** Compiles the schemas of a contract. */
 export class Compiler {
-  readonly #text: string;
-  readonly #ajv: Ajv | Ajv2020;
-  readonly #steps = new StepCount();
-  readonly #rewriters = new Map<string, Rewriter>();
-  readonly #waiting: (() => void)[] = [];
-  /** Compiled schemas by their rewritten form, which many small schemas share. */
-  readonly #compiled = new Map<string, ValidateFunction>();
+  readonly #ajv: Ajv;
+  readonly #compiled = new Map<Schema, ValidateFunction>();
 
-  /**
-   * @param document - The contract.
-   * @param isOnce - Whether each schema checks few values, so that compiling it must be fast.
-   */
-  constructor(document: object, isOnce = false) {
-    this.#text = JSON.stringify(document);
-    this.#ajv = createAjv(this.#text, isOnce, this.#steps);
-  }
-
-  /** Compiles a schema. */
-  compile(schema: Schema, purpose: Purpose): CompiledSchema {
-    const rewriter = this.#rewriterOf(purpose);
-    const written = rewriter.rewrite(schema);
-    const key = JSON.stringify(written);
-    const validate = this.#compiled.get(key) ?? this.#ajv.compile(written);
-    this.#compiled.set(key, validate);
-    this.#compileOthers();
-    const find = (name: string) => this.#ajv.getSchema(name)!;
-    const variantsOf = (part: Schema) => {
-      const names = rewriter.namesOf(part);
-      this.#compileOthers();
-      return names.map(find);
-    };
-    return new CompiledSchema(schema, {
-      validate,
-      source: purpose.source,
-      find,
-      variantsOf,
-      steps: this.#steps,
+  /** @param document - The contract. */
+  constructor(document: object) {
+    const text = JSON.stringify(document);
+    this.#ajv = new Ajv({
+      allErrors: true,
+      // Passes the verdict to our keywords.
+      passContext: true,
+      // Lets messages name the actual type.
+      verbose: true,
+      // The normal form is valid; compiling the meta-schema would delay the start.
+      meta: false,
+      validateSchema: false,
+      // Parts of a composition may leave the type to another part.
+      strictTypes: false,
+      strictTuples: false,
+      allowMatchingProperties: true,
+      code: { regExp: Object.assign(patternOf, { code: 'patternOf' }) },
+      // Slower, and needed only for properties with names that objects inherit, such as "constructor".
+      ownProperties: inheritedNames.some((name) => text.includes(`"${name}"`)),
     });
+    addTextFormats(this.#ajv);
+    const others = { numeric: createNumericCheck, reference: createReference };
+    for (const [keyword, create] of Object.entries({ ...ownKeywords, ...others }))
+      this.#ajv.addKeyword({
+        keyword: `own:${keyword}`,
+        errors: false,
+        compile: (find: () => Schema) => asKeyword(create(find())),
+        // What refuses a property is known before it is missed.
+        ...(keyword === 'properties' && { before: 'allOf' }),
+      });
   }
 
-  #compileOthers(): void {
-    for (let next = this.#waiting.pop(); next !== undefined; next = this.#waiting.pop()) next();
+  /** Compiles a schema, with all that it contains. */
+  compile(schema: Schema, source: ValueSource): CompiledSchema {
+    const all = new Set([schema]);
+    for (const part of all) this.#find(part, (inner) => all.add(inner));
+    return new CompiledSchema(schema, { source, find: (part) => this.#compiled.get(part)! });
   }
 
-  /** Schemas that are rewritten in the same way share the schemas that they refer to. */
-  #rewriterOf(purpose: Purpose): Rewriter {
-    const { source, isResponse = false, isExample = false } = purpose;
-    const key = [source, isResponse, isExample].join();
-    const known = this.#rewriters.get(key);
-    if (known !== undefined) return known;
-    const options = {
-      ...purpose,
-      hasRefused: /"(?:readOnly|writeOnly)"/.test(this.#text),
-      hasUnevaluated: this.#text.includes('"unevaluated'),
-    };
-    const rewriter = new Rewriter(options, `s${this.#rewriters.size}-`, (name, schema) => {
-      this.#ajv.addSchema(schema, name);
-      this.#waiting.push(() => this.#ajv.getSchema(name));
-    });
-    this.#rewriters.set(key, rewriter);
-    return rewriter;
+  #find(schema: Schema, addSeparate: (part: Schema) => void): void {
+    if (this.#compiled.has(schema)) return;
+    this.#compiled.set(schema, this.#ajv.compile(writeSchema(schema, addSeparate)));
   }
 }
 
-/** Creates an Ajv instance that coerces and removes nothing, and refuses unknown keywords. */
-function createAjv(text: string, isOnce: boolean, steps: StepCount): Ajv | Ajv2020 {
-  const matcherOf = (source: string) => steps.matcherOf(source);
-  const ajv = new (newerKeywords.test(text) ? Ajv2020 : Ajv)({
-    allErrors: true,
-    // Passes to keywords the verdicts about the values.
-    passContext: true,
-    // Lets messages name the actual type.
-    verbose: true,
-    coerceTypes: false,
-    removeAdditional: false,
-    // The normal form is valid; compiling the meta-schema would delay the start.
-    meta: false,
-    validateSchema: false,
-    inlineRefs: false,
-    useDefaults: false,
-    // Parts of a composition may leave the type to another part.
-    strictTypes: false,
-    strictTuples: false,
-    allowMatchingProperties: true,
-    code: { optimize: !isOnce, regExp: Object.assign(matcherOf, { code: 'matcherOf' }) },
-    // Slower, and needed only for properties with names that objects inherit, such as "constructor".
-    ownProperties: inheritedNames.some((name) => text.includes(`"${name}"`)),
-  });
-  addKeywords(ajv);
-  return ajv;
-}
-
-/** The result of compiling a schema. */
-interface Compiled {
-  readonly validate: ValidateFunction;
-  readonly source: ValueSource;
-  /** Finds a schema that others refer to, by its name, and all that were compiled from a schema of the contract. */
-  readonly find: (name: string) => ValidateFunction;
-  readonly variantsOf: (schema: Schema) => readonly ValidateFunction[];
-  readonly steps: StepCount;
-}
-
-const tooDeep = describe('type', `is nested more than ${unknownDepth} levels deep`);
-const tooCostly = describe('pattern', 'takes too long to check: send fewer values at a time');
-
-function describe(rule: string, message: string): Fault {
-  return { path: '', place: '', rule, message };
+/** The form that Ajv needs of a check, for which no value is wrong: the verdict has the faults. */
+function asKeyword(check: Check): ReturnType<NonNullable<FuncKeywordDefinition['compile']>> {
+  return function (this: Verdict, data: unknown, at?: At) {
+    check.call(this, data, at!);
+    return true;
+  };
 }
 
 /** Validates values by a schema. */
 export class CompiledSchema {
-  readonly #schemas: readonly Schema[];
-  readonly #compiled: Compiled;
-  readonly #isRecursive: boolean;
+  readonly #schema: Schema;
+  readonly #context: Context;
+  readonly #depth: number;
 
-  constructor(schema: Schema, compiled: Compiled) {
-    this.#schemas = isAnything(schema) ? [] : [schema];
-    this.#compiled = compiled;
-    this.#isRecursive = isRecursive(schema);
+  constructor(schema: Schema, context: Context) {
+    this.#schema = schema;
+    this.#context = context;
+    // Values that are nested deeper than the schema are described as any others that it does not allow.
+    this.#depth = Math.max(depthOf(schema), unknownDepth);
   }
 
   /** Returns the faults of a value, at most one more than are listed; none if it is valid. */
-  faultsOf(data: unknown, verdicts = new Verdicts()): readonly Fault[] {
-    const { validate } = this.#compiled;
-    if (validate.call(verdicts, data)) return [];
-    return faultsOf(validate.errors ?? [], { ...this.#compiled, verdicts });
+  faultsOf(data: unknown): readonly Fault[] {
+    const doubts: Doubt[] = [];
+    const owner = { value: data };
+    isWithin(Infinity, owner, 'value', [], doubts);
+    const verdict = this.#judge(owner);
+    verdict.settle();
+    return faultsWith(verdict, doubts);
   }
 
   /**
@@ -194,46 +106,80 @@ export class CompiledSchema {
    * @returns The value, which means nothing if it has faults.
    */
   read(data: unknown): { readonly value: unknown; readonly faults: readonly Fault[] } {
-    if (this.#isRecursive && isDeeper(data, unknownDepth)) return { value: data, faults: [tooDeep] };
-    try {
-      return this.#compiled.steps.limit(() => this.#read(data));
-    } catch (error) {
-      if (error instanceof TooCostlyError) return { value: data, faults: [tooCostly] };
-      throw error;
+    const doubts: Doubt[] = [];
+    const owner = { value: data };
+    if (!isWithin(this.#depth, owner, 'value', [], doubts)) {
+      const message = `is nested more than ${this.#depth} levels deep`;
+      return { value: data, faults: [{ path: '', rule: 'type', message }] };
     }
+    const verdict = this.#judge(owner);
+    verdict.complete();
+    return { value: owner.value, faults: faultsWith(verdict, doubts) };
   }
 
-  #read(data: unknown) {
-    const verdicts = new Verdicts();
-    const faults = this.faultsOf(data, verdicts);
-    const reader = new ValueReader((schema, value) => this.#matches(schema, value, verdicts));
-    const value = reader.read(this.#schemas, data);
-    if (reader.faults.length === 0) return { value, faults };
-    const isOther = ({ path }: Fault) => !faults.some((fault) => `${path}/`.startsWith(`${fault.path}/`));
-    return { value, faults: [...faults, ...reader.faults.filter(isOther)] };
-  }
-
-  /** Whether a value matches a schema inside, as far as it is known without validating it once more. */
-  #matches(schema: Schema, value: unknown, verdicts: Verdicts): boolean {
-    const variants = this.#compiled.variantsOf(schema);
-    if (typeof value === 'object' && value !== null)
-      for (const validate of variants) {
-        const known = verdicts.known(validate, value);
-        if (known !== undefined) return known;
-      }
-    return verdicts.holds(variants[0]!, value);
+  #judge(owner: { value: unknown }): Verdict {
+    const place = { instancePath: '', parentData: owner, parentDataProperty: 'value' };
+    return new Validation(this.#context).judge(this.#schema, owner.value, place as unknown as At);
   }
 }
 
-/** Whether arrays and objects are nested more than some levels deep. */
-function isDeeper(data: unknown, levels: number): boolean {
-  if (typeof data !== 'object' || data === null || ArrayBuffer.isView(data)) return false;
-  return levels === 0 || Object.values(data).some((value) => isDeeper(value, levels - 1));
+/** The place of a value that perhaps cannot be kept: a number with many digits, or a text that is not well-formed. */
+interface Doubt {
+  readonly owner: object;
+  readonly key: string;
+  /** The steps to the object or array, after the one to the whole value. */
+  readonly steps: readonly string[];
+}
+
+/** Whether arrays and objects are nested at most some levels deep. @param doubts - Receives the places in doubt. */
+function isWithin(
+  levels: number,
+  owner: object,
+  key: string,
+  steps: readonly string[],
+  doubts: Doubt[],
+): boolean {
+  const value = (owner as Record<string, unknown>)[key];
+  if (typeof value !== 'object' || value === null) {
+    if (describeUnkept(value) !== undefined) doubts.push({ owner, key, steps });
+    return true;
+  }
+  if (value instanceof UploadedFile || ArrayBuffer.isView(value)) return true;
+  if (levels === 0) return false;
+  const inside = [...steps, key];
+  for (const inner of Object.keys(value))
+    if (!isWithin(levels - 1, value, inner, inside, doubts)) return false;
+  return true;
+}
+
+/** Describes a value that handlers would get in another form than it was sent. */
+function describeUnkept(value: unknown): Omit<Fault, 'path'> | undefined {
+  if (typeof value === 'string')
+    return value.isWellFormed()
+      ? undefined
+      : { rule: 'format', message: 'must not contain unpaired surrogates' };
+  if (typeof value !== 'symbol' && (typeof value !== 'number' || Number.isFinite(value))) return undefined;
+  const message = 'is a number with more digits than the server keeps: send it as a string';
+  return { rule: 'type', message: unreadable(value) ?? message };
+}
+
+/** The faults of a verdict, each once, and those of values in doubt that no schema has put in a form that can be kept. */
+function faultsWith({ faults }: Verdict, doubts: readonly Doubt[]): readonly Fault[] {
+  if (faults.length === 0 && doubts.length === 0) return faults;
+  const all = new Map(faults.map((fault) => [`${fault.path} ${fault.message}`, fault]));
+  for (const { owner, key, steps } of doubts) {
+    const fault = describeUnkept((owner as Record<string, unknown>)[key]);
+    if (fault === undefined || all.size > listedFaults) continue;
+    const path = pointerOf([...steps, key].slice(1));
+    const isTold = faults.some((other) => `${path}/`.startsWith(`${other.path}/`));
+    if (!isTold) all.set(path, { path, ...fault });
+  }
+  return [...all.values()];
 }
 
 /** Compiles a schema for a part of a request. @param source - Whether it is JSON, or texts that have been read. */
 export function compileForRequests(compiler: Compiler, schema: Schema, source: ValueSource): CompiledSchema {
-  const compiled = compiler.compile(schema, { source });
+  const compiled = compiler.compile(schema, source);
   // V8 compiles a function when it is called first, and the first body of a schema with very many properties would wait.
   compiled.faultsOf({});
   return compiled;
@@ -244,41 +190,18 @@ export type ResponseValidator = (data: unknown) => string | undefined;
 
 /** Compiles the validator of a response. */
 export function createResponseValidator(compiler: Compiler, schema: Schema): ResponseValidator {
-  const compiled = compiler.compile(schema, { source: 'json', isResponse: true });
+  const compiled = compiler.compile(schema, 'json');
   return (data) => textOf(compiled.faultsOf(data)) || undefined;
 }
 
 /** Finds the defaults that their schemas do not allow: they would be filled in without a check. */
 export function findWrongDefaults(compiler: Compiler, defaults: readonly Sample[]): Finding[] {
-  return findUnfit(compiler, defaults, {}, (fault) => [
-    `the default does not match its schema: ${fault}`,
-    'Write a value that the schema allows, or leave it out; what requests without a value mean changes',
-  ]);
-}
-
-/** Finds the examples that their schemas do not allow, in requests or responses. */
-export function findWrongExamples(compiler: Compiler, examples: readonly Sample[]): Finding[] {
-  // The parser has rounded some integers.
-  const exactly = examples.filter(({ value }) => !hasRounded(value));
-  return findUnfit(compiler, exactly, { isExample: true }, (fault) => [
-    'the example does not match its schema',
-    `Correct one of them: ${fault}`,
-  ]);
-}
-
-function findUnfit(
-  compiler: Compiler,
-  samples: readonly Sample[],
-  purpose: Partial<Purpose>,
-  describeFault: (fault: string) => [message: string, fix: string],
-): Finding[] {
-  return samples.flatMap(({ schema, value, find }) => {
-    const fault = textOf(compiler.compile(schema, { source: 'json', ...purpose }).faultsOf(value));
-    return fault === '' ? [] : find(...describeFault(fault.replaceAll(': send ', ': write ')));
+  return defaults.flatMap(({ schema, value, find }) => {
+    const fault = textOf(compiler.compile(schema, 'json').faultsOf(value));
+    if (fault === '') return [];
+    return find(
+      `the default does not match its schema: ${fault}`,
+      'Write a value that the schema allows, or leave it out; what requests without a value mean changes',
+    );
   });
-}
-
-function hasRounded(value: unknown): boolean {
-  if (typeof value === 'object' && value !== null) return Object.values(value).some(hasRounded);
-  return Number.isInteger(value) && !Number.isSafeInteger(value);
 }
