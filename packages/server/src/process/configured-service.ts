@@ -94,7 +94,7 @@ export async function buildService(
   const logger = await openServiceLog(config, options);
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
-    openConfiguredStorage(service, config, logger, metrics, { ...options, serves: true }),
+    openConfiguredStorage(service, config, logger, metrics, options),
     import('./app.js'),
   ]);
   try {

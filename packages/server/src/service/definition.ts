@@ -68,8 +68,8 @@ export interface ServiceContext {
    * counts, such as sending a message. Lists that it reads beside the transaction are not checked.
    *
    * It resolves with the function's result when everything is durable, and rejects with what the function threw; then only
-   * its reads are checked. Transactions of one subject whose reads did not hold take turns, on PostgreSQL also with those
-   * of other processes. In the function, do not call another transaction or `change` of the subject: it throws.
+   * its reads are checked. Transactions of one subject whose reads did not hold take turns in each thread. In the function,
+   * do not call another transaction or `change` of the subject: it throws.
    * @throws StorageError `too-large` if it reads more than 1,000 documents, or 16 MiB of them in memory, where a character
    *   takes two bytes; nothing has changed, and the response is that for a body that is too large.
    * @throws StorageError `overloaded` if it takes more than 10 seconds, if other changes come first 100 times, or if

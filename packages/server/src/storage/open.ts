@@ -27,8 +27,6 @@ export interface OpenStorage extends Storage {
 export interface StorageRole {
   /** The data shared by the thread that has opened the store. By default, this thread opens it. */
   share?: StorageShare;
-  /** Whether this thread serves requests, which should not wait for connections. */
-  serves?: boolean | undefined;
   /** Whether a store that does not exist may be created: true by default. On PostgreSQL, only `migrateStorage` creates one. */
   mayCreate?: boolean | undefined;
   /** PostgreSQL: whether a server that cannot be reached is tried again until it can; false by default. */
@@ -46,11 +44,11 @@ export async function openStorage(
   url: string,
   writes: Partial<WriteLimits> = {},
   postgres: Omit<PostgresOptions, 'url'> = {},
-  { share, serves, mayCreate = true, waits }: StorageRole = {},
+  { share, mayCreate = true, waits }: StorageRole = {},
 ): Promise<OpenStorage> {
   if (url === noStore) return openNoStore(store);
   if (isPostgres(url))
-    return (await postgresql()).openPostgres({ store, url, writes, serves, waits, ...postgres });
+    return (await postgresql()).openPostgres({ store, url, writes, waits, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
   if (share !== undefined) return openSqliteReader({ store, writes }, share);
   const file = mayCreate ? fileOf(url) : existingFileOf(url);

@@ -1,6 +1,5 @@
 // Citus, where it is installed: how a database is distributed, and what still works while a node is down.
 import { readFile } from 'node:fs/promises';
-import { Client } from 'pg';
 import t, { type Test } from 'tap';
 import { listTokens } from '../support/engines.js';
 import { skipFor } from '../support/skip.js';
@@ -57,14 +56,6 @@ t.test('Citus', options, async (t) => {
     return rows.map(({ subject }) => subject as string);
   }
 
-  /** The message of what was not sent to the second worker, since it is known that it cannot be reached. */
-  const unreachable = 'Citus: the node of the subject cannot be reached';
-  /** An operation of each kind on plants of a subject. */
-  const unsent = (plants: Storage['plants'], subject: string): Promise<unknown>[] => [
-    plants.create(subject, 99n, plant),
-    plants.delete(subject, 1n),
-    plants.list(subject, { limit: 9 }),
-  ];
   const createDatabases = (name: string) =>
     Promise.all(nodes.map((node) => sql(`CREATE DATABASE ${name} ENCODING 'UTF8' TEMPLATE template0`, node)));
   const nodesOf = async (database?: string) => {
@@ -173,12 +164,9 @@ t.test('Citus', options, async (t) => {
       CollectionDefinition<'text'>,
     ];
     for (const subject of ['transactions a', 'transactions b', "c'\\"]) {
-      let mostRuns = 0;
       const numbers = stores.flatMap((storage) =>
         Array.from({ length: 6 }, () => {
-          let runs = 0;
           return storage.transaction(subject, async (tx) => {
-            mostRuns = Math.max(mostRuns, ++runs);
             const total = storage.collection(labels);
             const next = Number((await total.get(tx, 'total')) ?? '0') + 1;
             await total.write(tx, 'total', { when: 'any', text: `${next}` });
@@ -193,7 +181,6 @@ t.test('Citus', options, async (t) => {
         sorted.map((_, i) => i + 1),
       );
       t.equal(await first.collection(beds).count(subject, {}), numbers.length);
-      t.equal(mostRuns, 2, 'no other transaction can disturb the second run');
     }
     // Each writes what the other one has found absent.
     for (let round = 0; round < 20; round++) {
@@ -207,37 +194,6 @@ t.test('Citus', options, async (t) => {
       const marked = await Promise.all([mark(stores[1]!, 'a', 'b'), mark(stores[2]!, 'b', 'a')]);
       t.equal(marked.filter(Boolean).length, 1);
     }
-    // While a transaction waits for a row, its lock is on the node of the subject, and on no other.
-    await first.collection(labels).write('locked', 'a', { when: 'absent', text: '1' });
-    const session = new Client({ connectionString: coordinator.url('garden') });
-    await session.connect();
-    t.teardown(() => session.end());
-    await session.query("BEGIN; SELECT FROM labels WHERE subject = 'locked' FOR UPDATE");
-    const waiting = stores.map((storage) =>
-      storage.transaction('locked', async (tx) => {
-        await storage.collection(beds).write(tx, 1n, { when: 'any', text: '{}' });
-        await storage.collection(labels).write(tx, 'a', { when: 'any', text: '2' });
-      }),
-    );
-    const [home] = await sql(
-      `SELECT nodeport FROM pg_dist_placement JOIN pg_dist_node USING (groupid)
-       WHERE shardid = get_shard_id_for_distribution_column('beds', 'locked')`,
-      coordinator,
-      'garden',
-    );
-    const locks =
-      'SELECT granted FROM pg_locks WHERE locktype = $$advisory$$ AND objsubid = 1 AND database = ' +
-      '(SELECT oid FROM pg_database WHERE datname = current_database())';
-    const onNode = async (node: typeof coordinator) => (await sql(locks, node, 'garden')).length;
-    const node = nodes.find(({ port }) => port === home?.['nodeport'])!;
-    await until(
-      () => onNode(node),
-      (count) => count === stores.length,
-    );
-    for (const other of nodes) if (other !== node) t.equal(await onNode(other), 0);
-    await session.query('ROLLBACK');
-    await Promise.all(waiting);
-    t.equal(await first.collection(labels).get('locked', 'a'), '2');
   });
 
   t.test('a batch of writes reads little more than its documents, whatever the statistics say', async (t) => {
@@ -392,7 +348,6 @@ t.test('Citus', options, async (t) => {
       expected,
     );
     t.strictSame(await Promise.all(all.map((subject) => failure(plants.delete(subject, 1n)))), expected);
-    await Promise.all(unsent(plants, away[0]!).map((work) => t.rejects(work, { message: unreachable })));
     await storage.check();
     t.equal(
       (await (await open(t)).plants.list(here[0]!, { limit: 9 })).count,
@@ -431,29 +386,5 @@ t.test('Citus', options, async (t) => {
     await second.start();
     await until(async () => (await failure(createBoth())) === 'no failure');
     for (const subject of both) t.equal((await plants.list(subject, { limit: 9 })).count, 1);
-  });
-
-  t.test('while a worker does not respond, the others continue', async (t) => {
-    const { plants } = await open(t);
-    const [here = ''] = await subjectsOn(first, 'patient', 1);
-    const [silent = ''] = await subjectsOn(second, 'patient', 1);
-    const createBoth = (id: bigint) =>
-      Promise.all([here, silent].map((subject) => failure(plants.create(subject, id, plant))));
-    t.strictSame(await createBoth(1n), ['no failure', 'no failure']);
-    const processes = second.processes();
-    for (const pid of processes) process.kill(pid, 'SIGSTOP');
-    t.strictSame(await createBoth(2n), ['no failure', 'unavailable']);
-    // Now that this is known, nothing waits for the worker, however many batches concern it.
-    for (let id = 3n; id <= 9n; id++) {
-      const [created] = await Promise.all([
-        plants.create(here, id, plant),
-        ...unsent(plants, silent).map((work) => t.rejects(work, { message: unreachable })),
-      ]);
-      t.equal(created, 'created');
-    }
-    t.equal((await plants.list(here, { limit: 10 })).count, 9);
-    for (const pid of processes) process.kill(pid, 'SIGCONT');
-    await repeatUntil(async () => (await failure(plants.delete(silent, 1n))) === 'no failure');
-    t.equal((await plants.list(silent, { limit: 9 })).count, 0, 'what was given up has no effect later');
   });
 });

@@ -109,9 +109,7 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
 
   /** Runs a transaction; see `ServiceContext`. */
   async transaction<Result>(subject: string, work: Work<Result>): Promise<Result> {
-    const ending = await this.#untilFirst(subject, (isAlone, deadline) =>
-      this.#attempt(subject, work, isAlone, deadline),
-    );
+    const ending = await this.#untilFirst(subject, (deadline) => this.#attempt(subject, work, deadline));
     if ('thrown' in ending) throw ending.thrown;
     return ending.result;
   }
@@ -190,16 +188,13 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
    * always second.
    * @param attempt - Resolves with undefined if others came first.
    */
-  #untilFirst<T>(
-    subject: string,
-    attempt: (isAlone: boolean, deadline: number) => Promise<T | undefined>,
-  ): Promise<T> {
+  #untilFirst<T>(subject: string, attempt: (deadline: number) => Promise<T | undefined>): Promise<T> {
     const deadline = performance.now() + this.#limits.time;
     return this.#mutex.guard(subject, async () => {
-      const result = await attempt(false, deadline);
+      const result = await attempt(deadline);
       if (result !== undefined) return result;
       return this.#mutex.run(subject, deadline, () =>
-        this.#repeat(this.#limits.attempts - 1, () => attempt(true, deadline)),
+        this.#repeat(this.#limits.attempts - 1, () => attempt(deadline)),
       );
     });
   }
@@ -216,36 +211,23 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
   async #attempt<Result>(
     subject: string,
     work: Work<Result>,
-    isAlone: boolean,
     deadline: number,
   ): Promise<Ending<Result> | undefined> {
     const transaction = new RunningTransaction(subject, this, this.#limits);
-    let ending: Promise<Ending<Result>> | undefined;
-    /** Runs the function, however often this is called, and returns the steps to commit. */
-    const run = async () => {
-      ending ??= transaction.run(work);
-      const ended = await within(ending, deadline - performance.now(), undefined);
-      if (ended === undefined) throw new StorageError('overloaded', 'a transaction took too long');
-      const steps = await transaction.steps('thrown' in ended);
-      if (steps.length > 0 && this.#isClosed) throw closedStore();
-      return steps;
-    };
     let outcome: (typeof transactionOutcomes)[number] = 'failed';
     try {
-      const holds = await this.#commit(subject, isAlone, run);
+      const ending = await within(transaction.run(work), deadline - performance.now(), undefined);
+      if (ending === undefined) throw new StorageError('overloaded', 'a transaction took too long');
+      const steps = await transaction.steps('thrown' in ending);
+      if (steps.length > 0 && this.#isClosed) throw closedStore();
+      const holds =
+        steps.length === 0 || (await this.#tracked(this.#committer.commitTransaction(subject, steps)));
       outcome = holds ? 'completed' : 'repeated';
-      return holds ? await ending : undefined;
+      return holds ? ending : undefined;
     } finally {
       transaction.end();
       this.#report?.({ type: 'transaction ended', outcome });
     }
-  }
-
-  async #commit(subject: string, isAlone: boolean, run: () => Promise<readonly Step[]>): Promise<boolean> {
-    const alone = isAlone ? this.#committer.commitAlone?.(subject, run) : undefined;
-    if (alone !== undefined) return this.#tracked(alone);
-    const steps = await run();
-    return steps.length === 0 || this.#tracked(this.#committer.commitTransaction(subject, steps));
   }
 }
 

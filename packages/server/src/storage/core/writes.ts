@@ -48,13 +48,6 @@ export interface TransactionCommitter {
    * @throws StorageError
    */
   commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean>;
-  /**
-   * Commits the steps that `run` resolves with. From before it runs, no other transaction of the subject is committed, in
-   * any process, unless it takes too long. Missing if other processes cannot come first again and again.
-   * @param run - Calls the function of the transaction once, however often it is called itself. Its steps may be none.
-   * @throws StorageError, or what `run` rejects with
-   */
-  commitAlone?(subject: string, run: () => Promise<readonly Step[]>): Promise<boolean>;
 }
 
 /** A text that identifies the document of a write: no name of a collection contains a space, and no id U+0000. */

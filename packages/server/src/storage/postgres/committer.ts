@@ -2,50 +2,44 @@
 import { type Id, type Outcome, StorageError } from '../core/interface.js';
 import type { Report } from '../../base/events.js';
 import { tokenDocuments } from '../core/token-writes.js';
-import {
-  expectedBy,
-  hasEffect,
-  outcomeOf,
-  type Committer,
-  type WriteResult,
-  type Write,
-} from '../core/writes.js';
+import { hasEffect, type Committer, type WriteResult, type Write } from '../core/writes.js';
 import { isolateFailures } from './connection/failures.js';
-import type { Engine } from './engine.js';
-import type { StatementRunner } from './connection/statement-runner.js';
 import type { Row } from './connection/query.js';
-import { byKey, confirmation, parametersOf, type DocumentTexts } from './statements.js';
+import type { StatementRunner } from './connection/statement-runner.js';
+import { byKey, confirmation, parametersOf, type AllTexts, type DocumentTexts } from './statements.js';
 import { issueTokens } from './tokens.js';
 
-/** The effect of a statement on each document that it returns. */
+/** The statements that carry out writes, in this order, and what they do with a document. */
 const effects = { update: 'replaced', insert: 'inserted', delete: 'deleted' } as const;
-/** A text that no document has: none is a JSON text. */
-const otherText = '';
+const statements = ['update', 'insert', 'delete'] as const;
 
-/** The committer of one process, which uses the connection for writes. */
-export class PostgresCommitter implements Committer {
-  readonly maxInFlight = 1;
-  readonly repeatsKeys = false;
-  readonly #runner: StatementRunner;
-  readonly #engine: Engine;
-  readonly #report: Report | undefined;
+/** Returns the committer of one process, which uses the connection for writes. */
+export function postgresCommitter(runner: StatementRunner, texts: AllTexts, report?: Report): Committer {
+  return {
+    maxInFlight: 1,
+    repeatsKeys: false,
+    /** If some of the writes cannot be committed, only those fail. */
+    async commit(writes) {
+      const start = performance.now();
+      const batch = new Batch(runner);
+      for (const [collection, ofCollection] of texts) {
+        const sorted = writes.filter((write) => write.collection === collection).sort(byKey);
+        const parts = ofCollection.isDistributed ? bySubject(sorted) : [sorted];
+        for (const part of parts) await batch.commit(part, ofCollection);
+      }
+      await batch.issue(writes.filter(({ collection }) => collection === tokenDocuments));
+      await batch.confirm();
+      const seconds = (performance.now() - start) / 1000;
+      report?.({ type: 'writes committed', rows: writes.length, seconds });
+      return writes.map((write) => batch.results.get(write));
+    },
+  };
+}
 
-  constructor(runner: StatementRunner, engine: Engine, report: Report | undefined) {
-    this.#runner = runner;
-    this.#engine = engine;
-    this.#report = report;
-  }
-
-  /** Commits the writes of one batch. If some of them cannot be committed, only those fail. */
-  async commit(writes: readonly Write[]): Promise<WriteResult[]> {
-    const start = performance.now();
-    const batch = new Batch(this.#runner, this.#engine);
-    for (const part of this.#engine.partsOf([...writes].sort(byKey))) await batch.commit(part);
-    await batch.confirm();
-    const seconds = (performance.now() - start) / 1000;
-    this.#report?.({ type: 'writes committed', rows: writes.length, seconds });
-    return writes.map((write) => batch.results.get(write));
-  }
+/** The writes of each subject. */
+function bySubject(writes: readonly Write[]): Write[][] {
+  const subjects = new Set(writes.map(({ subject }) => subject));
+  return [...subjects].map((subject) => writes.filter((write) => write.subject === subject));
 }
 
 /** Writes that are committed at the same time, each statement as a transaction of its own. */
@@ -53,30 +47,37 @@ class Batch {
   /** The results so far. */
   readonly results = new Map<Write, Exclude<WriteResult, undefined>>();
   readonly #runner: StatementRunner;
-  readonly #engine: Engine;
   readonly #deadline: number;
 
-  constructor(runner: StatementRunner, engine: Engine) {
+  constructor(runner: StatementRunner) {
     this.#runner = runner;
-    this.#engine = engine;
     this.#deadline = runner.deadline();
   }
 
-  /** Commits some writes, sorted by their keys. On Citus, all are of one subject. */
-  async commit(writes: readonly Write[]): Promise<void> {
-    for (const [collection, texts] of this.#engine.texts) {
-      const own = writes.filter((write) => write.collection === collection);
-      const kinds = [
-        own.filter(({ when }) => when === 'absent'),
-        own.filter(({ text }) => text === null),
-        own.filter(({ when, text }) => when !== 'absent' && text !== null),
-      ];
-      for (const kind of kinds) await this.#isolate(kind, (some) => this.#decide(texts, some));
+  /**
+   * Commits writes, sorted by their keys. Those whose documents others have created, changed or deleted meanwhile are tried
+   * again.
+   */
+  async commit(writes: readonly Write[], texts: DocumentTexts): Promise<void> {
+    for (let left = writes; left.length > 0; left = this.#undecided(left)) {
+      for (const statement of statements)
+        await this.#isolate(
+          this.#undecided(left).filter((write) => mayCarryOut(statement, write)),
+          async (part) => {
+            const parameters = parametersOf(statement, part);
+            const rows = await this.#runner.write(texts[statement], parameters, this.#deadline);
+            this.#record(part, rows, effects[statement]);
+          },
+        );
+      await this.#isolate(this.#undecided(left), (part) => this.#compare(texts, part));
     }
-    const tokens = writes.filter(({ collection }) => collection === tokenDocuments);
-    await this.#isolate(tokens, async (some) => {
-      this.#record(some, await issueTokens(this.#runner, some, this.#deadline), 'inserted');
-      for (const write of this.#undecided(some)) this.results.set(write, 'other');
+  }
+
+  /** Issues tokens. */
+  issue(writes: readonly Write[]): Promise<void> {
+    return this.#isolate(writes, async (part) => {
+      this.#record(part, await issueTokens(this.#runner, part, this.#deadline), 'inserted');
+      for (const write of this.#undecided(part)) this.results.set(write, 'other');
     });
   }
 
@@ -93,43 +94,20 @@ class Batch {
   }
 
   /** Does work that decides writes. If it fails, only those fail that it has not decided. */
-  async #isolate(writes: readonly Write[], work: (some: readonly Write[]) => Promise<void>): Promise<void> {
-    const [first] = writes;
-    if (first === undefined) return;
-    await isolateFailures(
-      writes,
-      (some) => this.#engine.run(first.subject, () => work(some)),
-      (write, error) => {
-        if (!(error instanceof StorageError)) throw error;
-        if (!this.results.has(write)) this.results.set(write, error);
-      },
-    );
-  }
-
-  /** Decides writes. Those whose documents others have created, changed or deleted meanwhile are tried again. */
-  async #decide(texts: DocumentTexts, writes: readonly Write[]): Promise<void> {
-    for (let left = this.#undecided(writes); left.length > 0; left = this.#undecided(left)) {
-      for (const statement of ['update', 'insert', 'delete'] as const) {
-        const some = this.#undecided(left).filter((write) => statementsOf(write).includes(statement));
-        if (some.length === 0) continue;
-        const parameters = parametersOf(statement, some);
-        const rows = await this.#runner.write(texts[statement], parameters, this.#deadline);
-        this.#record(some, rows, effects[statement]);
-      }
-      await this.#compare(texts, this.#undecided(left));
-    }
+  #isolate(writes: readonly Write[], work: (part: readonly Write[]) => Promise<void>): Promise<void> {
+    return isolateFailures(writes, work, (write, error) => {
+      if (!(error instanceof StorageError)) throw error;
+      if (!this.results.has(write)) this.results.set(write, error);
+    });
   }
 
   /** Decides writes that change nothing, by comparing them with the stored documents. */
   async #compare(texts: DocumentTexts, writes: readonly Write[]): Promise<void> {
-    if (writes.length === 0) return;
     const parameters = parametersOf('compare', writes);
     const stored = byDocument(await this.#runner.read(texts.compare(), parameters, this.#deadline));
     for (const write of writes) {
-      const row = stored.get(keyOf(write.subject, write.id));
-      const text = row?.[2] === 'same' ? write.text : row?.[2] === 'expected' ? expectedBy(write) : otherText;
-      const outcome = outcomeOf(write, row && (text ?? otherText));
-      if (!hasEffect(outcome)) this.results.set(write, outcome);
+      const outcome = outcomeWithoutEffect(write, stored.get(keyOf(write.subject, write.id))?.[2]);
+      if (outcome !== undefined) this.results.set(write, outcome);
     }
   }
 
@@ -145,11 +123,19 @@ class Batch {
   }
 }
 
-/** The statements that may carry out a write, in order. */
-function statementsOf({ when, text }: Write): readonly (keyof typeof effects)[] {
-  if (text === null) return ['delete'];
-  if (when === 'absent') return ['insert'];
-  return when === 'any' ? ['update', 'insert'] : ['update'];
+function mayCarryOut(statement: keyof typeof effects, { when, text }: Write): boolean {
+  if (text === null) return statement === 'delete';
+  return statement === 'insert'
+    ? when === 'absent' || when === 'any'
+    : statement === 'update' && when !== 'absent';
+}
+
+/** The outcome of a write that changes nothing, by what `compare` returned; undefined if it may take effect now. */
+function outcomeWithoutEffect({ when, text }: Write, stored: unknown): Outcome | undefined {
+  if (stored === 'same') return 'same';
+  if (stored === undefined)
+    return text === null || (when !== 'absent' && when !== 'any') ? 'missing' : undefined;
+  return stored === 'other' && (when === 'absent' || when === 'equals') ? 'other' : undefined;
 }
 
 /** The rows of a statement, which begin with a subject and an id, by these. */

@@ -3,15 +3,13 @@ import { Client } from 'pg';
 import { StorageError, toStorageError } from '../core/interface.js';
 import {
   applyMigrations,
-  madeByNoRelease,
   storeCommand,
   type AppliedMigration,
   type Migrated,
   type StoreSchema,
 } from '../core/migrations.js';
-import { encodingFaults, grantsOf, readStoreFaults, requireNone } from './checks.js';
+import { encodingFaults, grantsOf, requireNone, storeFaults } from './checks.js';
 import { distribute, hasCitus } from './citus.js';
-import { isMissingColumn, isMissingTable } from './connection/failures.js';
 import type { Query } from './connection/query.js';
 
 /** The key of the advisory lock that serializes migrations; all releases use the same one. */
@@ -44,16 +42,11 @@ export async function migratePostgres(schema: StoreSchema, url: string, mayCreat
 async function migrate(schema: StoreSchema, client: Client, mayCreate: boolean): Promise<Migrated> {
   const query: Query = async (text, values = []) =>
     (await client.query<unknown[]>({ text, values: [...values], rowMode: 'array' })).rows;
-  const [row = []] = await query(
-    "SELECT current_setting('server_encoding'), current_database(), current_schema()",
-  );
-  const [encoding, database, namespace] = row as [string, string, string];
-  requireNone(encodingFaults(encoding));
+  requireNone((await query(encodingFaults)).map(([fault]) => fault as string));
   // A failure needs no ROLLBACK, because the caller closes the connection.
   await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
-  const [[table] = []] = await query("SELECT to_regclass('migrations')");
-  if (!mayCreate && table === null) throw missingStore(schema);
+  if (!mayCreate && (await readApplied(query)).length === 0) throw missingStore(schema);
   await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
   // Citus sends the whole query to its nodes, which take one statement.
   const takesOne = await hasCitus(query);
@@ -64,9 +57,10 @@ async function migrate(schema: StoreSchema, client: Client, mayCreate: boolean):
     read: () => readApplied(query),
   });
   await distribute(query, schema);
-  requireNone((await readStoreFaults(query, schema)).map(({ what }) => what));
+  requireNone(await storeFaults(query, schema));
+  const [[database, namespace] = []] = await query('SELECT current_database(), current_schema()');
   await client.query('COMMIT');
-  return { applied, grants: grantsOf(schema, database, namespace) };
+  return { applied, grants: grantsOf(schema, String(database), String(namespace)) };
 }
 
 /** The error for a database without a store. */
@@ -78,25 +72,16 @@ export function missingStore(schema: StoreSchema): StorageError {
   );
 }
 
-/**
- * Reads which migrations were applied; none if there is no table of them.
- * @throws StorageError that says why a store that no release has begun is refused, or the error of the query.
- */
+/** Reads which migrations were applied; none if there is no table of them. */
 export async function readApplied(query: Query): Promise<AppliedMigration[]> {
-  try {
-    // No release has begun a store that lacks the column `service`.
-    const rows = await query('SELECT version, oldest_application, service FROM migrations');
-    return (rows as (readonly [number, string, string])[]).map(([version, oldestApplication, service]) => ({
-      version,
-      oldestApplication,
-      service,
-    }));
-  } catch (error) {
-    const cause = error instanceof StorageError ? error.cause : error;
-    if (isMissingTable(cause)) return [];
-    if (!isMissingColumn(cause)) throw error;
-    throw new StorageError('unavailable', `PostgreSQL: ${madeByNoRelease}`, { cause });
-  }
+  const [[table] = []] = await query("SELECT to_regclass('migrations')");
+  if (table === null) return [];
+  const rows = await query('SELECT version, oldest_application, service FROM migrations');
+  return (rows as (readonly [number, string, string])[]).map(([version, oldestApplication, service]) => ({
+    version,
+    oldestApplication,
+    service,
+  }));
 }
 
 /** The statements of a migration. A semicolon in a comment, a quoted text or the body of a function ends none. */

@@ -1,7 +1,6 @@
-// The statements of PostgreSQL on documents and tokens, as constant texts; with one more condition they suit Citus, too.
+// The statements of PostgreSQL on documents, as constant texts; with one more condition they suit Citus, too.
 import type { CollectionDefinition, IdKind } from '../core/interface.js';
-import { shortBytes } from '../core/page-size.js';
-import { listedTogether, tokenColumns } from '../core/token-row.js';
+import { countedTogether, pageBytes } from '../core/page-size.js';
 import { expectedBy, type Write } from '../core/writes.js';
 
 /**
@@ -55,13 +54,16 @@ export function parametersOf(statement: WriteStatement, writes: readonly Write[]
 
 /** The statements on the documents of a collection. */
 export type DocumentTexts = ReturnType<typeof documentTexts>;
+/** Those of each collection, in the order in which transactions lock documents. */
+export type AllTexts = ReadonlyMap<CollectionDefinition, DocumentTexts>;
 
 /**
  * Returns the statements on the documents of a collection. Those on writes have the parameters of `parametersOf`, sorted
  * by `byKey`, and no key twice. They return the subject and the id of each document that they have written or locked.
- * @param shard - On Citus, a condition that leads to the shard of the only subject. It begins with AND.
+ * @param isDistributed - Whether a condition leads each statement to the shard of its only subject, for Citus.
  */
-export function documentTexts({ name, column, id }: CollectionDefinition, shard = '') {
+export function documentTexts({ name, column, id }: CollectionDefinition, isDistributed: boolean) {
+  const shard = isDistributed ? 'AND stored.subject = ($1::text[])[1]' : '';
   const type = idTypes[id];
   /** @param skipped - The number of parameters that belong to other parts of the statement. */
   const given = (statement: WriteStatement, skipped = 0) => {
@@ -72,6 +74,8 @@ export function documentTexts({ name, column, id }: CollectionDefinition, shard 
   const matches = `stored.subject = given.subject AND stored.id = given.id ${shard}`;
   const asExpected = `(given.expected IS NULL OR stored.${column} = given.expected)`;
   return {
+    /** Whether each statement is about one subject. */
+    isDistributed,
     /** Creates documents that do not exist. */
     insert: `INSERT INTO ${name} (subject, id, ${column}) SELECT subject, id, text FROM ${given('insert')}
       ON CONFLICT DO NOTHING RETURNING subject, id`,
@@ -89,87 +93,57 @@ export function documentTexts({ name, column, id }: CollectionDefinition, shard 
     /** Locks documents that are as expected, one after the other, until the transaction ends. */
     lock: `SELECT stored.subject, stored.id FROM ${given('lock')} JOIN ${name} AS stored ON ${matches}
       WHERE ${asExpected} ORDER BY number FOR UPDATE OF stored`,
-    ascending: pageTexts({ name, column, id }, shard, false),
-    descending: pageTexts({ name, column, id }, shard, true),
+    ascending: pageText({ name, column, id }, shard, 'ASC', 'max'),
+    descending: pageText({ name, column, id }, shard, 'DESC', 'min'),
+    /** Reads the texts of documents by their ids ($2). */
+    some: `SELECT id::text, ${column} FROM ${name} WHERE subject = $1 AND id = ANY ($2::${type}[])`,
+    /**
+     * Reads the first documents of a part of the table that fit into a page, at least one, with their keys.
+     * @param condition - What leads to the part; it names one subject or none.
+     */
+    stored: (condition: string, isDescending: boolean, limit: number) => {
+      const direction = isDescending ? 'DESC' : 'ASC';
+      const order = `ORDER BY subject ${direction}, id ${direction}`;
+      return `SELECT subject, id::text AS key, text FROM (
+          SELECT subject, id, text, sum(octet_length(text)) OVER (${order} ROWS UNBOUNDED PRECEDING) AS size FROM (
+            SELECT subject, id, ${column} AS text FROM ${name} WHERE ${condition} ${order} LIMIT ${limit}) AS documents
+        ) AS measured
+        WHERE size <= ${pageBytes} OR size = octet_length(text) ${order}`;
+    },
+    /** Counts the first documents from one id ($2) to another ($3), and returns the last id. */
+    count: `SELECT count(*)::int, max(id) FROM (
+        SELECT id FROM ${name} WHERE subject = $1 AND id BETWEEN $2 AND $3 ORDER BY id LIMIT ${countedTogether}
+      ) AS counted`,
   };
 }
 
 /**
- * Returns the statements that read pages of several callers together, in one direction. Their parameters are arrays:
- * subjects, least and greatest ids, and maximum numbers of documents; then the maximum size of a page in bytes. They
- * return the number of each page, its text, the number of its documents, and the last id if more follow.
+ * Returns the statement that reads pages of several callers together, in one direction. Its parameters are arrays:
+ * subjects, least and greatest ids, and maximum numbers of documents; then the maximum size of a page in bytes, which a
+ * single document may exceed. It returns the number of each page, its text, the number of its documents, and the last
+ * id if more follow.
  */
-function pageTexts({ name, column, id }: CollectionDefinition, shard: string, isDescending: boolean) {
+function pageText(
+  { name, column, id }: CollectionDefinition,
+  shard: string,
+  direction: string,
+  last: string,
+): string {
   const type = idTypes[id];
-  const [direction, last] = isDescending ? ['DESC', 'min'] : ['ASC', 'max'];
-  const wanted = `unnest($1::text[], $2::${type}[], $3::${type}[], $4::int[]) WITH ORDINALITY
-      AS wanted (subject, least, greatest, rows, page)`;
-  // One more than wanted shows whether more follow.
-  const documents = (columns: string) => `(SELECT ${columns},
-            row_number() OVER (ORDER BY stored.id ${direction}) <= wanted.rows AS is_wanted
-          FROM ${name} AS stored
-          WHERE stored.subject = wanted.subject AND stored.id BETWEEN wanted.least AND wanted.greatest ${shard}
-          ORDER BY stored.id ${direction} LIMIT wanted.rows + 1) AS documents`;
-  const withTexts = documents(`stored.id, stored.${column} AS text`);
-  const count = '(count(*) FILTER (WHERE is_wanted))::int';
-  /** The length from which a document is long. */
-  const long = `greatest(${shortBytes}, $5::int / wanted.rows)`;
-  return {
-    /** The text is NULL if it would be too large, or a document is long. */
-    pages: `SELECT page::int, CASE WHEN longest < ${long} AND octet_length(json) <= $5 THEN json END,
-        count, CASE WHEN NOT is_last THEN last END
-      FROM ${wanted} CROSS JOIN LATERAL (
-        SELECT string_agg(text, ',') FILTER (WHERE is_wanted AND octet_length(text) < ${long}) AS json,
-          ${count} AS count, ${last}(id) FILTER (WHERE is_wanted) AS last, bool_and(is_wanted) AS is_last,
-          max(octet_length(text)) FILTER (WHERE is_wanted) AS longest
-        FROM ${withTexts}) AS read`,
-    /**
-     * Reads the documents that fit into the page, at least one. Adding up all lengths takes about as long as reading
-     * them.
-     */
-    longPages: `SELECT page::int, fitting.*
-      FROM ${wanted} CROSS JOIN LATERAL (
-        SELECT string_agg(text, ',') FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
-          CASE WHEN NOT bool_and(fits) THEN ${last}(id) FILTER (WHERE fits) END
+  return `SELECT page::int, read.*
+    FROM unnest($1::text[], $2::${type}[], $3::${type}[], $4::int[]) WITH ORDINALITY
+      AS wanted (subject, least, greatest, rows, page)
+    CROSS JOIN LATERAL (
+      SELECT string_agg(text, ','), count(*)::int, CASE WHEN bool_and(is_followed) THEN ${last}(id) END
+      FROM (
+        SELECT id, text, sum(octet_length(text) + 1) OVER list AS size, lead(true, 1, false) OVER list AS is_followed
         FROM (
-          SELECT *, is_wanted AND (size <= $5::int OR size = octet_length(text) + 1) AS fits FROM (
-            SELECT *, sum(octet_length(text) + 1) OVER (ORDER BY id ${direction} ROWS UNBOUNDED PRECEDING) AS size
-            FROM ${withTexts}) AS measured) AS chosen) AS fitting`,
-    /** The number of documents, and the last id if more follow, without a maximum size. */
-    counts: `SELECT counted.* FROM ${wanted} CROSS JOIN LATERAL (
-        SELECT ${count}, CASE WHEN NOT bool_and(is_wanted) THEN ${last}(id) FILTER (WHERE is_wanted) END
-        FROM ${documents('stored.id')}) AS counted`,
-  };
+          SELECT stored.id, stored.${column} AS text FROM ${name} AS stored
+          WHERE stored.subject = wanted.subject AND stored.id BETWEEN wanted.least AND wanted.greatest ${shard}
+          ORDER BY stored.id ${direction} LIMIT wanted.rows + 1) AS documents
+        WINDOW list AS (ORDER BY id ${direction} ROWS UNBOUNDED PRECEDING) LIMIT wanted.rows) AS measured
+      WHERE size <= $5::int OR size = octet_length(text) + 1) AS read`;
 }
-
-const validOf = (condition: string) => `(SELECT ${tokenColumns} FROM tokens
-  WHERE subject COLLATE "C" = $1 AND revoked_at IS NULL AND ${condition} LIMIT ${listedTogether})`;
-
-/** The statements on access tokens. */
-export const tokenTexts = {
-  create: `INSERT INTO tokens (${tokenColumns}, hash) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-  issue: `INSERT INTO tokens (${tokenColumns}, hash, prune_at)
-    SELECT id, subject, scopes, created_at, expires_at, NULL, decode(hash, 'base64'), prune_at
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[])
-      AS given (id, subject, scopes, created_at, expires_at, hash, prune_at)
-    ON CONFLICT DO NOTHING RETURNING subject, id`,
-  find: `SELECT encode(hash, 'hex'), ${tokenColumns} FROM tokens WHERE hash = ANY ($1::bytea[])`,
-  listOf: `${validOf('expires_at IS NULL')} UNION ALL ${validOf('expires_at > $2 ORDER BY expires_at DESC')}
-    ORDER BY created_at, id LIMIT ${listedTogether}`,
-  list: `SELECT ${tokenColumns} FROM tokens
-    WHERE ($1::text IS NULL OR subject COLLATE "C" = $1) AND (created_at, id COLLATE "C") > ($2::bigint, $3)
-    ORDER BY created_at, id COLLATE "C" LIMIT $4`,
-  /** Tokens of operators have no `prune_at`, and get none. */
-  revoke: `UPDATE tokens SET revoked_at = coalesce(revoked_at, $1::bigint),
-    prune_at = CASE WHEN prune_at IS NOT NULL THEN least(prune_at, $2::bigint) END
-    WHERE id = $3 AND ($4::text IS NULL OR subject COLLATE "C" = $4) RETURNING ${tokenColumns}`,
-  /** Chosen at random among the oldest, since other processes do the same at the same time. */
-  ended: `SELECT id FROM (SELECT id FROM tokens WHERE prune_at <= $1 ORDER BY prune_at LIMIT 16 * $2::int) AS oldest
-    ORDER BY random() LIMIT $2::int`,
-  endedAfter: `SELECT id FROM tokens WHERE id > $1 AND (revoked_at IS NOT NULL OR expires_at <= $2) ORDER BY id LIMIT $3`,
-  /** Deletes tokens that another statement has found: on Citus, each node would find others. */
-  delete: 'DELETE FROM tokens WHERE id = ANY ($1::text[])',
-};
 
 /**
  * Writes a message to the log of the server, and so waits for a synchronous standby, if there is one. What was seen before

@@ -3,25 +3,25 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Report } from '../../base/events.js';
 import {
   type CollectionDefinition,
+  readOnlyDatabase,
   type Storage,
   StorageError,
   type StoreDefinition,
 } from '../core/interface.js';
-import { type CollectionReader, StoreDocuments } from '../core/collections.js';
+import { StoreDocuments } from '../core/collections.js';
 import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../core/group-commit.js';
 import { loadSchema, storeCommand, pendingMigrations } from '../core/migrations.js';
-import { readStoreFaults, requireNone, setUpSession, type StoreFault } from './checks.js';
-import { Citus, isDistributed } from './citus.js';
-import { PostgresCommitter } from './committer.js';
+import { requireNone, setUpSession, storeFaults } from './checks.js';
+import { isDistributed } from './citus.js';
+import { postgresCommitter } from './committer.js';
 import { mayPass } from './connection/failures.js';
 import type { Query } from './connection/query.js';
 import { StatementRunner, type PostgresOptions } from './connection/statement-runner.js';
-import { oneServer, type Engine } from './engine.js';
 import { missingStore, readApplied } from './migrate.js';
-import { PageReader } from './page-reader.js';
-import { storedReader } from './stored.js';
+import { collectionReader } from './reader.js';
+import { documentTexts, type AllTexts, type DocumentTexts } from './statements.js';
 import { openPostgresTokens } from './tokens.js';
-import { PostgresTransactions } from './transactions.js';
+import { transactionCommitter } from './transactions.js';
 
 export { migratePostgres } from './migrate.js';
 
@@ -29,8 +29,6 @@ export { migratePostgres } from './migrate.js';
 interface OpenOptions extends PostgresOptions {
   store: StoreDefinition;
   writes?: Partial<WriteLimits>;
-  /** Whether requests follow at once, so that all connections are made before. */
-  serves?: boolean | undefined;
   /** Whether a server that cannot be reached, or is too busy, is tried again. */
   waits?: boolean | undefined;
 }
@@ -43,7 +41,6 @@ interface OpenOptions extends PostgresOptions {
 export async function openPostgres({
   store,
   writes,
-  serves = false,
   waits = false,
   ...options
 }: OpenOptions): Promise<Storage> {
@@ -51,34 +48,27 @@ export async function openPostgres({
   const limits: WriteLimits = { ...defaultWriteLimits, ...writes };
   // Loaded once: a release that is installed over this one has other migrations.
   const schema = loadSchema(store, 'postgres');
-  let isOpen = false;
   let isReadOnly = false;
   const runner = new StatementRunner(store.name, options, async (query, statementTime) => {
     const faults = await setUpSession(query, statementTime);
-    // A start reports all faults at once.
-    if (faults.length > 0 && !isOpen) faults.push(...textsOf(await readStoreFaults(query, schema)));
-    requireNone(faults);
+    requireNone(faults.length === 0 ? [] : [...faults, ...(await storeFaults(query, schema))]);
   });
   const read: Query = (text, values) => runner.read(text, values);
   const check = async () => {
-    const faults = await readStoreFaults(read, schema);
-    isReadOnly = faults.some(({ kind }) => kind === 'server');
+    const faults = await storeFaults(read, schema);
+    isReadOnly = faults.some((fault) => fault.startsWith(readOnlyDatabase));
     // Without privileges, the migrations cannot be checked.
-    if (faults.some(({ kind }) => kind === 'privilege')) requireNone(textsOf(faults));
+    if (faults.some((fault) => fault.includes('lacks a privilege'))) requireNone(faults);
     const applied = await readApplied(read);
     if (applied.length === 0) throw missingStore(schema);
     const isOld = pendingMigrations(schema, applied).length > 0;
     const cure = `the schema of the database is out of date: run ${storeCommand(schema, 'migrate')}`;
-    requireNone([...(isOld ? [cure] : []), ...textsOf(faults)]);
+    requireNone([...(isOld ? [cure] : []), ...faults]);
   };
-  let engine: Engine;
+  let isOnCitus: boolean;
   try {
     await (waits ? retried(check, limits.report) : check());
-    engine = (await isDistributed(read, store))
-      ? await Citus.open(runner, collections)
-      : oneServer(collections);
-    isOpen = true;
-    if (serves) await runner.connect();
+    isOnCitus = await isDistributed(read, store);
   } catch (error) {
     await runner.close();
     throw error;
@@ -87,10 +77,15 @@ export async function openPostgres({
     type: 'store opened',
     measures: { database_connections: () => runner.open, database_read_only: () => Number(isReadOnly) },
   });
-  const committer = new PostgresCommitter(runner, engine, limits.report);
-  const groupCommit = new GroupCommit(committer, { ...limits, maxAge: runner.limits.all });
-  const transactions = new PostgresTransactions(runner, engine);
-  const readerOf = (definition: CollectionDefinition) => createReader(runner, definition, engine);
+  if (isOnCitus) runner.stopPreparing();
+  const texts: AllTexts = new Map(
+    collections.map((definition) => [definition, documentTexts(definition, isOnCitus)]),
+  );
+  const committer = postgresCommitter(runner, texts, limits.report);
+  const groupCommit = new GroupCommit(committer, { ...limits, maxAge: runner.time });
+  const readerOf = (definition: CollectionDefinition) =>
+    collectionReader(runner, definition, texts.get(definition) as DocumentTexts);
+  const transactions = transactionCommitter(runner, texts);
   const documents = new StoreDocuments(collections, groupCommit, readerOf, transactions, limits);
   return {
     collection: (definition) => documents.collection(definition),
@@ -105,25 +100,6 @@ export async function openPostgres({
     },
   };
 }
-
-/** Creates the reader of a collection. */
-function createReader(
-  runner: StatementRunner,
-  definition: CollectionDefinition,
-  engine: Engine,
-): CollectionReader {
-  const pages = new PageReader(runner, definition, engine);
-  const { texts, stored, storedOfAll } = storedReader(runner, definition);
-  return {
-    page: (subject, page) => pages.page(subject, page),
-    countPart: (subject, bounds) => pages.countPart(subject, bounds),
-    texts: (subject, ids) => engine.run(subject, () => texts(subject, ids)),
-    stored: (subject, range) => engine.run(subject, () => stored(subject, range)),
-    storedOfAll,
-  };
-}
-
-const textsOf = (faults: readonly StoreFault[]) => faults.map(({ what }) => what);
 
 /** The pause before a server that cannot be reached is tried again, in ms. */
 const retryPause = 2_000;

@@ -1,50 +1,35 @@
 // Connections to PostgreSQL, each to a server whose settings have been checked.
-import { Pool, type PoolClient } from 'pg';
+import { Pool, type PoolClient, type PoolConfig } from 'pg';
 import { messageOf, StorageError } from '../../core/interface.js';
 import { storageError } from './failures.js';
 import { runQuery, type Query } from './query.js';
-import type { TimeLimits } from './time-limits.js';
 
 /** The maximum number of callers that wait for a connection. */
 const maxWaiting = 1_000;
 
-/** Options of connections. */
-export interface ConnectionOptions {
-  readonly url: string;
-  /** The name by which the server knows the connections. */
-  readonly name: string;
-  /** The maximum number of connections. */
-  readonly max: number;
-  readonly limits: TimeLimits;
-  /**
-   * Checks each new connection, since it may reach another server after a failover. If it throws, the connection is not
-   * used.
-   */
-  readonly check: (query: Query) => Promise<void>;
-}
-
 /** Some connections, which are made when they are needed. */
 export class Connections {
   readonly #pool: Pool;
-  readonly #check: ConnectionOptions['check'];
-  /** When the connections that have been checked were asked for, on the clock of performance.now(). */
-  readonly #checked = new WeakMap<PoolClient, number>();
-  /** Connections that are older are not used any more. */
-  #oldest = -Infinity;
+  readonly #check: (query: Query) => Promise<void>;
+  readonly #checked = new WeakSet<PoolClient>();
 
-  /** @throws StorageError when the URL is invalid. */
-  constructor({ url, name, max, limits, check }: ConnectionOptions) {
+  /**
+   * @param options - The URL, the name of the service, and the maximum number of connections.
+   * @param time - The maximum time to connect, and of a statement on the server, in ms.
+   * @param check - Checks each new connection, since it may reach another server after a failover. If it throws, the
+   *   connection is not used.
+   * @throws StorageError when the URL is invalid.
+   */
+  constructor(options: PoolConfig, time: number, check: (query: Query) => Promise<void>) {
     this.#check = check;
     try {
       this.#pool = new Pool({
-        connectionString: url,
-        max,
-        application_name: name,
-        connectionTimeoutMillis: limits.server,
+        ...options,
+        connectionTimeoutMillis: time,
         idleTimeoutMillis: 60_000,
         keepAlive: true,
         // Ends statements whose client has given up, such as those that wait for a lock.
-        statement_timeout: limits.server,
+        statement_timeout: time,
       });
     } catch (error) {
       throw storageError('unavailable', error);
@@ -66,30 +51,16 @@ export class Connections {
    *   or the server is not suitable.
    */
   async acquire(deadline: number): Promise<PoolClient> {
-    const since = performance.now();
     const client = await this.#connect();
-    const checked = this.#checked.get(client);
-    if (checked !== undefined && checked >= this.#oldest) return client;
-    if (checked !== undefined) {
-      client.release(true);
-      return this.acquire(deadline);
-    }
+    if (this.#checked.has(client)) return client;
     try {
       await this.#check((text, values = []) => runQuery(client, text, values, deadline));
     } catch (error) {
       client.release(true);
       throw error instanceof StorageError ? error : storageError('unavailable', error);
     }
-    this.#checked.set(client, since);
+    this.#checked.add(client);
     return client;
-  }
-
-  /**
-   * Stops using all present connections. What has broken one, such as a firewall that has forgotten it, may have broken
-   * all of them, and each would only be found by a request that waits for its timeout.
-   */
-  distrust(): void {
-    this.#oldest = performance.now();
   }
 
   /** Closes the connections when their statements are complete. */

@@ -1,23 +1,13 @@
 // Runs the statements of one process on PostgreSQL: keeps to deadlines, retries, and translates errors.
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { PoolClient } from 'pg';
+import { DatabaseError, type PoolClient } from 'pg';
 import { defaultLimits } from '../../../base/limits.js';
 import { messageOf, StorageError, type StorageFailure } from '../../core/interface.js';
 import type { ConnectionPurpose } from '../../../base/events.js';
 import { Connections } from './connections.js';
-import {
-  hadNoEffect,
-  isNotPrepared,
-  isSerializationError,
-  isUsable,
-  LostConnection,
-  mayEndSession,
-  OutOfTime,
-  storageError,
-} from './failures.js';
+import { hadNoEffect, isNotPrepared, isSerializationError, isUsable, storageError } from './failures.js';
 import { runQuery, type Query, type Row } from './query.js';
-import { timeLimits, type TimeLimits } from './time-limits.js';
 
 /** The options of the PostgreSQL engine. */
 export interface PostgresOptions {
@@ -26,15 +16,15 @@ export interface PostgresOptions {
   /** The number of connections for reads. One more is for writes, and up to four are for transactions. */
   poolSize?: number;
   /**
-   * The maximum time that a request waits for the database, in ms (time-limits.ts). An unknown token may first wait in
-   * a queue of its own, and each attempt of a change counts anew.
+   * The maximum time that a request waits for the database, in ms. It waits for its token, in a queue, and for its
+   * statement, so that each of the three has a third of the time.
    */
   timeout?: number;
 }
 
-/** The number of connections for transactions, which are made when they are needed. */
+/** The number of connections for transactions. */
 const transactionConnections = 4;
-/** The maximum pause before each retry of a transaction, in ms, times the number of the attempt. */
+/** The maximum pause before each retry, in ms, times the number of the attempt. */
 const retryPause = 20;
 
 /** The connections of one process: some for reads, one for writes, and some for transactions, so that none waits for another. */
@@ -42,7 +32,8 @@ export class StatementRunner {
   readonly #connections: Readonly<Record<ConnectionPurpose, Connections>>;
   /** The number of connections for reads. */
   readonly size: number;
-  readonly limits: TimeLimits;
+  /** The maximum time of a statement, including connecting and retries, in ms. */
+  readonly time: number;
   /** Whether to prepare statements, until it turns out that a pooler does not support that. */
   #prepares = true;
   /** The names of the statements by their texts. All texts are constants, so the map stays small. */
@@ -51,19 +42,22 @@ export class StatementRunner {
 
   /**
    * @param name - The name of the service.
-   * @param check - Called with each new connection, and the time that its statements have, in ms; see ConnectionOptions.
+   * @param check - Called with each new connection, and the time that its statements have on the server, in ms.
    */
   constructor(
     name: string,
     options: PostgresOptions,
-    check: (query: Query, statementTime: number) => Promise<void>,
+    check: (query: Query, serverTime: number) => Promise<void>,
   ) {
     const { url, poolSize = defaultLimits.poolSize, timeout = defaultLimits.databaseTimeout } = options;
     this.size = poolSize;
-    const limits = timeLimits(timeout);
-    this.limits = limits;
+    this.time = timeout / 3;
+    // Who gives up earlier than the server does not know the outcome; so there is time to connect, and for the way back.
+    const time = Math.floor(this.time * (2 / 5));
     const connections = (max: number) =>
-      new Connections({ url, name, max, limits, check: (query) => check(query, limits.server) });
+      new Connections({ connectionString: url, application_name: name, max }, time, (query) =>
+        check(query, time),
+      );
     const [reads, writes] = [connections(poolSize), connections(1)];
     this.#connections = { reads, writes, transactions: connections(transactionConnections) };
   }
@@ -74,25 +68,9 @@ export class StatementRunner {
     return { reads: reads.open, writes: writes.open, transactions: transactions.open };
   }
 
-  /** Makes all connections but those for transactions. Warns of those that fail, which are made when they are needed. */
-  async connect(): Promise<void> {
-    const purposes: ConnectionPurpose[] = ['writes', ...Array<'reads'>(this.size).fill('reads')];
-    const nothing = () => Promise.resolve();
-    const made = purposes.map((purpose) => this.#run(purpose, 'unavailable', this.deadline(), nothing));
-    const all = await Promise.allSettled(made);
-    const failed = all.flatMap((outcome) =>
-      outcome.status === 'rejected' ? [outcome.reason as unknown] : [],
-    );
-    if (failed.length > 0)
-      process.emitWarning(
-        `${failed.length} of ${all.length} connections could not be made (${messageOf(failed[0])}): ` +
-          'lower DATABASE_POOL_SIZE, or let PostgreSQL accept more',
-      );
-  }
-
   /** The deadline for work that starts now, on the clock of performance.now(). */
   deadline(): number {
-    return performance.now() + this.limits.all;
+    return performance.now() + this.time;
   }
 
   /**
@@ -121,39 +99,32 @@ export class StatementRunner {
   /**
    * Runs statements in one transaction. Retries it if PostgreSQL rolled it back because of concurrent transactions, and
    * once if the connection is lost before COMMIT.
-   * @param begin - Statements at its beginning, such as SET LOCAL.
-   * @param work - Its queries have constant texts. If it resolves to undefined or false, the transaction is rolled back.
+   * @param work - Its queries have constant texts. If it resolves to false, the transaction is rolled back.
    * @throws StorageError
    */
-  async transaction<T>(begin: string, deadline: number, work: (query: Query) => Promise<T>): Promise<T> {
+  async transaction(work: (query: Query) => Promise<boolean>): Promise<boolean> {
+    const deadline = this.deadline();
     return this.#run('transactions', 'unavailable', deadline, async (client) => {
-      const query: Query = (text, values = []) =>
-        runQuery(client, text, values, deadline, this.#nameOf(text));
       const control = (text: string) => runQuery(client, text, [], deadline);
-      let result;
-      await control(`BEGIN; ${begin}`);
+      // A process that stops must not keep its locks.
+      await control(`BEGIN; SET LOCAL idle_in_transaction_session_timeout TO ${Math.ceil(this.time)}`);
+      let succeeds;
       try {
-        result = await work(query);
-        if (result === undefined || result === false) {
-          await control('ROLLBACK');
-          return result;
-        }
-        if (performance.now() > this.limits.lastCommit(deadline))
-          throw new OutOfTime('no time left for COMMIT');
+        succeeds = await work((text, values = []) =>
+          runQuery(client, text, values, deadline, this.#nameOf(text)),
+        );
       } catch (error) {
-        // After other errors, closing the connection rolls back, which does not wait for a node that does not respond.
-        if (isUsable(error)) await control('ROLLBACK');
+        if (error instanceof DatabaseError) await control('ROLLBACK');
         throw error;
       }
       try {
-        await control('COMMIT');
+        await control(succeeds ? 'COMMIT' : 'ROLLBACK');
       } catch (error) {
         // The server has rolled back, so the transaction may run again.
-        if (isSerializationError(error)) throw error;
-        if (error instanceof LostConnection) this.#distrust();
+        if (!succeeds || isSerializationError(error)) throw error;
         throw storageError('unknown-outcome', error);
       }
-      return result;
+      return succeeds;
     });
   }
 
@@ -176,43 +147,37 @@ export class StatementRunner {
     statement: (client: PoolClient) => Promise<T>,
   ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
+      if (performance.now() > deadline) throw storageError('unavailable', new Error('no time left'));
       const client = await this.#connections[purpose].acquire(deadline);
-      let usable = true;
+      let isReusable = false;
+      let pause = 0;
       try {
-        if (performance.now() > this.limits.lastStart(deadline))
-          throw storageError('unavailable', new OutOfTime('no time left for the statement'));
-        usable = false;
         const result = await statement(client);
-        usable = true;
+        isReusable = true;
         return result;
       } catch (error) {
         if (error instanceof StorageError) throw error;
-        if (error instanceof LostConnection) this.#distrust();
-        const continues = !mayEndSession(error) || (await goesOn(client, deadline));
-        const noEffect = continues && hadNoEffect(error);
-        // After some errors, the state of the connection is unknown.
-        usable = continues && isUsable(error);
-        const isFirst = lost === 'unavailable' && attempt === 1;
-        const isRefused = isNotPrepared(error) && attempt === 1;
+        // The code of an error does not say whether it has ended the session, as after a crash or when a disk is full. The
+        // severity does, but is in the server's own language.
+        const goesOn = error instanceof DatabaseError && (await responds(client, deadline));
+        isReusable = goesOn && isUsable(error);
+        const hasNoEffect = goesOn && hadNoEffect(error);
         if (isNotPrepared(error))
           this.stopPreparing(
             `PostgreSQL: ${messageOf(error)}. A connection pooler does not support prepared statements, ` +
               'so the service stops using them',
           );
-        const retry = isSerializationError(error) || isRefused || (isFirst && !noEffect);
-        const pause = Math.random() * retryPause * attempt;
-        if (!retry || performance.now() + pause > this.limits.lastStart(deadline)) {
-          throw storageError(noEffect ? 'unavailable' : lost, error);
-        }
-        await sleep(pause);
+        const isFirstLoss = attempt === 1 && lost === 'unavailable' && !hasNoEffect;
+        const mayRepeat =
+          isSerializationError(error) || isFirstLoss || (attempt === 1 && isNotPrepared(error));
+        pause = Math.random() * retryPause * attempt;
+        if (!mayRepeat || performance.now() + pause > deadline)
+          throw storageError(hasNoEffect ? 'unavailable' : lost, error);
       } finally {
-        client.release(!usable);
+        client.release(!isReusable);
       }
+      await sleep(pause);
     }
-  }
-
-  #distrust(): void {
-    for (const connections of Object.values(this.#connections)) connections.distrust();
   }
 
   /**
@@ -231,8 +196,8 @@ export class StatementRunner {
   }
 }
 
-/** Whether the session goes on: it still responds. Poolers close the connection of a client whose session has ended. */
-async function goesOn(client: PoolClient, deadline: number): Promise<boolean> {
+/** Whether the session of a client goes on. Poolers close the connection of a client whose session has ended. */
+async function responds(client: PoolClient, deadline: number): Promise<boolean> {
   return runQuery(client, 'SELECT', [], deadline).then(
     () => true,
     () => false,
