@@ -24,12 +24,7 @@ const inUse = {
   few: { books: 2, loans: 2 },
 };
 
-/**
- * @typedef {object} RunOptions
- * @property {(line: string) => void} print
- * @property {RegExp} [counted] - The broken promises that are recorded, and end what waits; by default all.
- * @property {number} [patience] - How long a fault may hold up what must work, in s.
- */
+/** @typedef {{ print: (line: string) => void }} RunOptions */
 
 /** A server, its clients, and what they have seen. */
 export class Run {
@@ -71,7 +66,6 @@ export class Run {
 
   /** Records a broken promise. @param {string} what */
   violate(what) {
-    if (this.#options.counted?.test(what) === false) return;
     this.violations.push(what);
     if (this.violations.length <= mostPrinted) this.#print(`VIOLATION: ${what}`);
   }
@@ -125,9 +119,8 @@ export class Run {
    * @param {() => boolean | Promise<boolean>} holds
    */
   async #required(what, holds) {
-    const { patience = longPatience } = this.#options;
-    if (await until(async () => this.violations.length > 0 || (await holds()), patience)) return;
-    throw new Error(`${what} for ${patience} s; last failure: ${this.load.lastFailure}`);
+    if (await until(async () => this.violations.length > 0 || (await holds()), longPatience)) return;
+    throw new Error(`${what} for ${longPatience} s; last failure: ${this.load.lastFailure}`);
   }
 
   /** Ends the clients, compares everything once more, and ends the server. */

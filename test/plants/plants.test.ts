@@ -74,8 +74,9 @@ async function openService(t: Test, tested: Service = service, databaseUrl?: str
   return plantStore;
 }
 
-/** Opens the service on SQLite, for a test that does not depend on the engine. */
-const startPlants = async (t: Test, tested?: Service) => openPlants(await openService(t, tested));
+let shared: Promise<TestService> | undefined;
+/** The service on SQLite, which tests share that do not depend on the engine. */
+const startPlants = async () => openPlants(await (shared ??= openService(t)));
 
 /** A repository whose every method fails. */
 class FailingPlants extends PlantRepository {
@@ -99,13 +100,16 @@ class FailingPlants extends PlantRepository {
   }
 }
 
-/** The service whose storage fails. */
-const failing = (failure: () => unknown): Service => ({
-  ...service,
-  open: ({ collection }) => ({
-    handlers: plantOperations(new FailingPlants(collection(collectionOfPlants), failure)),
-  }),
-});
+/** Opens the service with a storage that fails. */
+async function startFailing(t: Test, failure: () => unknown) {
+  const failing: Service = {
+    ...service,
+    open: ({ collection }) => ({
+      handlers: plantOperations(new FailingPlants(collection(collectionOfPlants), failure)),
+    }),
+  };
+  return openPlants(await openService(t, failing));
+}
 
 // Several threads have tests of their own: of their storage in packages/server/test/storage/storage.test.ts, and of the
 // service as a whole in packages/server/test/process/threads.test.ts.
@@ -234,7 +238,7 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite in othe
 }
 
 t.test('createPlant rejects invalid bodies and stores nothing', async (t) => {
-  const { create, plants } = await startPlants(t);
+  const { create, plants } = await startPlants();
   const bodies: [string | Buffer, number, RegExp][] = [
     ['', 40004, /missing/],
     ['{', 40001, /JSON/],
@@ -298,7 +302,7 @@ t.test('createPlant rejects invalid bodies and stores nothing', async (t) => {
 });
 
 t.test('createPlant rejects other media types, encodings and lengths', async (t) => {
-  const { create, plants } = await startPlants(t);
+  const { create, plants } = await startPlants();
   const body = '{"id":1,"name":"a"}';
   const form = 'application/x-www-form-urlencoded';
   for (const type of ['text/plain', form, 'application/vnd.api+json', 'text/json', 'nonsense']) {
@@ -322,7 +326,7 @@ t.test('createPlant rejects other media types, encodings and lengths', async (t)
 });
 
 t.test('createPlant uses the last value of a repeated key', async (t) => {
-  const { create, remove, plants } = await startPlants(t);
+  const { create, remove, plants } = await startPlants();
   t.strictSame((await create('{"id":10,"id":11,"name":"first","name":"last"}')).json, { name: 'last' });
   t.equal((await remove('10')).status, 404);
   t.equal((await remove('11')).status, 204);
@@ -330,7 +334,7 @@ t.test('createPlant uses the last value of a repeated key', async (t) => {
 });
 
 t.test('listPlants rejects invalid limits and unknown query parameters', async (t) => {
-  const { list, remove, call } = await startPlants(t);
+  const { list, remove, call } = await startPlants();
   const limits = '0 -1 1.5 abc 007 2147483648 +5 -0 1e1 0x10 %205 5%20 %zz 99999999999999999999'.split(' ');
   const range = 'limit must be an integer from 1 to 2147483647, in canonical decimal digits';
   for (const limit of ['', ...limits])
@@ -359,7 +363,7 @@ t.test('listPlants rejects invalid limits and unknown query parameters', async (
 });
 
 t.test('deletePlant rejects ids that are not canonical', async (t) => {
-  const { remove } = await startPlants(t);
+  const { remove } = await startPlants();
   const ids = '+5 007 -0 1e3 0x10 %205 5%20 1.0 abc - --1 9223372036854775808 -9223372036854775809 ٣';
   for (const id of [...ids.split(' '), '1'.repeat(5_000)]) {
     const response = await remove(encodeURI(id).replace('%25', '%'));
@@ -371,7 +375,7 @@ t.test('deletePlant rejects ids that are not canonical', async (t) => {
 t.test(
   'every operation requires a valid token with its scope, before anything of the request is read',
   async (t) => {
-    const { call, issue } = await startPlants(t);
+    const { call, issue } = await startPlants();
     const reader = await issue({ scopes: ['plants:read'] });
     const writer = await issue({ scopes: ['plants:write'] });
     const requests = [
@@ -399,7 +403,7 @@ t.test(
 );
 
 t.test('every operation accepts the scheme Bearer in any case', async (t) => {
-  const { call, issue } = await startPlants(t);
+  const { call, issue } = await startPlants();
   const token = await issue({});
   for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
     const options = { headers: { authorization: `${scheme} ${token}` } };
@@ -422,7 +426,7 @@ t.test('a token without an expiry does not expire, and others do', async (t) => 
 });
 
 t.test('listPlants returns 304 to a client that has the list, and HEAD its headers', async (t) => {
-  const { create, list, call } = await startPlants(t);
+  const { create, list, call } = await startPlants();
   await create({ id: 1, name: 'Monstera' });
   const etag = String((await list()).headers['etag']);
   const headers = { 'if-none-match': etag };
@@ -436,7 +440,7 @@ t.test('listPlants returns 304 to a client that has the list, and HEAD its heade
 });
 
 t.test('listPlants and deletePlant discard a body, whatever it is', async (t) => {
-  const { create, list, remove } = await startPlants(t);
+  const { create, list, remove } = await startPlants();
   await create({ id: 1, name: 'Monstera' });
   for (const body of ['{}', '{', 'text']) {
     t.match(await list('', { body }), { status: 200, json: [{ name: 'Monstera' }] });
@@ -465,7 +469,7 @@ t.test('a request never overtakes the one before it on its connection', async (t
 });
 
 t.test('one response names the faults of all parts of a request, in their order', async (t) => {
-  const { call, remove, plants } = await startPlants(t);
+  const { call, remove, plants } = await startPlants();
   t.match(
     await call('POST', '/plants?x=1', { body: { name: 7 } }),
     error(40006, /: "x" is unknown; in the body: id is missing; name must be a string, not a number\.$/),
@@ -479,10 +483,7 @@ t.test('one response names the faults of all parts of a request, in their order'
 
 t.test('a storage failure returns 503 or 500, without its cause', async (t) => {
   let failure: unknown;
-  const { create, list, remove } = await startPlants(
-    t,
-    failing(() => failure),
-  );
+  const { create, list, remove } = await startFailing(t, () => failure);
   const cases: [unknown, number, message?: RegExp][] = [
     [new StorageError('unavailable', 'secret path'), 50300],
     [new StorageError('overloaded', 'secret path'), 50301],
@@ -505,7 +506,7 @@ t.test('a storage failure returns 503 or 500, without its cause', async (t) => {
 });
 
 t.test('the contract is published byte for byte as the server reads it', async (t) => {
-  const { call } = await startPlants(t);
+  const { call } = await startPlants();
   const published = await call('GET', '/openapi.yaml', { token: null });
   t.equal(published.headers['content-type'], 'application/yaml');
   t.strictSame(published.bytes, bytes);
@@ -513,7 +514,7 @@ t.test('the contract is published byte for byte as the server reads it', async (
 });
 
 t.test('unknown paths and methods are rejected before anything else is checked', async (t) => {
-  const { call, token } = await startPlants(t);
+  const { call, token } = await startPlants();
   const unknown = '/plant /docs/nothing /plants/1/2 /Plants //plants /openapi /plants%2f1 /plants/';
   for (const url of unknown.split(' '))
     t.match(await call('GET', url), error(40401, /^There is nothing at this path\.$|slash/), url);
@@ -568,22 +569,16 @@ t.test('unknown paths and methods are rejected before anything else is checked',
 });
 
 t.test("each operation's examples of errors are what it responds", async (t) => {
-  const plantStore = await startPlants(t);
+  const plantStore = await startPlants();
   const { create, list, remove, issue } = plantStore;
   await create({ id: 1, name: 'Monstera' });
   const reader = await issue({ scopes: ['plants:read'] });
   const writer = await issue({ scopes: ['plants:write'] });
   const limited = await startLimited(t);
-  const broken = await startPlants(
-    t,
-    failing(() => new Error('broken')),
-  );
+  const broken = await startFailing(t, () => new Error('broken'));
   const [unavailable, overloaded, unknown] = await Promise.all(
     (['unavailable', 'overloaded', 'unknown-outcome'] as const).map((failure) =>
-      startPlants(
-        t,
-        failing(() => new StorageError(failure, 'of the test')),
-      ),
+      startFailing(t, () => new StorageError(failure, 'of the test')),
     ),
   );
 
