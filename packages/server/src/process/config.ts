@@ -98,7 +98,8 @@ export const descriptions: Readonly<Record<Name, string>> = {
   REQUEST_TIMEOUT_SECONDS:
     'Maximum time to receive a whole request (then 408), and for a client to read one page of a list or one chunk of a stream (then it is disconnected)',
   KEEP_ALIVE_SECONDS: 'Maximum time that a connection may be idle',
-  MAX_CONNECTIONS: 'Maximum number of connections of each thread; further ones are closed immediately',
+  MAX_CONNECTIONS:
+    'Maximum number of connections of each thread; further ones are closed immediately. Lowered if the limit of open files is too low',
   MAX_EVENT_LOOP_DELAY_MS:
     'Requests receive 503 for a second when the mean event-loop lag of the second before exceeds this; 0 disables the check',
   RATE_LIMIT_PER_SUBJECT:

@@ -107,7 +107,7 @@ export async function buildService(
       identityProvider: identityProvider(config),
       observe: metrics?.record,
       logger,
-      limits: config.limits,
+      limits: { ...config.limits, maxConnections: maxConnectionsOf(config) },
       corsOrigins: config.CORS_ORIGINS,
       maxEventLoopDelay: config.limits.maxEventLoopDelay,
       trustedProxies: config.TRUST_PROXY,
@@ -134,15 +134,20 @@ export async function closeBoth({ app, storage }: BuiltService, patience: number
   await storage.close();
 }
 
+/** The connections of a thread: those of all take at most three quarters of the open files. */
+function maxConnectionsOf({ limits, WORKERS }: Config): number {
+  return Math.min(limits.maxConnections, Math.ceil((0.75 * openFilesLimit()) / WORKERS));
+}
+
 /** Logs what the operator should know about the configuration: once for all threads of a service. */
-export function warnOfConfiguration(log: FastifyBaseLogger, { WORKERS, limits }: Config): void {
+export function warnOfConfiguration(log: FastifyBaseLogger, config: Config): void {
   for (const { name, meant } of misspelledVariables(process.env))
     log.warn(`${name} is not a variable of the service; did you mean ${meant}?`);
-  const openFiles = openFilesLimit();
-  if (openFiles <= WORKERS * limits.maxConnections)
+  const maxConnections = maxConnectionsOf(config);
+  if (maxConnections < config.limits.maxConnections)
     log.warn(
-      { openFiles },
-      'MAX_CONNECTIONS is not below the limit of open files: raise that (LimitNOFILE=, ulimit -n)',
+      { maxConnections },
+      'MAX_CONNECTIONS is lowered: raise the limit of open files (LimitNOFILE=, ulimit -n)',
     );
 }
 

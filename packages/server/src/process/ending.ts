@@ -11,6 +11,7 @@ const ending = new AbortController();
 /** Aborts when this process or thread is to end. */
 export const interrupted: AbortSignal = ending.signal;
 
+const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 const exit = () => process.exit(0);
 
 /** Handles signals from now on; in a thread that serves, the message of the main thread. At first there is nothing to close. */
@@ -23,7 +24,7 @@ export function receiveSignals(): void {
     return;
   }
   // Without a handler, a process with PID 1 would ignore these signals.
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
+  for (const signal of signals)
     process.on(signal, () => {
       end(signal);
     });
@@ -77,6 +78,11 @@ interface Parts {
 export function shutDownOnEnd({ service: { name }, log, storage, admin, stop }: Parts): void {
   onEnd(async (reason) => {
     log.info({ reason }, `${name} is shutting down`);
+    // A line of the level fatal is written before the next statement runs.
+    for (const signal of signals)
+      process.prependListener(signal, () => {
+        log.fatal({ reason: signal }, `${name} ends at once`);
+      });
     try {
       await stop();
     } finally {

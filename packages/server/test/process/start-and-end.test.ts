@@ -17,7 +17,6 @@ import {
   adminOf,
   environment,
   fillStore,
-  newDatabase,
   run,
   send,
   startServer,

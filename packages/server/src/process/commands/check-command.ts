@@ -34,7 +34,9 @@ export function addCheckCommand(program: Command, service: Service, environment:
       for (const fault of faults)
         for (const line of messageOf(fault).split('\n')) console.error(`${service.name}: ${line}`);
       if (faults.length === 0)
-        console.error(`${service.name} can start. Store: ${describeStore(config!.DATABASE_URL)}`);
+        console.error(
+          `${service.name} can start.${service.databaseUrl === undefined ? '' : ` Store: ${describeStore(config!.DATABASE_URL)}`}`,
+        );
       else process.exitCode = faults.some((fault) => statusOf(fault) === configStatus) ? configStatus : 1;
     });
 }
@@ -44,8 +46,9 @@ function checksOf(service: Service, config: Config): readonly (() => unknown)[] 
   return [
     () => {
       const tls = readTls(config);
-      if (tls !== undefined && expiryOf(tls.cert) <= new Date())
-        throw new Error('TLS_CERT_FILE: the certificate has expired: renew it');
+      const end = tls && expiryOf(tls.cert);
+      if (end !== undefined && end <= new Date())
+        throw new Error(`TLS_CERT_FILE: the certificate expired on ${end.toISOString()}: renew it`);
     },
     () => checkStorage(service, config.DATABASE_URL),
     () => checkKeys(config),

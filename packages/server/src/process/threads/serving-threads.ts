@@ -1,4 +1,5 @@
 // The threads of a service that serve, as the main thread sees them. They share one fate: if one of them ends, all end.
+import { inspect } from 'node:util';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import { within } from '../../base/time-limit.js';
 import type { Measured, Source } from '../../observability/gathered-metrics.js';
@@ -125,7 +126,7 @@ class ServingThread implements Source {
       worker.on('error', (thrown: unknown) => (error = thrown));
       worker.on('exit', (code) => {
         this.hasEnded = true;
-        if (error !== undefined) resolve(error instanceof Error ? error.stack : String(error));
+        if (error !== undefined) resolve(inspect(error));
         else resolve(this.#isAsked && code === 0 ? undefined : `it exited with status ${code}`);
       });
     });
