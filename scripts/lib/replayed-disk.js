@@ -75,10 +75,13 @@ export class ReplayedDisk {
       case 'remove':
         this.#name(index, path, undefined);
         break;
-      case 'write':
-        if (event.at === undefined) throw new Error(`${path} was written without an offset: not supported`);
-        this.#file(path).changes.push({ index, at: event.at, data: event.data });
+      case 'write': {
+        const file = this.#file(path);
+        // Without a place, at the end: so are written what was created or truncated, and what is appended to.
+        const at = event.at ?? remains(file, 'all').length;
+        file.changes.push({ index, at, data: event.data });
         break;
+      }
       case 'resize':
         this.#file(path).changes.push({ index, size: event.size });
         break;

@@ -62,7 +62,8 @@ function differences(before: unknown, after: unknown, place: readonly string[] =
 }
 
 /** The error codes in the tables of a contract's descriptions. */
-const errorCodes = (contract: object) => JSON.stringify(contract).match(/(?<=\\n\| )\d{5}(?= \|)/g) ?? [];
+const errorCodes = (contract: object): readonly string[] =>
+  JSON.stringify(contract).match(/(?<=\\n\| )\d{5}(?= \|)/g) ?? [];
 
 t.test('the contract is compatible with the baseline', async (t) => {
   t.strictSame(breakingChanges(baseline, current), []);
