@@ -7,7 +7,6 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import t, { type Test } from 'tap';
 import { buildApp } from '../../dist/process/app.js';
-import { loadContract } from '../../dist/contract/contract.js';
 import { JsonText } from '../../dist/contract/document/json-text.js';
 import { TypedBody } from '../../dist/contract/raw-body.js';
 import { anySchema } from '../../dist/contract/schema/schema.js';
@@ -635,97 +634,44 @@ t.test(
 );
 
 t.test('a service renders what is wrong one by one, and what its own errors carry', async (t) => {
-  const object = (properties: object, more: object = {}) => ({ type: 'object', properties, ...more });
-  const counted = { type: 'integer', minimum: 1, maximum: 9 };
-  const items = {
-    type: 'array',
-    uniqueItems: true,
-    items: object({ 'a/b': counted }, { required: ['a/b'] }),
-  };
-  const schema = object({ name: { type: 'string', minLength: 1 }, items, kind: { enum: ['x', 'y'] } });
   const lists = { type: 'object', additionalProperties: { type: 'array', items: { type: 'string' } } };
-  const failed = object({ errors: lists, data: {} }, { required: ['errors'] });
-  const parameter = (where: string, name: string) => ({ in: where, name, required: true, schema: counted });
-  const document = {
-    openapi: '3.1.0',
-    info: { title: 'Faults', version: '1' },
-    security: [],
-    paths: {
-      '/things/{id}': {
-        put: {
-          operationId: 'putThing',
-          parameters: [parameter('path', 'id'), parameter('query', 'page'), parameter('header', 'X-Count')],
-          requestBody: {
-            required: true,
-            content: { 'application/json': { schema: { ...schema, additionalProperties: false } } },
-          },
-          responses: {
-            204: { description: 'Done' },
-            default: { description: 'Failed', content: { 'application/json': { schema: failed } } },
-          },
-        },
-      },
-    },
+  const failed = { type: 'object', properties: { errors: lists, data: {} }, required: ['errors'] };
+  const schema = {
+    type: 'object',
+    properties: { items: { type: 'array', items: { type: 'object', required: ['a/b'] } } },
+    additionalProperties: false,
   };
-  const own = { code: 40901, message: 'The thing is taken.' };
-  const handlers = { putThing: () => Promise.reject(new ApiError(own, { data: { by: 'alice' } })) };
+  const contract = loadEdited(
+    orchardDocument,
+    {
+      '/components/responses/Failed/content': { 'application/json': { schema: failed } },
+      '/paths/~1branches/post/requestBody/content/application~1json/schema': schema,
+      '/paths/~1branches/post/responses/409': { $ref: '#/components/responses/Failed' },
+    },
+    true,
+  );
+  const own = { code: 40901, message: 'The branch is taken.' };
+  const growBranch = () => Promise.reject(new ApiError(own, { data: { by: 'alice' } }));
   const renderError = ({ faults, message, data }: ErrorFacts) => {
     const errors: Record<string, string[]> = faults.length === 0 ? { '': [message] } : {};
-    for (const { in: part, path, rule, message } of faults)
-      (errors[`${part} ${path} ${rule}`] ??= []).push(message);
+    for (const { in: part, path, rule, message: text } of faults)
+      (errors[`${part} ${path} ${rule}`] ??= []).push(text);
     return { mediaType: 'application/json', body: { errors, data } };
   };
-  const contract = loadContract(Buffer.from(JSON.stringify(document)), true);
-  const { app } = await startService(t, engine, {
+  const { call } = await startService(t, engine, {
+    ...orchard,
     contract,
-    handlers,
+    handlers: { ...orchard.handlers, growBranch },
     service: { ...service, errors: { own }, renderError },
   });
-  const put = async (url: string, payload: object | string, count = '1') => {
-    const headers = { host: 'x', 'content-type': 'application/json', 'x-count': count };
-    const { statusCode, payload: text } = await app.inject({ method: 'PUT', url, headers, payload });
-    return [statusCode, JSON.parse(text)] as unknown;
-  };
-  const text = await app.inject({
-    method: 'PUT',
-    url: '/things/1?page=1',
-    headers: { host: 'x', 'x-count': '1' },
-  });
-  t.strictSame(JSON.parse(text.payload), { errors: { 'body  required': ['is missing'] } });
-  const wrong = { name: '', items: [{}, { 'a/b': 10 }, { 'a/b': 'x' }], kind: 'z', other: 1 };
-  t.strictSame(await put('/things/1?page=1', wrong), [
-    400,
-    {
-      errors: {
-        'body /name minLength': ['must have at least 1 character'],
-        'body /items/0/a~1b required': ['is missing'],
-        'body /items/1/a~1b maximum': ['must be an integer from 1 to 9'],
-        'body /items/2/a~1b type': ['must be an integer from 1 to 9, not a string'],
-        'body /kind enum': ['must be one of x, y'],
-        'body /other additionalProperties': ['is unknown'],
-      },
+  const grow = async (body?: object) => (await call('POST', '/v1/orchard/branches', { body })).json;
+  t.strictSame(await grow({ items: [{}], other: 1 }), {
+    errors: {
+      'body /items/0/a~1b required': ['is missing'],
+      'body /other additionalProperties': ['is unknown'],
     },
-  ]);
-  const twice = { items: [{ 'a/b': 1 }, { 'a/b': 1 }] };
-  t.strictSame(await put('/things/1?page=1', twice), [
-    400,
-    { errors: { 'body /items uniqueItems': ['must not contain equal items'] } },
-  ]);
-  const many = { items: Array.from({ length: 200 }, (_, i) => ({ i })) };
-  const [, { errors }] = (await put('/things/1?page=1', many)) as [number, { errors: object }];
-  t.equal(Object.keys(errors).length, 100);
-  const range = 'must be an integer from 1 to 9, in canonical decimal digits';
-  t.strictSame(await put('/things/0?page=1', {}), [400, { errors: { 'path /id minimum': [range] } }]);
-  t.strictSame(await put('/things/1', {}), [400, { errors: { 'query /page required': ['is missing'] } }]);
-  t.strictSame(await put('/things/1?page=1', {}, '99'), [
-    400,
-    { errors: { 'header /X-Count maximum': [range] } },
-  ]);
-  t.match(await put('/things/1?page=1', '{'), [400, { errors: { '': [/not well-formed JSON/] } }]);
-  t.strictSame(await put('/things/1?page=1', {}), [
-    409,
-    { errors: { '': ['The thing is taken.'] }, data: { by: 'alice' } },
-  ]);
+  });
+  t.strictSame(await grow({}), { errors: { '': ['The branch is taken.'] }, data: { by: 'alice' } });
 });
 
 t.test(

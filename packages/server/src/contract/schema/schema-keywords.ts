@@ -121,6 +121,7 @@ export function leftOut(node: ContractNode, use: Use, outer = new Set<unknown>()
   if (use === 'text' || outer.has(node.value)) return undefined;
   outer.add(node.value);
   if (node.flag(flag) === true) return reason;
+  if (!node.has('$ref') && !node.has('allOf')) return undefined;
   const { quiet } = node;
   const parts = [...(node.has('$ref') ? [quiet.follow('schemas')] : []), ...quiet.list('allOf')];
   return parts.map((part) => leftOut(part, use, outer)).find((found) => found !== undefined);
@@ -181,22 +182,21 @@ function readNumbers(node: ContractNode, is30: boolean): Partial<MutableSchema> 
   const isInteger = types.includes('integer');
   // The range of other integers is narrower in any case.
   const isWide = types[0] === undefined || (isInteger && node.at('format').value === 'int64');
-  const bound = (keyword: 'minimum' | 'maximum' | 'exclusiveMinimum' | 'exclusiveMaximum') => {
+  const boundOf = (keyword: 'minimum' | 'maximum' | 'exclusiveMinimum' | 'exclusiveMaximum') => {
     const value = node.number(keyword);
     // A bound beyond the range of int64 has no effect.
     if (value !== undefined && isWide && Math.abs(value) < 2 ** 63) checkExact(node.at(keyword), value);
-    return value === undefined ? {} : { [keyword]: value };
+    const bound: Partial<Record<typeof keyword, number>> = value === undefined ? {} : { [keyword]: value };
+    return bound;
   };
-  const bounds = (end: 'minimum' | 'maximum') => {
+  const boundsOf = (end: 'minimum' | 'maximum') => {
     const exclusive = end === 'minimum' ? 'exclusiveMinimum' : 'exclusiveMaximum';
     const { value } = node.at(exclusive);
-    if (value === undefined || value === false) return bound(end);
-    if (is30 === (value === true)) {
-      if (!is30) return { ...bound(end), ...bound(exclusive) };
-      const { [end]: limit } = bound(end) as Partial<Record<string, number>>;
-      return limit === undefined ? {} : { [exclusive]: limit };
-    }
-    const number = typeof value === 'number' ? value : (node.number(end) ?? 'the bound');
+    const limit = boundOf(end);
+    if (value === undefined || value === false) return limit;
+    if (is30 && value === true) return end in limit ? { [exclusive]: limit[end] } : {};
+    if (!is30 && value !== true) return { ...limit, ...boundOf(exclusive) };
+    const number = typeof value === 'number' ? value : (limit[end] ?? 'the bound');
     const [version, fix] = is30
       ? ['3.0', `Write ${end}: ${number}, and ${exclusive}: true next to it`]
       : ['3.1', `Write ${exclusive}: ${number} instead of ${end}`];
@@ -208,7 +208,7 @@ function readNumbers(node: ContractNode, is30: boolean): Partial<MutableSchema> 
   const isAbove = multipleOf !== undefined && multipleOf > 0;
   if (node.has('multipleOf') && !isAbove)
     node.at('multipleOf').fault('must be above 0', 'Write a positive number');
-  return { ...bounds('minimum'), ...bounds('maximum'), ...(isAbove && { multipleOf }) };
+  return { ...boundsOf('minimum'), ...boundsOf('maximum'), ...(isAbove && { multipleOf }) };
 }
 
 /** Reads the allowed values. */

@@ -62,7 +62,7 @@ export interface Schema
   readonly refused?: 'read-only' | 'write-only';
 }
 
-/** A value in the contract that its schema must allow: a default, or an example. */
+/** A default in the contract, which its schema must allow. */
 export interface Sample {
   readonly schema: Schema;
   readonly value: unknown;
@@ -100,23 +100,22 @@ export const insideKeywords = [
 
 type SchemaKeyword = (typeof schemaKeywords)[keyof typeof schemaKeywords][number];
 const allSchemaKeywords: readonly SchemaKeyword[] = Object.values(schemaKeywords).flat();
-const isNamed = (keyword: SchemaKeyword) => schemaKeywords.named.some((one) => one === keyword);
 
 /** Returns the keywords of those given that a schema has, with the result of a function in place of each schema. */
 export function mapSchemas(
   schema: Schema,
   keywords: readonly SchemaKeyword[],
-  map: (part: Schema, name: string) => unknown,
+  map: (part: Schema) => unknown,
 ): Record<string, unknown> {
   const written: Record<string, unknown> = {};
   for (const keyword of keywords) {
     const given: unknown = schema[keyword];
     if (given === undefined) continue;
-    if (Array.isArray(given)) written[keyword] = given.map((part: Schema) => map(part, keyword));
-    else if (isNamed(keyword)) {
+    if (Array.isArray(given)) written[keyword] = given.map(map);
+    else if (schemaKeywords.named.some((named) => named === keyword)) {
       const parts = Object.entries(given as Record<string, Schema>);
-      written[keyword] = Object.fromEntries(parts.map(([name, part]) => [name, map(part, name)]));
-    } else written[keyword] = map(given as Schema, keyword);
+      written[keyword] = Object.fromEntries(parts.map(([name, part]) => [name, map(part)]));
+    } else written[keyword] = map(given as Schema);
   }
   return written;
 }

@@ -33,45 +33,33 @@ interface Inside {
   readonly items: Shape | undefined;
 }
 
-/**
- * All facts about a value. The shape of a schema that contains itself has no end, so the parts are found when needed.
- */
-export class Shape implements Outside, Inside {
-  readonly types: Outside['types'];
-  readonly number: Outside['number'];
-  readonly binary: boolean;
-  readonly default: unknown;
-  readonly accepts: Outside['accepts'];
+/** All facts about a value. */
+export interface Shape extends Outside, Inside {
   /** The shapes that a value has at the same time, if there are several. */
   readonly parts: readonly Shape[];
-  readonly #find: () => Inside;
-  #inside: Inside | undefined;
+}
 
-  constructor(outside: Outside, find: () => Inside, parts: readonly Shape[] = []) {
-    this.types = outside.types;
-    this.number = outside.number;
-    this.binary = outside.binary;
-    this.accepts = outside.accepts;
-    this.default = outside.accepts?.(outside.default) === false ? undefined : outside.default;
-    this.parts = parts;
-    this.#find = find;
-  }
-
-  get properties(): Inside['properties'] {
-    return (this.#inside ??= this.#find()).properties;
-  }
-
-  get required(): Inside['required'] {
-    return (this.#inside ??= this.#find()).required;
-  }
-
-  get additional(): Inside['additional'] {
-    return (this.#inside ??= this.#find()).additional;
-  }
-
-  get items(): Inside['items'] {
-    return (this.#inside ??= this.#find()).items;
-  }
+/** The shape of a schema that contains itself has no end, so the facts about the parts are found when needed. */
+function createShape(outside: Outside, find: () => Inside, parts: readonly Shape[] = []): Shape {
+  let inside: Inside | undefined;
+  const read = () => (inside ??= find());
+  return {
+    ...outside,
+    default: outside.accepts?.(outside.default) === false ? undefined : outside.default,
+    parts,
+    get properties() {
+      return read().properties;
+    },
+    get required() {
+      return read().required;
+    },
+    get additional() {
+      return read().additional;
+    },
+    get items() {
+      return read().items;
+    },
+  };
 }
 
 const unknown = {
@@ -84,10 +72,10 @@ const unknown = {
 const empty: Inside = { properties: {}, required: [], additional: undefined, items: undefined };
 
 /** The shape of a value about which nothing is known. */
-export const anything = new Shape(unknown, () => empty);
+export const anything = createShape(unknown, () => empty);
 
 /** The shape of a property that is never there: in a request (`readOnly`) or in a response (`writeOnly`). */
-export const absent = new Shape({ ...unknown, types: [], accepts: () => false }, () => empty);
+export const absent = createShape({ ...unknown, types: [], accepts: () => false }, () => empty);
 
 const shapes = new WeakMap<Schema, Shape>();
 
@@ -139,7 +127,7 @@ function ownShape(schema: Schema): Shape {
     accepts: type || listed ? (one: unknown) => isOfType(one, type) && isListed(one) : undefined,
   };
   if (!describing.some((keyword) => schema[keyword] !== undefined)) return anything;
-  return new Shape(outside, () => ({
+  return createShape(outside, () => ({
     properties: Object.fromEntries(
       Object.entries(properties).map(([name, property]) => [name, propertyShape(property)]),
     ),
@@ -194,7 +182,7 @@ function allOf(shapesOfValue: readonly Shape[]): Shape {
       items: all(parts.map(({ items }) => items)) || undefined,
     };
   };
-  return new Shape(outside, find, parts);
+  return createShape(outside, find, parts);
 }
 
 /** The shape of a value that has one of these shapes. */
@@ -236,7 +224,7 @@ function anyOf(alternatives: readonly Shape[]): Shape {
       items: either(having('array').map(({ items }) => items)) || undefined,
     };
   };
-  return new Shape(outside, find);
+  return createShape(outside, find);
 }
 
 function eitherForm(forms: readonly Shape['number'][]): Shape['number'] {

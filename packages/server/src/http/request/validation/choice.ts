@@ -69,7 +69,7 @@ function refuseAll(verdict: Verdict, alternatives: readonly Alternative[], data:
   const ofType = alternatives.filter(({ types }) => hasType(data, types));
   if (ofType.length === 0) {
     const types = [...new Set(alternatives.flatMap((alternative) => alternative.types ?? []))];
-    verdict.refuse(at, data, 'type', typeMessage(types, data, verdict.validation.context.source), types);
+    verdict.refuse(at, data, 'type', typeMessage(types, data, verdict.validation.source), types);
     return;
   }
   const object = data as object;

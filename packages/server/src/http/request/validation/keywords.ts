@@ -79,7 +79,7 @@ function miss(verdict: Verdict, object: object, { instancePath: path }: At, need
 /** Creates the check of bytes, a file of a form or a whole body. In JSON, they are a text. */
 function createBytes({ type, minLength = 0, maxLength = Infinity }: Schema): Check {
   return function (data, at) {
-    const { source } = this.validation.context;
+    const { source } = this.validation;
     const isText = source === 'json';
     const bytes = data instanceof UploadedFile ? data.bytes : data;
     if (isText ? !isOfType(data, type) : !(bytes instanceof Uint8Array))
@@ -137,8 +137,7 @@ function createExcluded({ not }: Schema): Check {
         ? `must not have ${required.join(' and ')}${required.length > 1 ? ' together' : ''}`
         : 'is of a form that the contract excludes';
   return function (data, at) {
-    if (isNothing({ not: not! })) this.refuse(at, data, 'not', 'is not allowed');
-    else if (this.judge(not!, data, at).isValid) this.refuse(at, data, 'not', message);
+    if (this.judge(not!, data, at).isValid) this.refuse(at, data, 'not', message);
   };
 }
 

@@ -38,7 +38,7 @@ export function createNumericCheck(schema: Schema) {
     const isNumber = typeof data === 'number' || typeof data === 'bigint' || isInexact(data);
     if (!isNumber && (type?.includes(typeOf(data)) ?? true)) return;
     const value = isNumber ? read(data) : undefined;
-    const { source } = this.validation.context;
+    const { source } = this.validation;
     const instead = source === 'text' ? hint : isNumber ? '' : insteadOf(data, source);
     if (value === undefined) {
       const bare = source === 'text' ? /^"([^"]*)"$/.exec(String(data))?.[1] : data;

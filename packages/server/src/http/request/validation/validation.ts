@@ -12,7 +12,7 @@ import { textOf, type Fault, type ValueSource } from './fault-messages.js';
 import { addTextFormats } from './formats.js';
 import { createReference, ownKeywords, type Check } from './keywords.js';
 import { createNumericCheck } from './numeric-keyword.js';
-import { Validation, type At, type Context, type Verdict } from './verdicts.js';
+import { Validation, type At, type Verdict } from './verdicts.js';
 
 /**
  * With one of these names in a contract, Ajv must look for own properties: a request without it would seem to have it.
@@ -60,13 +60,10 @@ export class Compiler {
   /** Compiles a schema, with all that it contains. */
   compile(schema: Schema, source: ValueSource): CompiledSchema {
     const all = new Set([schema]);
-    for (const part of all) this.#find(part, (inner) => all.add(inner));
-    return new CompiledSchema(schema, { source, find: (part) => this.#compiled.get(part)! });
-  }
-
-  #find(schema: Schema, addSeparate: (part: Schema) => void): void {
-    if (this.#compiled.has(schema)) return;
-    this.#compiled.set(schema, this.#ajv.compile(writeSchema(schema, addSeparate)));
+    for (const part of all)
+      if (!this.#compiled.has(part))
+        this.#compiled.set(part, this.#ajv.compile(writeSchema(part, (inner) => all.add(inner))));
+    return new CompiledSchema(schema, (part) => this.#compiled.get(part)!, source);
   }
 }
 
@@ -81,12 +78,15 @@ function asKeyword(check: Check): ReturnType<NonNullable<FuncKeywordDefinition['
 /** Validates values by a schema. */
 export class CompiledSchema {
   readonly #schema: Schema;
-  readonly #context: Context;
+  readonly #find: (schema: Schema) => ValidateFunction;
+  readonly #source: ValueSource;
   readonly #depth: number;
 
-  constructor(schema: Schema, context: Context) {
+  /** @param find - Finds the compiled form of the schema, and of each inside. */
+  constructor(schema: Schema, find: (schema: Schema) => ValidateFunction, source: ValueSource) {
     this.#schema = schema;
-    this.#context = context;
+    this.#find = find;
+    this.#source = source;
     // Values that are nested deeper than the schema are described as any others that it does not allow.
     this.#depth = Math.max(depthOf(schema), unknownDepth);
   }
@@ -119,7 +119,7 @@ export class CompiledSchema {
 
   #judge(owner: { value: unknown }): Verdict {
     const place = { instancePath: '', parentData: owner, parentDataProperty: 'value' };
-    return new Validation(this.#context).judge(this.#schema, owner.value, place as unknown as At);
+    return new Validation(this.#find, this.#source).judge(this.#schema, owner.value, place as unknown as At);
   }
 }
 

@@ -19,16 +19,11 @@ export function atPart(at: At, owner: object, key: string | number): At {
   return { ...at, instancePath, parentData: owner, parentDataProperty: key };
 }
 
-/** The context of a validation. */
-export interface Context {
-  /** Finds the compiled form of a schema. */
-  readonly find: (schema: Schema) => ValidateFunction;
-  readonly source: ValueSource;
-}
-
 /** One validation, of one value with all that is in it. */
 export class Validation {
-  readonly context: Context;
+  /** Finds the compiled form of a schema. */
+  readonly #find: (schema: Schema) => ValidateFunction;
+  readonly source: ValueSource;
   #verdicts: Map<object, Map<Schema, Verdict>> | undefined;
   /** The numbers of arrays and objects, and those of contents. */
   #numbers: Map<unknown, number> | undefined;
@@ -36,8 +31,9 @@ export class Validation {
   hasDefaults = false;
   #defaults = 0;
 
-  constructor(context: Context) {
-    this.context = context;
+  constructor(find: (schema: Schema) => ValidateFunction, source: ValueSource) {
+    this.#find = find;
+    this.source = source;
   }
 
   /**
@@ -57,10 +53,10 @@ export class Validation {
 
   #judgeAgain(schema: Schema, data: unknown, at: At, outer?: Verdict): Verdict {
     const verdict = new Verdict(this, outer);
-    const validate = this.context.find(schema);
+    const validate = this.#find(schema);
     if (validate.call(verdict, data, at)) return verdict;
     for (const error of validate.errors?.slice(0, listedFaults + 1) ?? [])
-      verdict.add(faultOf(error, this.context.source));
+      verdict.add(faultOf(error, this.source));
     return verdict;
   }
 
