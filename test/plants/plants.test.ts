@@ -540,15 +540,10 @@ t.test('unknown paths and methods are rejected before anything else is checked',
       error: code,
       message,
     });
-  const slashes = [
-    ['/plants/?limit=1', 'the path must not end with a slash'],
-    ['//plants?limit=1', 'the path must not have two slashes in a row'],
-  ] as const;
-  for (const [url, detail] of slashes)
-    t.strictSame((await call('GET', url)).json, {
-      error: 40401,
-      message: `There is nothing at this path: ${detail}.`,
-    });
+  t.strictSame((await call('GET', '/plants/?limit=1')).json, {
+    error: 40401,
+    message: 'There is nothing at this path: the path must not end with a slash.',
+  });
   for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'QUERY']) {
     const { status, json, headers } = await call(method, '/plants/?x=1', { body: '{' });
     t.equal(status, 404, `${method} of a plant without an id`);

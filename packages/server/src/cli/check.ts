@@ -39,18 +39,8 @@ export function checkContract(file: string, hasOwnErrors: boolean): Checked {
 
 /** Finds the operations whose errors seem to have the form of the server's, but do not allow all of them. */
 function findUnfitErrors(compiler: Compiler, { operations }: Contract): Finding[] {
-  /** The fault of each form of errors that has been checked; undefined if it has none. */
-  const known = new Map<string, string | undefined>();
-  const numbers = new Map<object, number>();
-  const numberOf = (schema: object) => {
-    if (!numbers.has(schema)) numbers.set(schema, numbers.size);
-    return numbers.get(schema)!;
-  };
   return operations.flatMap((operation) => {
-    const contents = operation.errors.flatMap((one) => one.contents);
-    const key = contents.map(({ name, schema }) => `${numberOf(schema)} ${name}`).join();
-    if (!known.has(key)) known.set(key, findUnfitError(compiler, operation));
-    const fault = known.get(key);
+    const fault = findUnfitError(compiler, operation);
     return fault === undefined ? [] : operation.find(fault, 'Allow it, or render errors with renderError');
   });
 }

@@ -4,7 +4,7 @@ import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Contract } from '../contract/contract.js';
 import type { Operation } from '../contract/operations.js';
-import { ownForms, renderText, type ErrorForms } from './error-form.js';
+import { ownForm, renderText, type ErrorForm } from './error-form.js';
 import { keyOf, quoted } from './schema-types.js';
 import { schemesOf, scopesOf } from './types.js';
 
@@ -23,8 +23,8 @@ export interface NewService {
   /** The name of the contract's file. */
   readonly file: string;
   readonly contract: Contract;
-  /** The forms of the errors, or the reason why some have none. */
-  readonly errors: ErrorForms | string;
+  /** The form of the errors, or the reason why there is none. */
+  readonly errors: ErrorForm | string;
   /** Whether it stores documents and access tokens on the server. */
   readonly hasStore: boolean;
   /** The version or path of contract-server in package.json. */
@@ -66,21 +66,17 @@ export function filesOf(service: NewService): Record<string, string> {
 function contentOf(service: NewService) {
   const { name, file, contract, errors, hasStore } = service;
   const words = name.replaceAll(/[^a-z0-9]+/g, '_');
-  const forms = typeof errors === 'string' ? undefined : errors;
-  const formsText = forms === undefined ? '' : renderText(forms);
+  const form = typeof errors === 'string' ? '' : renderText(errors);
   const verifiers = verifiersOf(service);
-  const operation = testedOperation(service);
   const parts: Readonly<Record<string, boolean>> = {
     always: true,
     store: hasStore,
     noStore: !hasStore,
-    errors: errors !== ownForms,
-    missing: forms === undefined,
-    forms: forms !== undefined,
-    fields: formsText.includes('byField(error)'),
+    errors: errors !== ownForm,
+    missing: form === '',
+    forms: form !== '',
+    fields: form.includes('byField(error)'),
     verifiers: verifiers !== '',
-    operation: operation !== undefined,
-    refused: operation !== undefined && needsToken(operation) && operation.declares(401),
   };
   const texts: Readonly<Record<string, string>> = {
     NAME: name,
@@ -94,12 +90,8 @@ function contentOf(service: NewService) {
       .map((scope) => `  ${keyOf(scope)}: true,\n`)
       .join(''),
     VERIFIERS: verifiers,
-    FORMS: formsText,
+    FORMS: form,
     MISSING: typeof errors === 'string' ? oneLine(errors).replaceAll('*/', '*\\/') : '',
-    OPERATION:
-      operation === undefined
-        ? ''
-        : `  const [method, url] = [${quoted(operation.method)}, ${quoted(operation.basePaths[0]! + operation.path)}];\n`,
     CALLERS: callers(service),
   };
   return { parts, texts };
@@ -109,7 +101,7 @@ function packageJson(text: string, { errors, hasStore, dependency, manifest }: N
   const { engines, peerDependencies, devDependencies } = manifest;
   const content = JSON.parse(text) as { scripts: { check: string; migrations?: string } };
   const { scripts } = content;
-  if (errors !== ownForms) scripts.check += ' --own-errors';
+  if (errors !== ownForm) scripts.check += ' --own-errors';
   if (!hasStore) delete scripts.migrations;
   const dependencies = Object.entries({ ...peerDependencies, 'contract-server': dependency });
   const sorted = Object.fromEntries(dependencies.sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -154,22 +146,6 @@ function verifiersOf(service: NewService): string {
     .join('');
 }
 
-const needsToken = ({ security }: Operation) =>
-  security.length > 0 && security.every((schemes) => schemes.length > 0);
-
-/** An operation that needs neither parameters nor a body, and whose responses are in the contract. */
-function testedOperation(service: NewService): Operation | undefined {
-  const builtIn = builtInOf(service);
-  if (typeof service.errors === 'string') return undefined;
-  return service.contract.operations.find(
-    ({ parameters, body, security }) =>
-      parameters.every(({ required }) => !required) &&
-      body?.required !== true &&
-      (security.length === 0 ||
-        security.some((schemes) => schemes.length > 0 && schemes.every(({ scheme }) => scheme === builtIn))),
-  );
-}
-
 function callers(service: NewService): string {
   const builtIn = builtInOf(service);
   const used = schemesOf(service.contract);
@@ -186,5 +162,5 @@ node dist/cli.js token create SUBJECT
 [src/verifiers.ts](src/verifiers.ts). Until then, they refuse every caller:
 ${stubs.join(', ')}.
 `;
-  return [...(builtIn === undefined ? [] : [own]), ...(stubs.length === 0 ? [] : [others])].join('\n');
+  return [builtIn && own, stubs.length > 0 && others].filter(Boolean).join('\n');
 }

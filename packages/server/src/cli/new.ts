@@ -16,16 +16,16 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { ConfigError } from '../process/config.js';
 import type { Contract } from '../contract/contract.js';
 import { checkContract, type Checked } from './check.js';
-import { findErrorForms, type ErrorForms } from './error-form.js';
+import { findErrorForm, type ErrorForm } from './error-form.js';
 import { completeMigrations } from './migrations.js';
 import { filesOf, type Manifest } from './new-files.js';
 
 const ownFolder = fileURLToPath(new URL('../../', import.meta.url));
 
-/** A contract without faults, and the forms of errors that match it, or what prevents that. */
+/** A contract without faults, and the form of errors that matches it, or what prevents that. */
 export interface ServableContract {
   readonly contract: Contract;
-  readonly errors: ErrorForms | string;
+  readonly errors: ErrorForm | string;
 }
 
 /**
@@ -36,7 +36,7 @@ export function checkForNew(source: string): ServableContract | Checked {
   const checked = checkContract(source, true);
   const { contract, faults } = checked;
   if (contract === undefined || faults.length > 0) return checked;
-  const errors = findErrorForms(contract);
+  const errors = findErrorForm(contract);
   if (typeof errors !== 'string') return { contract, errors };
   // Until it renders them, errors have the server's own form.
   const own = checkContract(source, false);
@@ -86,7 +86,7 @@ function readManifest(path: string): Manifest {
 /** @throws ConfigError if npm does not accept the name, or would not install the dependencies. */
 function checkName(name: string, { name: own, peerDependencies, devDependencies }: Manifest): void {
   const needed = Object.keys({ ...peerDependencies, ...devDependencies });
-  const taken = [...builtinModules, 'node_modules', 'favicon.ico', own, ...needed];
+  const taken = [...builtinModules, 'node_modules', own, ...needed];
   if (!/^[a-z0-9][a-z0-9._-]{0,213}$/.test(name))
     throw new ConfigError(
       `${JSON.stringify(name)} cannot be the name of a package; use lowercase letters, digits, -, . and _`,

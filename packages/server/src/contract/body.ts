@@ -1,6 +1,6 @@
 // Reads request bodies: JSON, forms, texts and bytes.
 import type { ContractNode } from './document/contract-node.js';
-import { isJson, isRange, parseMediaType, type MediaType } from './media-type.js';
+import { isJson, isRange, mostSpecific, parseMediaType, type MediaType } from './media-type.js';
 import { checkProperties, checkReadable, plain, readForm, type TextForm } from './parameters.js';
 import { readContent, type Content } from './responses.js';
 import type { Schemas } from './schema/schema-normalizer.js';
@@ -37,6 +37,20 @@ export function acceptedTypes({ contents }: Body): string {
     isRange(range) && format === 'json' ? 'application/json' : name,
   );
   return [...new Set(names)].join(' or ');
+}
+
+/** Returns the function that finds the content for a Content-Type; a range that is JSON includes only types of JSON. */
+export function contentFinder<Entry extends BodyContent>(
+  contents: readonly Entry[],
+): (contentType: string) => Entry | undefined {
+  const exact = new Map(contents.map((content) => [content.name, content]));
+  return (contentType) => {
+    const known = exact.get(contentType);
+    if (known !== undefined) return known;
+    const type = parseMediaType(contentType);
+    const possible = contents.filter(({ format }) => format !== 'json' || isJson(type.type));
+    return mostSpecific(possible, type);
+  };
 }
 
 /** Reads the body of an operation; undefined if it has none that is served. */

@@ -3,8 +3,6 @@ import { isUtf8 } from 'node:buffer';
 import { readSchemes, type SecurityScheme } from './security.js';
 import { methods, readOperations, type Operation } from './operations.js';
 import { ContractNode } from './document/contract-node.js';
-import type { BodyFormat } from './body.js';
-import { jsonTypes, type MediaType } from './media-type.js';
 import { Schemas } from './schema/schema-normalizer.js';
 import type { Sample, Schema, Use } from './schema/schema.js';
 import { depthOf } from './schema/shape.js';
@@ -35,12 +33,8 @@ export interface Contract {
   readonly methods: readonly string[];
   /** The names of all headers that responses declare. */
   readonly responseHeaders: readonly string[];
-  /** The media types of all request bodies, without parameters; a pattern if one of them is a range. */
-  readonly bodyTypes: readonly (string | RegExp)[];
   /** The deepest nesting of arrays and objects in any request body. */
   readonly bodyDepth: number;
-  /** The path prefixes of the servers. */
-  readonly basePaths: readonly string[];
   /** The defaults of requests, which are filled in unchanged. */
   readonly defaults: readonly Sample[];
   /** The schemas whose defaults handlers may have to fill in. */
@@ -79,7 +73,6 @@ export function loadContract(
   const schemas = new Schemas(is30);
   const operations = readOperations({ document, schemes: securitySchemes, schemas, is30, hasOwnErrors });
   text.throwFaults(() => findWrong?.(text.value as OpenApiDocument, schemas.defaults) ?? []);
-  warnUnused(components);
   const bodies = operations.flatMap(({ body }) => body?.contents ?? []);
   const responses = operations.flatMap(({ declaredResponses }) => declaredResponses);
   return {
@@ -95,62 +88,36 @@ export function loadContract(
         operations.some((one) => one.method === method || (one.method === 'GET' && method === 'HEAD')),
       ),
     responseHeaders: [...new Set(responses.flatMap(({ headers }) => headers.map(({ name }) => name)))].sort(),
-    bodyTypes: uniqueTypes([
-      'application/json',
-      ...bodies.map(({ range, format }) => typesOf(range, format)),
-    ]),
     bodyDepth: Math.max(0, ...bodies.map(({ schema }) => depthOf(schema))),
-    basePaths: [...new Set(operations.flatMap(({ basePaths }) => basePaths))],
     defaults: schemas.defaults,
     unfilled: schemas.unfilled,
     warnings: text.warnings,
   };
 }
 
-/** The types that a body of a range may have, without parameters. */
-function typesOf({ type }: MediaType, format: BodyFormat): string | RegExp {
-  if (!type.endsWith('/*')) return type;
-  if (format === 'json') return jsonTypes;
-  return type === '*/*' ? /^[^;]*\// : new RegExp(`^${type.slice(0, -1).replaceAll(/[.+^$|]/g, '\\$&')}`);
-}
-
-function uniqueTypes(types: readonly (string | RegExp)[]): (string | RegExp)[] {
-  return [...new Map(types.map((type) => [String(type), type])).values()];
-}
-
-/** Warns of components that no operation refers to, which are not read, except for those that only describe. */
-function warnUnused(components: ContractNode): void {
-  const kinds = ['schemas', 'responses', 'parameters', 'requestBodies', 'headers', 'pathItems'];
-  const unused = kinds.flatMap((kind) =>
-    components
-      .entries(kind)
-      .filter(([, component]) => !component.isReferred)
-      .map(([name]) => `${kind}/${name}`),
-  );
-  if (unused.length === 0) return;
-  const names = unused.length > 10 ? `${unused.slice(0, 10).join(', ')} and others` : unused.join(', ');
-  components.warn(`no operation refers to ${names}: not checked`, 'Refer to each, or leave it out');
-}
-
 /** Returns whether the document is of OpenAPI 3.0; otherwise it is of 3.1. */
 function readVersion(document: ContractNode): boolean {
   const version = document.scalar('openapi');
   const swagger = document.scalar('swagger');
-  const needed = 'Write openapi: 3.0.3 or openapi: 3.1.0';
-  const fix = 'Give the OpenAPI document of the API; it begins with openapi: 3.0.3 or openapi: 3.1.0';
-  if (version !== undefined) {
-    if (!/^3\.[01]\.\d+(-[\w.]+)?$/.test(version))
-      document
-        .at('openapi')
-        .fault(`the version ${version} is not supported`, `${needed}, with three numbers`);
-  } else if (swagger !== undefined) {
-    const convert = 'Convert it to OpenAPI 3.0, as swagger2openapi --yaml --outfile openapi.yaml FILE does';
-    document.at('swagger').fault(`Swagger ${swagger} is not supported`, convert);
-  } else if (document.value === null || document.value === undefined) {
-    document.fault('the file is empty', fix);
-  } else {
-    document.fault('this is not an OpenAPI document: it has no openapi', fix);
-  }
+  if (version === undefined && swagger !== undefined)
+    document
+      .at('swagger')
+      .fault(
+        `Swagger ${swagger} is not supported`,
+        'Convert it to OpenAPI 3.0, as swagger2openapi --yaml --outfile openapi.yaml FILE does',
+      );
+  else if (version === undefined)
+    document.fault(
+      'this is not an OpenAPI document: it has no openapi',
+      'Give the OpenAPI document of the API; it begins with openapi: 3.0.3 or openapi: 3.1.0',
+    );
+  else if (!/^3\.[01]\.\d+(-[\w.]+)?$/.test(version))
+    document
+      .at('openapi')
+      .fault(
+        `the version ${version} is not supported`,
+        'Write openapi: 3.0.3 or openapi: 3.1.0, with three numbers',
+      );
   return version?.startsWith('3.0') === true;
 }
 

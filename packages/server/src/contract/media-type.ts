@@ -22,11 +22,8 @@ export function parseMediaType(text: string): MediaType {
 
 /** Whether a type is JSON (RFC 6839 section 3.1). */
 export function isJson(type: string): boolean {
-  return jsonTypes.test(type);
+  return /^application\/([\w.-]+\+)?json(?=$|;)/.test(type);
 }
-
-/** Matches the types that are JSON, with parameters or without. */
-export const jsonTypes = /^application\/([\w.-]+\+)?json(?=$|;)/;
 
 /** Whether a range includes more than one type. */
 export function isRange({ type }: MediaType): boolean {

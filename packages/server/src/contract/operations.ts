@@ -32,10 +32,7 @@ export interface Operation extends Responses {
 
 /** The methods that an operation can have. OPTIONS is used for CORS only. */
 export const methods = ['get', 'head', 'post', 'put', 'patch', 'delete'] as const;
-const otherMethods: Readonly<Record<string, string>> = {
-  options: 'Leave it out: the server responds to OPTIONS for CORS',
-  trace: 'Leave it out',
-};
+const otherMethods = ['options', 'trace'];
 
 /** The rest of the document, as far as operations depend on it. */
 export interface Surroundings {
@@ -49,11 +46,10 @@ export interface Surroundings {
 
 /** Reads all operations. */
 export function readOperations(surroundings: Surroundings): Operation[] {
-  const { document } = surroundings;
-  const found = document
+  const found = surroundings.document
     .entries('paths')
     .filter(([path]) => !path.startsWith('x-'))
-    .flatMap(([path, given]) => readPath(path, given.joined('pathItems'), surroundings));
+    .flatMap(([path, given]) => readPath(path, given.target('pathItems'), surroundings));
   const ids = new Map<string, string>();
   const routes = new Set<string>();
   return found.map(({ operation, node }) => {
@@ -79,40 +75,43 @@ export function readOperations(surroundings: Surroundings): Operation[] {
 }
 
 function readPath(path: string, item: ContractNode, surroundings: Surroundings) {
-  const verbs = [...methods, ...Object.keys(otherMethods)].join(' ');
+  const verbs = [...methods, ...otherMethods].join(' ');
   item.allow(`summary description servers parameters $ref ${verbs}`, 'in an operation such as get');
   if (path.includes('#')) {
     const fix = 'Describe it in the operation of the path before the #, or leave it out';
     item.warn('it is not served: clients do not send what follows a #', fix);
     return [];
   }
-  for (const [name, fix] of Object.entries(otherMethods)) {
-    if (item.has(name)) item.at(name).warn(`${name.toUpperCase()} is not served`, fix);
-  }
+  for (const name of otherMethods.filter((method) => item.has(method)))
+    item.at(name).warn(`${name.toUpperCase()} is not served, except for CORS`, 'Leave it out');
   const isDerived = item.has('get') && item.has('head');
   if (isDerived)
     item.at('head').warn('the server responds to HEAD as to GET, without the body', 'Leave it out');
   const declared = methods.filter((method) => item.has(method) && !(isDerived && method === 'head'));
   if (declared.length === 0) return [];
-  const colon = /\/:(\w+)/.exec(path)?.[1];
-  if (colon !== undefined)
-    item.warn(`:${colon} is a text like others in the path`, `Write {${colon}} if it stands for a parameter`);
+  const [, name] = /\/:(\w+)/.exec(path) ?? [];
+  if (name !== undefined)
+    item.warn(`:${name} is a text like others in the path`, `Write {${name}} if it stands for a parameter`);
   const route = readRoute(item, path);
   return declared.map((method) => {
-    const node = item.at(method).joined('pathItems');
+    const node = item.at(method).target('pathItems');
     return { node, operation: readOperation({ method, path, route, item, node }, surroundings) };
   });
 }
 
-interface Given {
-  method: string;
-  path: string;
-  route: Route;
-  item: ContractNode;
-  node: ContractNode;
+/** Where an operation is declared. */
+interface Declaration {
+  readonly method: string;
+  readonly path: string;
+  readonly route: Route;
+  readonly item: ContractNode;
+  readonly node: ContractNode;
 }
 
-function readOperation({ method, path, route, item, node }: Given, surroundings: Surroundings): Operation {
+function readOperation(
+  { method, path, route, item, node }: Declaration,
+  surroundings: Surroundings,
+): Operation {
   const { document, schemas } = surroundings;
   node.allow(
     'operationId tags summary description externalDocs deprecated servers parameters requestBody responses security ' +

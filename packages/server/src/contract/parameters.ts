@@ -1,5 +1,5 @@
 // Reads the parameters of an operation, and the template of its path.
-import { nearest, type ContractNode } from './document/contract-node.js';
+import type { ContractNode } from './document/contract-node.js';
 import { anySchema, type Schema } from './schema/schema.js';
 import { readContent } from './responses.js';
 import type { Schemas } from './schema/schema-normalizer.js';
@@ -34,12 +34,8 @@ export interface Parameter extends TextForm {
   readonly schema: Schema;
 }
 
-/** Headers that OpenAPI does not allow as parameters, in lower case, and what declares them. */
-const reservedHeaders = new Map([
-  ['accept', 'content of the responses'],
-  ['content-type', 'content of requestBody'],
-  ['authorization', 'security'],
-]);
+/** Headers that OpenAPI does not allow as parameters: content and security declare them. */
+const reservedHeaders = /^(accept|content-type|authorization)$/i;
 const styles: Readonly<Record<ParameterPlace, Readonly<Record<string, string>>>> = {
   path: { simple: ',' },
   header: { simple: ',' },
@@ -56,14 +52,10 @@ export function readParameters(
 ): Parameter[] {
   const all = new Map<string, Parameter>();
   const places = new Map<string, ContractNode>();
-  let isComplete = true;
   for (const owner of [item, operation]) {
-    isComplete &&= !owner.has('parameters') || Array.isArray(owner.at('parameters').value);
     const keys = new Set<string>();
     for (const given of owner.list('parameters')) {
-      const target = given.target('parameters');
-      const parameter = readParameter(target, schemas);
-      isComplete &&= parameter !== undefined || target.scalar('in') === 'header';
+      const parameter = readParameter(given.target('parameters'), schemas);
       if (parameter === undefined) continue;
       const name = parameter.in === 'header' ? parameter.name.toLowerCase() : parameter.name;
       const key = `${parameter.in} ${name}`;
@@ -75,6 +67,16 @@ export function readParameters(
   }
   const parameters = [...all.values()];
   checkSpread(operation, parameters);
+  return [...parameters, ...readUndeclared(operation, path, parameters, places)];
+}
+
+/** Refuses path parameters that are not in the path, and returns those that are only there. */
+function readUndeclared(
+  operation: ContractNode,
+  path: string,
+  parameters: readonly Parameter[],
+  places: ReadonlyMap<string, ContractNode>,
+): Parameter[] {
   const inPath = parameters.filter((one) => one.in === 'path').map(({ name }) => name);
   const placeholders = namesOf(path.split('?', 1)[0]!);
   const missing = placeholders.filter((name) => !inPath.includes(name));
@@ -86,14 +88,13 @@ export function readParameters(
         : `Leave it out, or write {${name}} in the path: clients must then use other URLs`;
     places.get(`path ${name}`)!.fault(`the path parameter ${name} is not in the path`, fix);
   }
-  if (!isComplete || extra.length > 0) return parameters;
-  for (const name of missing) {
+  if (extra.length > 0) return [];
+  return missing.map((name) => {
     const example = `{ name: ${name}, in: path, required: true, schema: { type: string } }`;
     const fix = `Add it to parameters, as in ${example}`;
     operation.warn(`the path parameter ${name} is not declared: it is any text`, fix);
-  }
-  const undeclared = { in: 'path', required: true, schema: asText(anySchema), ...plain } as const;
-  return [...parameters, ...missing.map((name) => ({ name, ...undeclared }))];
+    return { name, in: 'path', required: true, schema: asText(anySchema), ...plain };
+  });
 }
 
 function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefined {
@@ -112,18 +113,18 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
   }
   if (name === undefined) return undefined;
   const at = where as ParameterPlace;
-  const place = at === 'header' ? reservedHeaders.get(name.toLowerCase()) : undefined;
-  if (place !== undefined) {
-    const fix = `Leave it out, and declare it by ${place}: generated clients may lose an argument`;
+  if (at === 'header' && reservedHeaders.test(name)) {
+    const fix = 'Declare it by content or security instead: generated clients may lose an argument';
     node.warn(`OpenAPI ignores a parameter ${name}`, fix);
     return undefined;
   }
   if (!node.has('type') && !node.has('content')) node.require('schema', 'Write schema with a type');
-  if (node.flag('allowEmptyValue') === true) {
-    node
-      .at('allowEmptyValue')
-      .warn('the schema decides whether an empty text is allowed', 'Write type: string without minLength');
-  }
+  const emptied = node.at('allowEmptyValue');
+  if (node.flag('allowEmptyValue') === true)
+    emptied.warn(
+      'the schema decides whether an empty text is allowed',
+      'Write type: string without minLength',
+    );
   const required = node.flag('required') === true;
   if (at === 'path' && !required) node.fault('a path parameter is always required', 'Write required: true');
   if (node.has('content')) return { name, in: at, required, ...readContentForm(node, schemas) };
@@ -158,11 +159,8 @@ export function readForm(node: ContractNode, shape: Shape, where: ParameterPlace
   const names = [...separators.keys(), ...(isObject && where === 'query' ? ['deepObject'] : [])];
   const style = node.text('style') ?? names[0]!;
   if (!names.includes(style)) {
-    const near =
-      style === 'deepObject' && where === 'query' ? 'type: object, for this style' : nearest(style, names);
-    const fix =
-      near ?? `${names.join(' or ')}, or for the same URLs type: string, and read the text in the handler`;
-    node.at('style').fault(`the style ${style} is not supported here`, `Write ${fix}`);
+    const fix = `Write ${names.join(' or ')}, or for the same URLs type: string, and read the text in the handler`;
+    node.at('style').fault(`the style ${style} is not supported here`, fix);
   }
   if (style === 'deepObject') return { kind: 'deep', separator: undefined };
   const isRepeated = where === 'query' && (node.flag('explode') ?? style === 'form');
@@ -179,10 +177,7 @@ function checkSpread(operation: ContractNode, parameters: readonly Parameter[]):
   const names = inQuery.flatMap(({ name, kind, schema }) =>
     kind === 'spread' ? Object.keys(shapeOf(schema).properties) : kind === 'deep' ? [] : [name],
   );
-  const deep = inQuery.filter(({ kind }) => kind === 'deep').map(({ name }) => `${name}[`);
-  const twice = names.find(
-    (name, i) => names.includes(name, i + 1) || deep.some((start) => name.startsWith(start)),
-  );
+  const twice = names.find((name, i) => names.includes(name, i + 1));
   if (twice !== undefined)
     operation.fault(
       `the name ${twice} in the query could belong to several parameters`,
@@ -202,30 +197,25 @@ const textFix =
 function checkText(node: ContractNode, schema: Schema, where: ParameterPlace): void {
   const shape = shapeOf(schema);
   const types = textTypes(shape);
-  if (types.length === 1 && types[0] === 'object') {
-    if (where !== 'query') node.fault('an object is not supported here', textFix);
-    else checkProperties(node, shape);
-    return;
-  }
-  if (where === 'cookie' && types[0] === 'array')
+  const isObject = types.join() === 'object';
+  if (isObject && where === 'query') checkProperties(node, shape);
+  else if (isObject) node.fault('an object is not supported here', textFix);
+  else if (where === 'cookie' && types[0] === 'array')
     node.fault('an array in a cookie is not supported', textFix);
-  checkReadable(node, shape);
+  else checkReadable(node, shape);
 }
 
 /** Checks the properties of an object that is written as texts. */
 export function checkProperties(node: ContractNode, { properties, additional }: Shape): void {
-  for (const [name, one] of Object.entries({
-    ...properties,
-    ...(additional && { '(others)': additional }),
-  })) {
+  const fix =
+    'Write a parameter or field for each name that clients send instead, such as filter[total][min]: requests stay, but types of generated clients change';
+  const all = { ...properties, ...(additional && { '(others)': additional }) };
+  for (const [name, property] of Object.entries(all)) {
     const of = `the property ${name}: `;
-    if (textTypes(one).join() === 'object') node.fault(`${of}an object is not supported here`, nestedFix);
-    else checkReadable(node, one, of);
+    if (textTypes(property).join() === 'object') node.fault(`${of}an object is not supported here`, fix);
+    else checkReadable(node, property, of);
   }
 }
-
-const nestedFix =
-  'Write a parameter or field for each name that clients send instead, such as filter[total][min]: requests stay, but types of generated clients change';
 
 /** The types that a text stands for; without any, it is a string. */
 function textTypes({ types = ['string'] }: Shape): readonly TypeName[] {
@@ -248,13 +238,10 @@ export function checkReadable(node: ContractNode, shape: Shape, name = ''): void
       `${name}a text could be ${types.join(' or ')}`,
       isArray && types.length === 2
         ? 'Write the array only: a single item is then an array of one, so requests stay'
-        : 'Write type: string, and read the text in the handler: requests stay, but types of generated clients change',
+        : textFix,
     );
   else if (isArray && read.some(isContainer))
-    node.fault(
-      `${name}the items are arrays or objects, which OpenAPI does not say how to write`,
-      'Write type: string for the items if each is a value of its own, or else for the array, and read the text in the handler: URLs stay, but types of generated clients change',
-    );
+    node.fault(`${name}the items are arrays or objects, which OpenAPI does not say how to write`, textFix);
   else if (possible.length > 1)
     node.warn(
       `${name}a text is of the first of these types that it can be: ${possible.join(', ')}`,

@@ -110,16 +110,11 @@ const json = parseMediaType('application/json');
 export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Content[] {
   const names = new Map<string, string>();
   const all = owner.entries('content').flatMap(([name, given]): Content[] => {
-    if (name === 'example' || name === 'examples') {
-      given.warn(`${name} is not a media type: it is ignored`, 'Write it in a media type');
-      return [];
-    }
     if (!name.includes('/')) {
-      const part = name === '$ref' ? 'schema with the reference' : name === 'schema' ? 'this' : 'schema';
-      given.fault(
-        `${name} is not a media type`,
-        `Write a media type such as application/json, and ${part} in it`,
-      );
+      const isExample = /^examples?$/.test(name);
+      const fix = 'Write a media type such as application/json, and schema in it';
+      if (isExample) given.warn(`${name} is not a media type: it is ignored`, 'Write it in a media type');
+      else given.fault(`${name} is not a media type`, fix);
       return [];
     }
     given.allow('schema example examples encoding', 'in schema');
@@ -172,8 +167,10 @@ export function readResponses(
   const node = operation.at('responses');
   const entries = operation.entries('responses').map(([key, given]) => [statusKey(key), given] as const);
   const declared = entries.filter(([key, given]) => {
-    if (isInformational(key)) given.warn(`${key} is never sent`, 'Leave it out');
-    return !key.startsWith('x-') && !isInformational(key);
+    // Node.js sends such responses by itself, or they change the protocol.
+    const isInformational = /^1(\d\d|XX)$/.test(key);
+    if (isInformational) given.warn(`${key} is never sent`, 'Leave it out');
+    return !key.startsWith('x-') && !isInformational;
   });
   const hasSuccess = declared.some(([key]) => /^[23]/.test(key));
   const read = declared.map(([key, given]) => {
@@ -228,9 +225,6 @@ export function readResponses(
     },
   };
 }
-
-/** Whether a key is that of responses that Node.js sends by itself, or that change the protocol. */
-const isInformational = (key: string) => /^1(\d\d|XX)$/.test(key);
 
 function readResponse(place: ContractNode, schemas: Schemas, key: string, use: 'response' | 'error'): Result {
   const node = place.target('responses');

@@ -1,5 +1,5 @@
 // Reads from a contract who may call its operations: security schemes and requirements.
-import { nearest, scopeExtension, type ContractNode } from './document/contract-node.js';
+import { scopeExtension, type ContractNode } from './document/contract-node.js';
 
 /** A security scheme. */
 export type SecurityScheme =
@@ -84,12 +84,10 @@ export function readRequirements(
   components: ContractNode,
   is30: boolean,
 ): Requirement[] {
-  const known = Object.keys(components.at('securitySchemes').value ?? {});
   return owner.list('security').map((requirement) => {
     if (!requirement.isObject)
       requirement.fault('must be an object', 'Write the name of a scheme, as in name: []');
-    const names = requirement.isObject ? Object.keys(requirement.value as object) : [];
-    return names.map((name) => {
+    return requirement.names.map((name) => {
       const kind = Object.hasOwn(schemes, name) ? schemes[name]?.kind : undefined;
       const scopes = requirement.list(name).flatMap((scope) => {
         if (typeof scope.value === 'string') return scope.value;
@@ -98,10 +96,7 @@ export function readRequirements(
       });
       const isOfOauth = kind === 'oauth2' || kind === 'openIdConnect';
       if (!components.at('securitySchemes').has(name)) {
-        const near = nearest(name, known);
-        const example = `${name}: { type: http, scheme: bearer }`;
-        const fix =
-          near === undefined ? `Add it to components/securitySchemes, as in ${example}` : `Write ${near}`;
+        const fix = `Add it to components/securitySchemes, as in ${name}: { type: http, scheme: bearer }`;
         requirement.at(name).fault(`${name} is not a security scheme of the contract`, fix);
       } else if (scopes.length > 0 && !isOfOauth && is30) {
         requirement

@@ -12,31 +12,17 @@ export function readBasePaths(owner: ContractNode): string[] {
   const paths = owner.list('servers').flatMap((server) => {
     server.allow('url description variables name');
     server.require('url', 'Write url: /');
-    const variables = new Map(
-      server.entries('variables').map(([name, one]) => {
-        one.allow('enum default description');
-        one.require('default', 'Write the value that this server has');
-        const values = [one.at('default'), ...one.list('enum')].flatMap((given) => {
-          const { value } = given;
-          if (typeof value === 'string' || typeof value === 'number') return String(value);
-          if (value !== undefined) given.fault('must be a text', 'Write a part of the url');
-          return [];
-        });
-        return [name, values];
-      }),
-    );
-    const template = server.text('url') ?? '/';
-    const names = [...template.matchAll(/{([^}]*)}/g)].map(([, name = '']) => name);
-    const urls = names.reduce(
-      (all, name) => {
-        const values = variables.get(name) ?? ['x'];
-        if (!variables.has(name)) {
-          // Whatever the host is, the paths are the same.
-          const isInHost = !template.replace(/^([a-z]+:)?\/\/[^/]*/i, '').includes(`{${name}}`);
-          const report = isInHost ? 'warn' : 'fault';
-          server.at('url')[report](`the variable ${name} is not defined`, 'Add it to variables');
-        }
-        return all.flatMap((url) => values.map((value) => url.replaceAll(`{${name}}`, () => value)));
+    // Whatever the host is, the paths are the same.
+    const template = (server.text('url') ?? '/').replace(/^([a-z]+:)?\/\/[^/]*/i, '');
+    const urls = server.entries('variables').reduce(
+      (all, [name, variable]) => {
+        variable.allow('enum default description');
+        const value = variable.scalar('default');
+        if (value === undefined) variable.fault('default is missing', 'Write the value that this server has');
+        const others = variable.list('enum').map((_, i) => variable.at('enum').scalar(i));
+        const values = [value, ...others].filter((one) => one !== undefined);
+        const filled = all.flatMap((url) => values.map((one) => url.replaceAll(`{${name}}`, () => one)));
+        return [...new Set(filled)];
       },
       [template],
     );
@@ -49,13 +35,12 @@ function readPath(server: ContractNode, url: string): string {
   const base = URL.canParse(url, 'http://localhost/')
     ? new URL(url, 'http://localhost/').pathname.replace(/\/+$/, '')
     : undefined;
-  if (base === undefined || base.includes('//') || !base.split('/').every(isPathText)) {
-    server
-      .at('url')
-      .fault(
-        `${url} has no usable path`,
-        'Write a URL whose path has no special characters, which clients must then use',
-      );
-  }
-  return base ?? '';
+  if (base?.split('/').every(isPathText) && !base.includes('//') && !url.includes('{')) return base;
+  server
+    .at('url')
+    .fault(
+      `${url} has no usable path`,
+      'Define its variables, and write no special characters: clients must then use another path',
+    );
+  return '';
 }

@@ -5,7 +5,6 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Contract } from '../contract/contract.js';
 import { loadChecked } from '../http/checked-contract.js';
 import { createCallerTokens } from '../service/caller-tokens.js';
-import { trustIn } from '../http/headers/client-address.js';
 import type { Service } from '../service/definition.js';
 import { reportNothing, type Report } from '../base/events.js';
 import { defaultLimits, type Limits } from '../base/limits.js';
@@ -166,7 +165,7 @@ function createApp(settings: Settings): FastifyInstance {
     {
       ...(settings.logger !== undefined && { loggerInstance: settings.logger }),
       logController: new RequestEvents(report),
-      trustProxy: trustedProxies.length > 0 && trustIn(trustedProxies),
+      trustProxy: trustedProxies.length > 0 && [...trustedProxies],
       exposeHeadRoutes: false,
       // http/request/ and http/response/ validate; loading Fastify's validator and serializer would delay the start.
       schemaController: {
@@ -181,7 +180,6 @@ function createApp(settings: Settings): FastifyInstance {
   if (tls !== undefined) report({ type: 'certificate loaded', expires: expiryOf(tls.cert) });
   app.decorateRequest('caller', null);
   app.decorateRequest('bodyReservation', undefined);
-  app.decorateRequest('isRead', false);
   return app;
 }
 

@@ -17,17 +17,3 @@ test("the service opens, and publishes its contract", async (t) => {
   const { status } = await opened.request("GET", "/openapi.json");
   assert.equal(status, 200);
 });
-// ?operation
-
-test("an operation that is not written yet responds with 501", async (t) => {
-  const opened = await openTestService(service);
-  t.after(() => opened.close());
-  // $OPERATION$
-  // ?refused
-  const refused = await opened.request(method, url, { token: null });
-  assert.equal(refused.status, 401);
-  // /refused
-  const { status } = await opened.request(method, url);
-  assert.equal(status, 501);
-});
-// /operation

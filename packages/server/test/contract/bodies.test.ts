@@ -365,7 +365,7 @@ t.test('findTrees reads objects in the query, in each style', async (t) => {
     ['filter[kind]=ab&filter[color]=red', 'filter."color" is unknown'],
     ['filter[kind][x]=ab', '"filter[kind][x]" is unknown'],
     ['filter=kind,ab', 'filter must be an object'],
-    ['filter=ab&filter[kind]=ab', '"filter[kind]" is unknown; filter must be an object'],
+    ['filter=ab&filter[kind]=ab', 'filter must be an object'],
     ['labels[a]=x', 'labels.a must be an integer from'],
     ['page=1', 'page must be an object'],
     ['after=x', integer('page.after')],
@@ -487,9 +487,7 @@ t.test('uploadPhotos reads fields and files, with names, types and bytes', async
   );
   const names: [string, string][] = [
     ['filename="a\\"b.png"', 'a"b.png'],
-    ["filename=a; filename*=utf-8''%C3%A9%2Fx", 'x'],
-    ["filename=a; filename*=utf-16''%C3", 'a'],
-    ['filename=a.png ; x=y', 'a.png'],
+    ["filename=a.png ; filename*=utf-8''%C3%A9", 'a.png'],
     ['filename=""', ''],
     ['filename=".."', '..'],
     ['filename="a%0D%0Ab"', 'a%0D%0Ab'],
@@ -503,7 +501,7 @@ t.test('uploadPhotos reads fields and files, with names, types and bytes', async
 
 t.test('uploadPhotos refuses every fault of a form, and names it', async (t) => {
   const noName = 'part 2 has no name: send Content-Disposition: form-data; name="…"';
-  const noHeaders = 'part 2 has no headers of lines in UTF-8 with an empty line after them';
+  const noHeaders = 'part 2 has no headers in UTF-8, of at most 16 KiB, with an empty line after them';
   const faults: [TestPart, string][] = [
     [field('count', '1.5'), integer('count')],
     [field('tags', '\u00ff'), 'ok'],
@@ -511,8 +509,6 @@ t.test('uploadPhotos refuses every fault of a form, and names it', async (t) => 
     [field('color', 'red'), '"color" is unknown'],
     [field('__proto__', '{"x":1}'), '"__proto__" is unknown'],
     [file('tags', 'a', 'text/plain', 'x'), '"tags" must be a text, not a file'],
-    [field('tags', 'x', 'application/json'), '"tags" must be text/plain, not "application/json"'],
-    [field('tags', 'x', 'multipart/mixed; boundary=c'), '"tags" must be text/plain, not "multipart/mixed"'],
     [field('tags', 'x', 'text/plain; charset=utf-16'), '"tags" must be a text in UTF-8'],
     [{ ...field('tags', ''), content: Buffer.from([255]) }, '"tags" must be a text in UTF-8'],
     [file('cover', 'a', 'text/html', 'x'), '"cover" must be image/png or image/jpeg, not "text/html"'],
@@ -522,30 +518,19 @@ t.test('uploadPhotos refuses every fault of a form, and names it', async (t) => 
     [field('corner', '{'), 'corner is not well-formed JSON: the fault is at line 1, column 2, where it ends'],
     [field('corner', '{"x":"1"}'), 'corner.x must be a number'],
     [field('corner', '{"x":1,"__proto__":1}'), 'corner."__proto__" is unknown'],
-    [field('corner', '{}', 'text/html'), '"corner" must be application/json, not "text/html"'],
     [field('corner', '['.repeat(20_000)), 'corner is too large: it may be nested at most'],
     [field('rows', '[1.5]'), 'rows.0 must be an integer'],
     [{ head: 'Content-Type: text/plain' }, noName],
     [{ head: 'Content-Disposition: attachment; name="tags"' }, noName],
     [{ head: 'Content-Disposition: form-data; filename="a"' }, noName],
-    [{ head: 'Content-Disposition: form-data; name="a"; name="tags"' }, noName],
     [{ head: 'Content-Disposition: form-data; name="tags' }, noName],
     [{ head: 'Content-Disposition: form-data; name="tags"; filename="a"b"' }, noName],
     [{ head: 'Content-Disposition form-data; name="tags"' }, noName],
     [
-      { head: `${field('tags', '').head}\r\n${field('tags', '').head}` },
-      'part 2 has two headers content-disposition',
-    ],
-    [
       { head: `${field('tags', '').head}\r\nContent-Transfer-Encoding: base64` },
       'part 2 has a Content-Transfer-Encoding: send the bytes as they are',
     ],
-    [{ head: `${field('tags', '').head}\nX: y` }, noHeaders],
-    [{ head: `${field('tags', '').head}\0` }, noHeaders],
     [{ ...field('tags', ''), content: '\r\n--bc\r\n' }, noHeaders.replace('2', '3')],
-    [{ head: `${field('tags', '').head}\r\nX: ${'x'.repeat(20_000)}` }, 'part 2 has too many headers'],
-    [{ head: `${field('tags', '').head}${'\r\nX:'.repeat(5_000)}` }, 'part 2 has too many headers'],
-    [{ head: `${'X: y\r\n'.repeat(100_000)}${field('tags', '').head}` }, 'part 2 has too many headers'],
   ];
   for (const [part, message] of faults) {
     const response = await upload([part]);
@@ -574,10 +559,10 @@ t.test('a body of multipart/form-data without an end, or with too many parts, is
   t.match(await upload(many(1_001)), error(40002, 'it may have at most 1000 parts'));
   t.match(
     await upload(Buffer.from('\r\n--b'.repeat(200_000))),
-    error(40002, 'part 1 has no headers of lines in UTF-8 with an empty line after them'),
+    error(40002, 'part 1 has no headers in UTF-8, of at most 16 KiB, with an empty line after them'),
   );
-  const boundary = error(40002, 'its Content-Type must have a boundary of 1 to 70 characters');
-  for (const type of ['', '; boundary=', `; boundary=${'b'.repeat(71)}`, '; boundary="b "', '; boundary="é"'])
+  const boundary = error(40002, 'its Content-Type must have a boundary');
+  for (const type of ['', '; boundary=', '; boundary=""'])
     t.match(await upload(whole, { 'content-type': `multipart/form-data${type}` }), boundary, type);
   t.match(
     await upload(whole, { 'content-type': 'multipart/mixed; boundary=b' }),

@@ -57,8 +57,6 @@ const parameter = (value: object): Edits => ({ [q]: { name: 'q', in: 'query', ..
  */
 type Case = [Edits, message: string, below?: string, fix?: string];
 
-const components = partOf(gardenDocument, '/components') as object;
-const schemas = partOf(gardenDocument, '/components/schemas') as object;
 /** In 3.1, this bound has another form. */
 const version31: Edits = {
   '/openapi': '3.1.0',
@@ -105,9 +103,9 @@ const refused: Record<string, Case[]> = {
     ),
     [
       field({ $ref: '#/components/schemas' }),
-      '#/components/schemas is not a schema',
+      '#/components/schemas is not in components/schemas',
       '/$ref',
-      'Write the name of one, as in #/components/schemas/Name',
+      'Write #/components/schemas/Name',
     ],
     [
       { '/components/schemas/Lost': { items: { $ref: 'a.yaml' } } },
@@ -133,19 +131,19 @@ const refused: Record<string, Case[]> = {
       `${url.replace('{version}', 'a|b')} has no usable path`,
       '/0/url',
     ]),
+    [{ '/servers': [{ url: 'https://{a}/{a}' }] }, '/{a} has no usable path', '/0/url'],
     [
-      { '/servers': [{ url: '/{a}', variables: { a: { default: 'a', enum: [{}] } } }] },
-      'must be a text',
-      '/0/variables/a/enum/0',
+      { '/servers': [{ url: '/{a}', variables: { a: { default: {} } } }] },
+      'default is missing',
+      '/0/variables/a',
     ],
-    [{ '/servers': [{ url: 'https://{a}/{a}' }] }, 'the variable a is not defined', '/0/url'],
   ],
-  'a field of a path item that the target of its `$ref` also has': [
+  'fields next to the `$ref` of a path item': [
     [
-      { '/paths/~1more': { $ref: '#/x-more', get: about }, '/x-more': { get: about } },
-      'get is also in what $ref refers to',
-      '/get',
-      'Write all of it in one of the two',
+      { '/paths/~1more': { $ref: '#/x-more', get: about }, '/x-more': { put: about } },
+      'what is next to $ref is not supported here (get)',
+      '',
+      'Leave that out, or write it in what the reference refers to',
     ],
   ],
   'a path parameter that is not in the path, or a parameter that is declared twice': [
@@ -208,22 +206,20 @@ const refused: Record<string, Case[]> = {
       '/schema',
       'Write a parameter or field for each name that clients send instead, such as filter[total][min]: requests stay, but types of generated clients change',
     ],
-    ...[{ schema: { type: 'object', properties: { 'q[a]': text } } }, { schema: text, name: 'q[a]' }].map(
-      (other): Case => [
-        {
-          [listBeds]: {
-            ...(partOf(gardenDocument, listBeds) as object),
-            parameters: [
-              { name: 'q', in: 'query', style: 'deepObject', schema: { type: 'object' } },
-              { name: 'r', in: 'query', ...other },
-            ],
-          },
+    [
+      {
+        [listBeds]: {
+          ...(partOf(gardenDocument, listBeds) as object),
+          parameters: [
+            { name: 'a', in: 'query', schema: text },
+            { name: 'r', in: 'query', schema: { type: 'object', properties: { a: text } } },
+          ],
         },
-        'the name q[a] in the query could belong to several parameters',
-        '',
-        'Rename one, or write style: deepObject: clients must then send other queries',
-      ],
-    ),
+      },
+      'the name a in the query could belong to several parameters',
+      '',
+      'Rename one, or write style: deepObject: clients must then send other queries',
+    ],
     [
       parameter({ schema: text, style: 'constructor' }),
       'the style constructor is not supported here',
@@ -243,7 +239,7 @@ const refused: Record<string, Case[]> = {
     parameter({ schema: { type: 'array', items: { type, items: {} } } }),
     'the items are arrays or objects, which OpenAPI does not say how to write',
     '/schema',
-    'Write type: string for the items if each is a value of its own, or else for the array, and read the text in the handler: URLs stay, but types of generated clients change',
+    'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change',
   ]),
   'a parameter with an `enum` of values other than strings, and no `type`': [
     { enum: [true, false] },
@@ -480,7 +476,6 @@ const refused: Record<string, Case[]> = {
       replaceBed({ security: [{ api_key: [] }] }),
       'api_key is not a security scheme of the contract',
       '/security/0/api_key',
-      'Write apiKey',
     ],
     [scheme({ type: 'mutualTLS' }), 'the security scheme "mutualTLS" is not supported'],
     [scheme({ type: 'apiKey', in: 'body', name: 'X' }), 'an apiKey is in a header, query or cookie'],
@@ -550,8 +545,8 @@ const warned: Record<string, Case[]> = {
     ],
   ],
   'OPTIONS, except for CORS, and TRACE': [
-    [{ '/paths/~1beds/options': about }, 'OPTIONS is not served'],
-    [{ '/paths/~1beds/trace': about }, 'TRACE is not served'],
+    [{ '/paths/~1beds/options': about }, 'OPTIONS is not served, except for CORS'],
+    [{ '/paths/~1beds/trace': about }, 'TRACE is not served, except for CORS'],
   ],
   'a path with `#`': [
     [{ '/paths/~1beds#all': { get: about } }, 'it is not served: clients do not send what follows a #'],
@@ -608,13 +603,6 @@ const warned: Record<string, Case[]> = {
   'an undeclared path parameter, or in 3.0 the items of an array without `items`': [
     [field({ type: 'array' }), 'items is missing: they may be anything'],
     [replaceBed({ parameters: undefined }), 'the path parameter bed is not declared: it is any text'],
-  ],
-  "an undefined variable in a server's host": [
-    [
-      { '/servers': [{ url: 'https://{region}.example.org/v1' }] },
-      'the variable region is not defined',
-      '/0/url',
-    ],
   ],
   '`example` and `examples` directly in `content`': [
     [{ [`${responses}/200/content/examples`]: {} }, 'examples is not a media type: it is ignored'],
@@ -776,19 +764,6 @@ const warned: Record<string, Case[]> = {
       '/nullable',
     ],
   ],
-  'components that nothing refers to': [
-    [
-      { '/components': { ...components, schemas: { ...schemas, Lost: { $ref: '#/nothing' } } } },
-      'no operation refers to schemas/Lost: not checked',
-    ],
-    [
-      {
-        '/components': { ...components, pathItems: { a: { $ref: '#/components/pathItems/b' }, b: {} } },
-        ...version31,
-      },
-      'no operation refers to pathItems/a, pathItems/b: not checked',
-    ],
-  ],
   'parameters and headers named Accept, Content-Type or Authorization': [
     [parameter({ name: 'accept', in: 'header', schema: text }), 'OpenAPI ignores a parameter accept'],
   ],
@@ -903,7 +878,7 @@ t.test('all faults are reported at once, each with its line and column, and with
     ['openapi: 3.0.3\ninfo: [.inf]', 2, 8, /JSON has no such number/],
     ['openapi: 3.0.3\ninfo: [.nan]', 2, 8, /JSON has no such number/],
     ['openapi: 3.0.3\ninfo: [-1e999]', 2, 8, /JSON has no such number/],
-    ['', 1, 1, /the file is empty/],
+    ['', 1, 1, /this is not an OpenAPI document/],
     ['[]', 1, 1, /this is not an OpenAPI document/],
     ['openapi: 3.0.3\n---\nopenapi: 3.0.3', 2, 1, /^another document begins here$/],
   ] as const) {
@@ -984,11 +959,6 @@ components:
 const slips: [piece: string | undefined, written: string, message: string, version?: string][] = [
   [
     undefined,
-    '',
-    '1:1 the file is empty. Give the OpenAPI document of the API; it begins with openapi: 3.0.3 or openapi: 3.1.0.',
-  ],
-  [
-    undefined,
     '<!DOCTYPE html>\n<html><body>404: not found</body></html>',
     '1:1 this is HTML or XML. Write YAML or JSON; if it is a download, get the raw file.',
   ],
@@ -1010,7 +980,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     undefined,
     '{\n  "openapi": "3.0.3",\n  "paths": {\n    "/tasks": {\n',
-    '5:1 Flow map in block collection must be sufficiently indented and end with a }. Correct the indentation here or above, or close the { or [ above.',
+    '5:1 Flow map in block collection must be sufficiently indented and end with a }. Correct the syntax of YAML or JSON here, or above.',
   ],
   [
     'paths:\n',
@@ -1037,7 +1007,11 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     'openapi: 3.0',
     '1:1 the version 3 is not supported. Write openapi: 3.0.3 or openapi: 3.1.0, with three numbers.',
   ],
-  ['      summary:', '	summary:', '8:1 Tabs are not allowed as indentation. Indent it with spaces.'],
+  [
+    '      summary:',
+    '	summary:',
+    '8:1 Tabs are not allowed as indentation. Correct the syntax of YAML or JSON here, or above.',
+  ],
   [
     'Creates a task',
     'Creates a task: any task',
@@ -1069,29 +1043,24 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     '8:16 Nested mappings are not allowed in compact mappings. Write the whole text in quotes, or correct the indentation of this line or the next.',
   ],
   [
-    'description: Created',
-    'description: Created, not done',
-    '15:38 not done is not supported here. Write the text before it in quotes if the comma belongs to that, or leave it out.',
-  ],
-  [
     "        200:\n          description: The task\n          content:\n            application/json:\n              schema:\n                $ref: '#/components/schemas/Task'\n",
     "        200:\n          $ref: '#/components/schemas/Task'\n",
-    '29:11 #/components/schemas/Task is a schema, and this must be a response. Write a response here, and the reference in its schema.',
+    '29:11 #/components/schemas/Task is not in components/responses. Write the reference in a field schema.',
   ],
   [
     '        - name: id\n          in: path\n          required: true\n          schema:\n            type: string\n',
     "        - $ref: '#/components/schemas/Task'\n",
-    '22:11 #/components/schemas/Task is a schema, and this must be a parameter. Write a parameter here, and the reference in its schema.',
+    '22:11 #/components/schemas/Task is not in components/parameters. Write the reference in a field schema.',
   ],
   [
     "        content:\n          application/json:\n            schema:\n              $ref: '#/components/schemas/Task'\n",
     "        $ref: '#/components/schemas/Task'\n",
-    '10:9 #/components/schemas/Task is a schema, and this must be a request body. Write a request body here, and the reference in its schema.',
+    '10:9 #/components/schemas/Task is not in components/requestBodies. Write the reference in a field schema.',
   ],
   [
     "schema:\n                $ref: '#/components/schemas/Task'",
     "schema:\n                $ref: '#/components/responses/Error'",
-    '33:17 #/components/responses/Error is a response, and this must be a schema. Refer to #/components/schemas/Error.',
+    '33:17 #/components/responses/Error is not in components/schemas. Write #/components/schemas/Name.',
   ],
   [
     "schema:\n                $ref: '#/components/schemas/Task'",
@@ -1101,7 +1070,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     "content:\n            application/json:\n              schema:\n                $ref: '#/components/schemas/Task'",
     "content:\n            $ref: '#/components/schemas/Task'",
-    '31:13 $ref is not a media type. Write a media type such as application/json, and schema with the reference in it.',
+    '31:13 $ref is not a media type. Write a media type such as application/json, and schema in it.',
   ],
   [
     "content:\n            application/json:\n              schema:\n                $ref: '#/components/schemas/Task'",
@@ -1195,11 +1164,6 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     '49:9 must be a schema. Write an object with a type, such as { type: string }.',
   ],
   [
-    'in: path\n',
-    'in: path\n          style: simpl\n',
-    '24:11 the style simpl is not supported here. Write simple.',
-  ],
-  [
     '        201:',
     '        2x:',
     '15:9 2x is not a status. Write a status from 200 to 599, a range such as 4XX, or default.',
@@ -1254,7 +1218,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     "schema:\n                $ref: '#/components/schemas/Task'",
     "schema:\n                $ref: '#/components/schemas/Tasks'",
-    '33:17 #/components/schemas/Tasks refers to nothing. Write #/components/schemas/Task, or add Tasks to components/schemas.',
+    '33:17 #/components/schemas/Tasks refers to nothing. Write #/components/schemas/Task.',
   ],
   [
     'application/json:\n            schema:\n              $ref: ',

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import ts from 'typescript';
 import { parse } from 'yaml';
-import { findErrorForms } from '../../dist/cli/error-form.js';
+import { findErrorForm } from '../../dist/cli/error-form.js';
 import { filesOf, type Manifest } from '../../dist/cli/new-files.js';
 import { renderTypes } from '../../dist/cli/types.js';
 import { loadContract, type Contract } from '../../dist/contract/contract.js';
@@ -182,7 +182,7 @@ const filesFor = (contract: Contract) =>
     name: 'taken',
     file: 'openapi.yaml',
     contract,
-    errors: findErrorForms(contract),
+    errors: findErrorForm(contract),
     hasStore: true,
     dependency: 'file:server.tgz',
     manifest,
@@ -297,7 +297,7 @@ t.test('nothing is fetched or read because a contract says so', async (t) => {
 
 t.test('what no contract needs is one clear fault', (t) => {
   const head = 'openapi: 3.1.0\ninfo: { title: A, version: 1.0.0 }\nsecurity: []\n';
-  const levels = 'there are more than 1000 levels here';
+  const levels = 'the text is nested too deeply';
   const own = 'Refer to components with $ref instead of aliases';
   const chain = Array.from(
     { length: 9 },

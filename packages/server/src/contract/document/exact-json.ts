@@ -1,9 +1,8 @@
 // Parses 64-bit integers exactly, in JSON and in the decimal digits of paths and queries.
 
-/** The ranges of the contract's integer formats; `double` is the range of an integer without a format. */
+/** The ranges of integers of the format int64, and of those without one, as doubles. */
 export const integerRanges = {
   double: { min: BigInt(Number.MIN_SAFE_INTEGER), max: BigInt(Number.MAX_SAFE_INTEGER) },
-  int32: { min: -(2n ** 31n), max: 2n ** 31n - 1n },
   int64: { min: -(2n ** 63n), max: 2n ** 63n - 1n },
 } as const;
 
@@ -16,65 +15,93 @@ const mayRound = /\d{16}|\d[.eE]/;
 /**
  * Parses JSON like JSON.parse, but never rounds an integer that fits in 64 bits. If it is not a safe integer, it becomes
  * a bigint, in any notation (9007199254740993.0, 9.007199254740993e15). Any other number with more digits than a double
- * keeps becomes a symbol (see `isInexact`). The syntax and all other values are those of JSON.parse.
- * @throws SyntaxError from JSON.parse.
+ * keeps becomes a symbol (see `isInexact`).
+ * @throws SyntaxError that says where the fault is.
  * @example
  * parseExactJson('{"id":9007199254740993}'); // { id: 9007199254740993n }
  */
 export function parseExactJson(text: string): unknown {
-  const value: unknown = JSON.parse(text);
-  return mayRound.test(text) ? readAgain(text) : value;
+  if (mayRound.test(text)) return readJson(text);
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The message of JSON.parse has no place in some releases of Node.js.
+    return readJson(text);
+  }
 }
 
-const blanks = /[ \t\n\r]*/y;
-const piece = /"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[[\]{}:,]/y;
-// cspell:ignore bfnrt
-// A character that a string must not contain, or a backslash that begins no escape.
-// eslint-disable-next-line no-control-regex -- RFC 8259 section 7 forbids these characters in strings
-const faultInString = /[\u0000-\u001f]|\\(?!["\\/bfnrt]|u[\da-fA-F]{4})/;
+/** What may follow in a text. */
+type Expected = 'value' | 'name' | 'colon' | 'end';
 
-/**
- * Finds the first fault of a text that is not JSON (RFC 8259): its line and column, and what is there if that is
- * invisible, which is the end of the text or a byte order mark.
- */
-export function faultPlace(text: string): string {
-  const offset = faultOffset(text);
+/** An array or object that is being read, the property that is read next, and what ends it. */
+interface Frame {
+  readonly into: unknown[] | object;
+  readonly closer: string | undefined;
+  name: string;
+}
+
+// Blanks, and what follows: a string up to its quote, a number, a literal or punctuation.
+const piece = /[ \t\n\r]*("|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[[\]{}:,])?/y;
+const closers: Readonly<Record<string, string>> = { '[': ']', '{': '}' };
+
+/** Reads JSON (RFC 8259). An explicit stack supports the same depth of nesting as JSON.parse. */
+function readJson(text: string): unknown {
+  const root: unknown[] = [];
+  const stack: Frame[] = [{ into: root, closer: undefined, name: '' }];
+  let expected: Expected = 'value';
+  /** Whether nothing is in the innermost array or object yet, so that it may end. */
+  let isEmpty = false;
+  piece.lastIndex = 0;
+  for (;;) {
+    const [, token = ''] = piece.exec(text)!;
+    const start = piece.lastIndex - token.length;
+    const frame = stack.at(-1)!;
+    const closer = closers[token];
+    if (token === '' && start === text.length && expected === 'end' && stack.length === 1) return root[0];
+    if (token !== '' && token === frame.closer && (expected === 'end' || isEmpty)) {
+      stack.pop();
+      expected = 'end';
+    } else if (expected === 'colon' && token === ':') expected = 'value';
+    else if (expected === 'end' && token === ',' && stack.length > 1)
+      expected = frame.closer === '}' ? 'name' : 'value';
+    else if (expected === 'name' && token === '"') {
+      frame.name = readScalar(text, token, start) as string;
+      expected = 'colon';
+    } else if (expected === 'value' && closer !== undefined) {
+      const into = token === '[' ? [] : {};
+      put(frame, into);
+      stack.push({ into, closer, name: '' });
+      expected = token === '[' ? 'value' : 'name';
+    } else if (expected === 'value' && /^["\w-]/.test(token)) {
+      put(frame, readScalar(text, token, start));
+      expected = 'end';
+    } else throw faultAt(text, start);
+    isEmpty = closer !== undefined;
+  }
+}
+
+function put({ into, name }: Frame, value: unknown): void {
+  if (Array.isArray(into)) into.push(value);
+  else setOwn(into, name, value);
+}
+
+/** Reads the scalar that begins with a token; the next piece is what follows it. */
+function readScalar(text: string, token: string, start: number): unknown {
+  if (token !== '"') return /^[-\d]/.test(token) ? readNumber(token) : JSON.parse(token);
+  piece.lastIndex = endOfString(text, start);
+  try {
+    return JSON.parse(text.slice(start, piece.lastIndex));
+  } catch {
+    throw faultAt(text, start);
+  }
+}
+
+/** The fault of a text at an offset; it names what is there if that is invisible. */
+function faultAt(text: string, offset: number): SyntaxError {
   const lines = text.slice(0, offset).split('\n');
   const unseen =
     offset === text.length ? ', where it ends' : text[offset] === '\uFEFF' ? ', a byte order mark' : '';
-  return `line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}${unseen}`;
-}
-
-function faultOffset(text: string): number {
-  const closers: string[] = [];
-  let expected: 'value' | 'name' | 'colon' | 'end' = 'value';
-  /** Whether nothing is in the innermost array or object yet, so that it may end. */
-  let isEmpty = false;
-  for (let at = 0; ;) {
-    blanks.lastIndex = at;
-    blanks.test(text);
-    const start = blanks.lastIndex;
-    piece.lastIndex = start;
-    const [found] = piece.exec(text) ?? [''];
-    const end = found === '"' ? endOfString(text, start) : start + found.length;
-    const inside = found === '"' ? faultInString.exec(text.slice(start, end).replaceAll('\\\\', '  ')) : null;
-    const closer = { '[': ']', '{': '}' }[found];
-    if (found === closers.at(-1) && (expected === 'end' || isEmpty)) {
-      closers.pop();
-      expected = 'end';
-    } else if (expected === 'value' && closer !== undefined) {
-      closers.push(closer);
-      expected = closer === '}' ? 'name' : 'value';
-    } else if (expected === 'value' && /^[^\]}:,]/.test(found)) expected = 'end';
-    else if (expected === 'name' && found === '"') expected = 'colon';
-    else if (expected === 'colon' && found === ':') expected = 'value';
-    else if (expected === 'end' && found === ',' && closers.length > 0)
-      expected = closers.at(-1) === '}' ? 'name' : 'value';
-    else return start;
-    if (inside !== null) return start + inside.index;
-    isEmpty = closer !== undefined;
-    at = end;
-  }
+  return new SyntaxError(`the fault is at line ${lines.length}, column ${lines.at(-1)!.length + 1}${unseen}`);
 }
 
 /** Whether a value of parseExactJson is a number with more digits than a double keeps; its description has them. */
@@ -86,61 +113,6 @@ export function isInexact(value: unknown): value is symbol {
 export function toDouble(value: bigint | symbol): number | undefined {
   const double = Number(typeof value === 'symbol' ? value.description : value);
   return Number.isFinite(double) ? double : undefined;
-}
-
-// Matches every token but strings; `between` skips white space, commas and colons.
-const token = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[[\]{}]|true|false|null/y;
-const between = /[\s,:]*/y;
-
-/**
- * Parses a text that JSON.parse has accepted, without checking its syntax. An explicit stack supports the same depth of
- * nesting as JSON.parse.
- */
-function readAgain(text: string): unknown {
-  const root: unknown[] = [];
-  const stack: { into: unknown[] | object; isArray: boolean; key: string | undefined }[] = [
-    { into: root, isArray: true, key: undefined },
-  ];
-  let position = skip(text, 0);
-  while (position < text.length) {
-    const start = position;
-    position = text[start] === '"' ? endOfString(text, start) : endOfToken(text, start);
-    const literal = text.slice(start, position);
-    position = skip(text, position);
-
-    const top = stack[stack.length - 1]!;
-    if (literal === ']' || literal === '}') {
-      stack.pop();
-      continue;
-    }
-    if (!top.isArray && top.key === undefined) {
-      top.key = JSON.parse(literal) as string;
-      continue;
-    }
-    const isArray = literal === '[';
-    const opens = isArray || literal === '{';
-    const value = opens ? (isArray ? [] : {}) : readScalar(literal);
-    if (top.isArray) {
-      (top.into as unknown[]).push(value);
-    } else {
-      setOwn(top.into, top.key!, value);
-      top.key = undefined;
-    }
-    if (opens) stack.push({ into: value as object, isArray, key: undefined });
-  }
-  return root[0];
-}
-
-function skip(text: string, position: number): number {
-  between.lastIndex = position;
-  between.test(text);
-  return between.lastIndex;
-}
-
-function endOfToken(text: string, start: number): number {
-  token.lastIndex = start;
-  token.test(text);
-  return token.lastIndex;
 }
 
 /**
@@ -164,11 +136,6 @@ export function setOwn(target: object, key: string, value: unknown): void {
   } else {
     (target as Record<string, unknown>)[key] = value;
   }
-}
-
-function readScalar(literal: string): unknown {
-  const first = literal.charCodeAt(0);
-  return first === 0x2d || (first >= 0x30 && first <= 0x39) ? readNumber(literal) : JSON.parse(literal);
 }
 
 /** Parses a JSON number (see parseExactJson). The cost is linear in its length, whatever the exponent. */

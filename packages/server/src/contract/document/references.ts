@@ -62,17 +62,15 @@ function unescape(step: string): string {
   return text.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-/** Describes the fault of a reference that does not begin with `#`: it names another document, or nothing. */
-export function describeReference(reference: string): [message: string, fix: string] {
-  return isOutside(reference)
-    ? [
-        `${reference} is outside of this document`,
-        'Bundle the contract into one file, as "redocly bundle" of @redocly/cli does',
-      ]
-    : [`${reference} refers to nothing`, 'Write a reference to a component, which begins with #'];
-}
-
 /** Whether a reference names another document. */
 export function isOutside(reference: string): boolean {
   return /^[^#]*[./]/.test(reference);
+}
+
+/** Describes the fault of a reference that does not begin with `#`. */
+export function describeReference(reference: string): [message: string, fix: string] {
+  if (!isOutside(reference))
+    return [`${reference} refers to nothing`, 'Write a reference to a component, which begins with #'];
+  const fix = 'Bundle the contract into one file, as "redocly bundle" of @redocly/cli does';
+  return [`${reference} is outside of this document`, fix];
 }

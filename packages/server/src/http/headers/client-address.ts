@@ -1,9 +1,6 @@
 // Where requests come from: the address of the client, and the network by which addresses are counted.
-import { BlockList, isIP, isIPv6, type Socket } from 'node:net';
+import { isIPv6, type Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
-
-/** The maximum number of proxies that a request may pass; further entries of X-Forwarded-For are ignored. */
-const mostProxies = 16;
 
 /** By request; by connection if the request was not forwarded. */
 const addresses = new WeakMap<FastifyRequest | Socket, string>();
@@ -22,31 +19,6 @@ export function addressOf(request: FastifyRequest): string {
     addresses.set(key, address);
   }
   return address;
-}
-
-/**
- * Makes the test of whether an address is that of a trusted proxy. The address may include a port, which
- * some proxies add.
- * @param proxies - Addresses, and networks such as `10.0.0.0/8`.
- */
-export function trustIn(proxies: readonly string[]): (address: string | undefined, hop: number) => boolean {
-  // One for each family: BlockList counts every IPv4 address as one of ::ffff:0:0/96, so also as one of ::/1.
-  const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
-  const familyOf = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4');
-  for (const proxy of proxies) {
-    const [given = '', prefix] = proxy.split('/');
-    const address = plainAddress(given);
-    const family = familyOf(address);
-    // Also of an IPv4 network in IPv6 notation.
-    const bits = Number(prefix) - (isIPv6(given) && family === 'ipv4' ? 96 : 0);
-    if (prefix === undefined) lists[family].addAddress(address, family);
-    else if (bits > 0) lists[family].addSubnet(address, bits, family);
-  }
-  return (text, hop) => {
-    if (hop >= mostProxies) return false;
-    const address = plainAddress(text).replace(/%.*/s, '');
-    return isIP(address) !== 0 && lists[familyOf(address)].check(address, familyOf(address));
-  };
 }
 
 /** Removes the port and the brackets that a proxy may add, and the prefix of an IPv4 address on an IPv6 socket. */

@@ -17,9 +17,9 @@ export function readPairs(
   const found = new Map<string, (string | string[])[]>();
   for (const pair of pairs) {
     if (pair === '') continue;
-    const end = pair.includes('=') ? pair.indexOf('=') : pair.length;
-    const name = decode(pair.slice(0, end));
-    const value = pair.slice(end + 1);
+    const [start = ''] = pair.split('=', 1);
+    const name = decode(start);
+    const value = pair.slice(start.length + 1);
     addTo(found, name, delimited.has(name) ? value.split(',').map(decode) : decode(value));
   }
   return toValues(found);
@@ -36,9 +36,8 @@ export function createSplitter(
 ): ((values: Values, url: string) => void) | undefined {
   const names = parameters
     .filter(({ separator, schema }) => {
-      return (
-        separator === ',' && shapeOf(schema).types?.some((type) => type === 'array' || type === 'object')
-      );
+      const types = shapeOf(schema).types ?? [];
+      return separator === ',' && (types.includes('array') || types.includes('object'));
     })
     .map(({ name }) => name);
   if (names.length === 0) return undefined;
@@ -51,16 +50,18 @@ export function createSplitter(
   }
   if (place !== 'path') return undefined;
   const segments = path.split('/');
-  // From the end, since the path of the server is before it.
-  const places = names.map((name) => [name, segments.indexOf(`{${name}}`) - segments.length] as const);
   return (values, url) => {
-    const given = url.split('?', 1)[0]!.split('/');
-    for (const [name, place] of places) {
-      const isWhole = place >= -segments.length;
-      // The router has decoded a part of a segment.
-      values[name] = isWhole
-        ? given.at(place)!.split(',').map(decodeURIComponent)
-        : (values[name] as string).split(',');
+    const sent = url.split('?', 1)[0]!.split('/');
+    for (const name of names) {
+      const at = segments.indexOf(`{${name}}`);
+      // From the end, since the path of the server is before it. The router has decoded a part of a segment.
+      values[name] =
+        at === -1
+          ? (values[name] as string).split(',')
+          : sent
+              .at(at - segments.length)!
+              .split(',')
+              .map(decodeURIComponent);
     }
   };
 }

@@ -1,7 +1,7 @@
 // Reads the fields of forms.
 import { isUtf8 } from 'node:buffer';
 import type { BodyContent, Field } from '../../contract/body.js';
-import { isJson, mostSpecific, parseMediaType } from '../../contract/media-type.js';
+import { mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import { UploadedFile } from '../../contract/raw-body.js';
 import { anything, propertyOf, shapeOf } from '../../contract/schema/shape.js';
 import { fault, type Part } from './multipart.js';
@@ -32,23 +32,23 @@ function decode(text: string): string {
 }
 
 /** Returns the function that reads the fields of a form as the types of its schema. */
-export function createFormReader(
-  { schema, fields, otherField, format }: BodyContent,
-  parseJson: ParseJson,
-): (data: unknown) => Values {
+export function createFormReader({
+  schema,
+  fields,
+  otherField,
+  format,
+}: BodyContent): (data: unknown, parseJson: ParseJson) => Values {
   const shape = shapeOf(schema);
   const known = new Map(
     fields.map((field) => [field.name, { ...field, shape: propertyOf(shape, field.name) }]),
   );
   const delimited = new Set(fields.filter(({ separator }) => separator === ',').map(({ name }) => name));
-  const readFields = createTextReader([...known.values()], parseJson);
   const additional = shape.additional || anything;
   const fieldOf = (name: string) => known.get(name) ?? { ...otherField, name, shape: additional };
-  return (data) => {
+  return (data, parseJson) => {
     const values =
       format === 'form' ? parseForm(data as string, delimited) : readParts(data as Part[], fieldOf);
-    readFields(values);
-    if (additional === anything) return values;
+    createTextReader([...known.values()], parseJson)(values);
     for (const name of Object.keys(values)) {
       const read = known.has(name) ? undefined : readerOf(fieldOf(name), parseJson);
       if (read !== undefined) values[name] = read(values[name]);
@@ -61,34 +61,28 @@ export function createFormReader(
 function readParts(parts: readonly Part[], fieldOf: (name: string) => Field): Values {
   const found = new Map<string, unknown[]>();
   for (const part of parts) {
+    const { name, filename, mediaType, bytes } = part;
     // Browsers send such a part for a file that is not chosen.
-    if (part.filename === '' && part.bytes.length === 0) continue;
-    const field = fieldOf(part.name);
-    const isFile = field.kind === 'file';
+    if (filename === '' && bytes.length === 0) continue;
+    const field = fieldOf(name);
     checkType(part, field);
-    const content = isFile
-      ? new UploadedFile(part.bytes, part.mediaType, part.filename)
-      : textOf(part, field);
-    addTo(found, part.name, field.separator === ',' ? (content as string).split(',') : content);
+    if (field.kind === 'file') addTo(found, name, new UploadedFile(bytes, mediaType, filename));
+    else {
+      const text = textOf(part, field);
+      addTo(found, name, field.separator === ',' ? text.split(',') : text);
+    }
   }
   return toValues(found);
 }
 
-/** Refuses a part of another media type than those that its field may have. */
+/** Refuses a part of another media type than those that the contract lists for its field. */
 function checkType({ name, mediaType }: Part, { kind, mediaTypes }: Field): void {
-  const given = parseMediaType(mediaType ?? (kind === 'file' ? 'application/octet-stream' : 'text/plain'));
-  const isUsual = kind === 'file' || given.type === 'text/plain' || (kind !== 'plain' && isJson(given.type));
-  // Many clients send every text as text/plain, whatever it is.
-  if (
-    mediaTypes === undefined || (mediaType === undefined && kind !== 'file')
-      ? isUsual
-      : mostSpecific(mediaTypes, given)
-  )
-    return;
-  const types = mediaTypes?.map(({ range }) => range.type) ?? [
-    kind === 'json' ? 'application/json' : 'text/plain',
-  ];
-  throw fault(`${quote(name)} must be ${types.join(' or ')}, not ${quote(given.type)}`);
+  const type = parseMediaType(mediaType ?? 'application/octet-stream');
+  // Many clients send every text as text/plain, or without a type, whatever it is.
+  const isText = kind !== 'file' && (mediaType === undefined || type.type === 'text/plain');
+  if (mediaTypes === undefined || isText || mostSpecific(mediaTypes, type)) return;
+  const types = mediaTypes.map(({ range }) => range.type);
+  throw fault(`${quote(name)} must be ${types.join(' or ')}, not ${quote(type.type)}`);
 }
 
 function textOf({ name, filename, mediaType, bytes }: Part, { kind }: Field): string {

@@ -24,9 +24,7 @@ const maxHeaders = 16_384;
  */
 export function parseMultipart(body: Buffer, contentType: string): Part[] {
   const boundary = parseMediaType(contentType).parameters.get('boundary') ?? '';
-  // RFC 2046 section 5.1.1.
-  if (!/^[\w'()+,./:=? -]{0,69}[\w'()+,./:=?-]$/.test(boundary))
-    throw fault('its Content-Type must have a boundary of 1 to 70 characters');
+  if (boundary === '') throw fault('its Content-Type must have a boundary');
   const delimiter = `\r\n--${boundary}`;
   const endOfNext = (from: number): number => {
     const at = body.indexOf(delimiter, from);
@@ -55,60 +53,42 @@ function readPart(lines: Buffer, number: number): Part {
   const refuse = (message: string) => fault(`part ${number} ${message}`);
   const end = lines.indexOf('\r\n\r\n');
   const head = lines.subarray(0, Math.max(end, 0));
-  if (head.length > maxHeaders) throw refuse('has too many headers');
-  // A line that begins with a blank continues the one before (RFC 5322 section 2.2.3).
-  const [padding, ...headers] = head
-    .toString()
-    .replaceAll(/\r\n[ \t]+/g, ' ')
-    .split('\r\n');
-  const isBroken = !/^[ \t]*$/.test(padding!) || headers.some((line) => /[\r\n\0]/.test(line));
-  if (end === -1 || isBroken || !isUtf8(head))
-    throw refuse('has no headers of lines in UTF-8 with an empty line after them');
-  const header = (name: string): string | undefined => {
-    const [line, more] = headers.filter((one) => one.toLowerCase().startsWith(`${name}:`));
-    if (more !== undefined) throw refuse(`has two headers ${name}`);
-    return line?.slice(name.length + 1).trim();
-  };
-  const disposition = parseDisposition(header('content-disposition') ?? '');
+  const [padding = '', ...fields] = head.toString('utf8', 0, maxHeaders).split('\r\n');
+  if (end === -1 || end > maxHeaders || !isUtf8(head) || padding.trim() !== '')
+    throw refuse('has no headers in UTF-8, of at most 16 KiB, with an empty line after them');
+  const headers = new Map(
+    fields.map((field) => {
+      const [name = ''] = field.split(':', 1);
+      return [name.toLowerCase(), field.slice(name.length + 1).trim()];
+    }),
+  );
+  const disposition = parseDisposition(headers.get('content-disposition') ?? '');
   const name = disposition.get('name');
   if (name === undefined) throw refuse('has no name: send Content-Disposition: form-data; name="…"');
-  if (!/^(7bit|8bit|binary)?$/i.test(header('content-transfer-encoding') ?? ''))
+  if (!/^(7bit|8bit|binary)?$/i.test(headers.get('content-transfer-encoding') ?? ''))
     throw refuse('has a Content-Transfer-Encoding: send the bytes as they are');
-  const filename = disposition.get('filename*') ?? disposition.get('filename');
   return {
     name,
     // RFC 7578 section 4.2: only the last segment of a path.
-    filename: filename?.replace(/^.*[/\\]/s, ''),
-    mediaType: header('content-type'),
+    filename: disposition.get('filename')?.replace(/^.*[/\\]/s, ''),
+    mediaType: headers.get('content-type'),
     bytes: lines.subarray(end + 4, lines.length - 2),
   };
 }
 
 const parameter = /;\s*([\w-]+\*?)\s*=\s*("(?:[^"\\]|\\.)*"|[^;"\s]+)\s*(?=;|$)/gs;
 
-/** The parameters of a Content-Disposition; none if it is not well-formed, not of a form, or has one twice. */
+/** The parameters of a Content-Disposition; none if it is not well-formed, or not of a form. */
 function parseDisposition(text: string): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
-  if (text.replaceAll(parameter, '').replace(/;\s*$/, '').trim().toLowerCase() !== 'form-data') return found;
-  for (const [, key = '', value = ''] of text.matchAll(parameter)) {
-    const name = key.toLowerCase();
-    if (found.has(name)) return new Map();
-    // Browsers escape a quote as %22, and leave a backslash as it is.
-    const plain = value.startsWith('"') ? value.slice(1, -1).replaceAll(/\\(["\\])/g, '$1') : value;
-    const decoded = name.endsWith('*') ? decodeExtended(plain) : plain;
-    if (decoded !== undefined) found.set(name, decoded);
-  }
-  return found;
-}
-
-/** Decodes the notation of RFC 8187, in which some clients repeat the file name; undefined if it is not UTF-8. */
-function decodeExtended(text: string): string | undefined {
-  const [, encoded] = /^utf-8'[\w-]*'(.*)$/i.exec(text) ?? [];
-  try {
-    return encoded && decodeURIComponent(encoded);
-  } catch {
-    return undefined;
-  }
+  if (text.replaceAll(parameter, '').replace(/;\s*$/, '').trim().toLowerCase() !== 'form-data')
+    return new Map();
+  return new Map(
+    Array.from(text.matchAll(parameter), ([, name = '', value = '']) => {
+      // Browsers escape a quote as %22, and leave a backslash as it is.
+      const plain = value.startsWith('"') ? value.slice(1, -1).replaceAll(/\\(["\\])/g, '$1') : value;
+      return [name.toLowerCase(), plain];
+    }),
+  );
 }
 
 /** The error of a form that is not valid. */

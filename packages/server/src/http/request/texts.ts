@@ -38,19 +38,50 @@ export function toValues(found: ReadonlyMap<string, readonly unknown[]>): Values
 
 /** Returns the function that reads texts in place, as far as they have the form of their types. */
 export function createTextReader(all: readonly Named[], parseJson?: ParseJson): (values: Values) => void {
+  const names = new Set(all.map(({ name }) => name));
   // A property of a spread object may have the name of a deep one.
   const ordered = [...all].sort((a, b) => Number(a.kind === 'deep') - Number(b.kind === 'deep'));
   const readers = ordered.flatMap((one) => {
-    if (one.kind === 'spread') return [spreadReader(one, new Set(all.map(({ name }) => name)))];
-    if (one.kind === 'deep') return [deepReader(one)];
+    const { name, kind, shape } = one;
+    if (kind === 'spread') return [objectReader(one, (key) => (isOf(shape, key, names) ? key : undefined))];
+    if (kind === 'deep') return [objectReader(one, (key) => propertyIn(key, `${name}[`))];
     const read = readerOf(one, parseJson);
     if (read === undefined) return [];
     return (values: Values) => {
-      if (Object.hasOwn(values, one.name)) values[one.name] = read(values[one.name]);
+      if (Object.hasOwn(values, name)) values[name] = read(values[name]);
     };
   });
   return (values) => {
     for (const read of readers) read(values);
+  };
+}
+
+/** Whether a name in a query is that of a property of a spread object, and not of another parameter. */
+function isOf({ properties, additional = false }: Shape, key: string, names: ReadonlySet<string>): boolean {
+  return Object.hasOwn(properties, key) || (additional !== false && !names.has(key));
+}
+
+/** The property that a name such as `filter[color]` is of. */
+function propertyIn(key: string, start: string): string | undefined {
+  const property = key.slice(start.length, -1);
+  return key.startsWith(start) && key.endsWith(']') && !/[[\]]/.test(property) ? property : undefined;
+}
+
+/** Returns the function that collects the properties of an object from values of other names. */
+function objectReader(
+  { name, shape }: Named,
+  propertyOfKey: (key: string) => string | undefined,
+): (values: Values) => void {
+  return (values) => {
+    let object: object | undefined;
+    for (const key of Object.keys(values)) {
+      const property = propertyOfKey(key);
+      if (property === undefined) continue;
+      setOwn((object ??= {}), property, readProperty(shape, property, values[key]));
+      Reflect.deleteProperty(values, key);
+    }
+    // A text of this name belongs to no parameter.
+    if (object !== undefined && !Object.hasOwn(values, name)) values[name] = object;
   };
 }
 
@@ -66,9 +97,9 @@ export function readerOf(one: Named, parseJson?: ParseJson): ((given: unknown) =
     // Each item is a field of its own; some clients send one field with all of them.
     return isArray ? (given) => [given].flat().flatMap(parse) : parse;
   }
-  if (shape.types?.includes('object') === true && separator !== undefined)
-    return pairsReader(shape, separator);
-  return textReader(shape, separator);
+  return shape.types?.includes('object') === true && separator !== undefined
+    ? pairsReader(shape)
+    : textReader(shape, separator);
 }
 
 /** Returns the function that reads JSON of one of the types of a shape, and every other text as one. */
@@ -81,52 +112,16 @@ function eitherReader(shape: Shape, parse: (text: string) => unknown): (text: st
   };
 }
 
-/** Collects the properties of an object whose names are parameters. */
-function spreadReader({ name, shape }: Named, others: ReadonlySet<string>): (values: Values) => void {
-  const { properties, additional } = shape;
-  const isOwn = (key: string) =>
-    Object.hasOwn(properties, key) || (additional !== undefined && additional !== false && !others.has(key));
-  return (values) => {
-    const found = Object.keys(values).filter(isOwn);
-    if (found.length === 0) return;
-    const object = {};
-    for (const key of found) {
-      setOwn(object, key, readProperty(shape, key, values[key]));
-      Reflect.deleteProperty(values, key);
-    }
-    // A text of this name belongs to no parameter.
-    if (!Object.hasOwn(values, name)) values[name] = object;
-  };
-}
-
-/** Collects the properties of an object whose names are as in `filter[color]`. */
-function deepReader({ name, shape }: Named): (values: Values) => void {
-  const start = `${name}[`;
-  return (values) => {
-    if (Object.hasOwn(values, name)) return;
-    const object = {};
-    for (const key of Object.keys(values)) {
-      const property = key.slice(start.length, -1);
-      if (!key.startsWith(start) || !key.endsWith(']') || /[[\]]/.test(property)) continue;
-      setOwn(object, property, readProperty(shape, property, values[key]));
-      Reflect.deleteProperty(values, key);
-      values[name] = object;
-    }
-  };
-}
-
 /** Reads an object of one text, as in `color,red,size,3`. */
-function pairsReader(shape: Shape, separator: string): (given: unknown) => unknown {
+function pairsReader(shape: Shape): (given: unknown) => unknown {
   return (given) => {
-    // A repeated parameter has one array for each time.
-    const texts = given as string[] | string[][];
-    if (!texts.every((text) => typeof text === 'string')) return repeated;
-    if (texts.length % 2 === 1) return texts.join(separator);
-    const found = new Map<string, string[]>();
-    for (let i = 0; i < texts.length; i += 2) addTo(found, texts[i]!, texts[i + 1]!);
-    return Object.fromEntries(
-      Object.entries(toValues(found)).map(([name, text]) => [name, readProperty(shape, name, text)]),
-    );
+    const texts = itemsOf(given, ',');
+    if (texts === repeated) return repeated;
+    if (texts.length % 2 === 1) return texts.join();
+    const found = new Map<string, unknown[]>();
+    for (let i = 0; i < texts.length; i += 2) addTo(found, texts[i]!, texts[i + 1]);
+    const properties = Object.entries(toValues(found));
+    return Object.fromEntries(properties.map(([name, text]) => [name, readProperty(shape, name, text)]));
   };
 }
 
@@ -137,26 +132,31 @@ function readProperty(shape: Shape, name: string, given: unknown): unknown {
 
 /** Returns the function that reads a text as its type, if it has that form; undefined for a value of any type. */
 function textReader(shape: Shape, separator: string | undefined): ((given: unknown) => unknown) | undefined {
-  const isArray = shape.types?.includes('array') ?? false;
-  const read = scalarReader(isArray ? (shape.items ?? anything) : shape);
-  if (!isArray) {
-    if (shape.types === undefined) return undefined;
+  const { types, items = anything } = shape;
+  if (types === undefined) return undefined;
+  if (!types.includes('array')) {
+    const read = scalarReader(shape);
     return (given) => {
       if (Array.isArray(given)) return repeated;
       return typeof given === 'string' && read ? read(given) : given;
     };
   }
+  const read = scalarReader(items);
   return (given) => {
-    const isRepeated =
-      Array.isArray(given) && (separator !== ',' || given.some((part) => Array.isArray(part)));
-    if (separator !== undefined && isRepeated) return repeated;
-    const texts = [given].flat() as string[];
-    const isSplit = separator === undefined || (separator === ',' && Array.isArray(given));
-    const items = isSplit ? texts : texts.flatMap((text) => text.split(separator));
-    // RFC 9110 section 5.6.1 allows spaces around the commas of a header.
-    if (!isSplit && separator === ',') items.forEach((item, i) => (items[i] = item.trim()));
-    return read === undefined ? items : items.map(read);
+    const texts = itemsOf(given, separator);
+    return texts === repeated || read === undefined ? texts : texts.map(read);
   };
+}
+
+/** The texts of the items of an array: one for each time that it was sent, or the parts of one text. */
+function itemsOf(given: unknown, separator: string | undefined): string[] | typeof repeated {
+  if (separator === undefined) return [given].flat() as string[];
+  // Commas are read before texts are decoded, except in headers; a repeated one has an array for each time.
+  if (Array.isArray(given))
+    return separator === ',' && !given.some(Array.isArray) ? (given as string[]) : repeated;
+  const parts = (given as string).split(separator);
+  // RFC 9110 section 5.6.1 allows spaces around the commas of a header.
+  return separator === ',' ? parts.map((part) => part.trim()) : parts;
 }
 
 /** Readers of texts as values of some types. A text that has not the form of the type stays a text. */
@@ -174,6 +174,6 @@ function scalarReader({ types = [] }: Shape): ((text: string) => unknown) | unde
   const readers = (['boolean', 'integer', 'number'] as const)
     .filter((type) => types.includes(type))
     .map((type) => scalarReaders[type]);
-  if (readers.length < 2) return readers[0];
+  if (readers.length === 0) return undefined;
   return (text) => readers.reduce<unknown>((value, read) => (value === text ? read(text) : value), text);
 }

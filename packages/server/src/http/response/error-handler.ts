@@ -13,11 +13,6 @@ const fastifyErrors: Readonly<Record<string, ErrorKind>> = {
   ECONNRESET: 'malformedRequest',
 };
 
-/** The errors of the body's parser, which runs before the other parts are read. */
-const bodyErrors: readonly ErrorKind[] = [
-  ...(['malformedJson', 'invalidBody', 'unsupportedMediaType', 'missingBody', 'bodyTooLarge'] as const),
-];
-
 type ServiceErrors = Readonly<Partial<Record<string, ErrorEntry>>>;
 
 const storageErrors: Readonly<Record<StorageFailure, ErrorKind>> = {
@@ -31,9 +26,8 @@ const storageErrors: Readonly<Record<StorageFailure, ErrorKind>> = {
 /**
  * Converts anything that was thrown, even null, to an ApiError. Unexpected errors become 50000; their cause appears in
  * the log only.
- * @param accepts - The media types that the operation takes, if it is known.
  */
-function toApiError(thrown: unknown, errors: ServiceErrors, accepts: string | undefined): ApiError {
+function toApiError(thrown: unknown, errors: ServiceErrors): ApiError {
   if (thrown instanceof ApiError) return thrown;
   if (thrown instanceof StorageError) {
     const kind = storageErrors[thrown.failure];
@@ -41,8 +35,7 @@ function toApiError(thrown: unknown, errors: ServiceErrors, accepts: string | un
     return new ApiError(errors[kind] ?? kind, { cause: thrown, ...detail });
   }
   const kind = fastifyErrors[(thrown as Partial<FastifyError> | null)?.code ?? ''];
-  const detail = kind === 'unsupportedMediaType' ? accepts && `here, send ${accepts}` : undefined;
-  return new ApiError(kind ?? 'internal', { cause: thrown, ...(detail && { detail }) });
+  return new ApiError(kind ?? 'internal', { cause: thrown });
 }
 
 /**
@@ -53,11 +46,8 @@ function toApiError(thrown: unknown, errors: ServiceErrors, accepts: string | un
  */
 export function createErrorHandler(errors: ServiceErrors = {}, write = writeError, report = reportNothing) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
-    const { accepts, complete, statusOf } = request.routeOptions.config;
-    const given = toApiError(thrown, errors, accepts);
-    const isOfBody = !request.isRead && bodyErrors.some((kind) => kind === given.kind);
-    const own = (isOfBody && complete?.(given, request)) || given;
-    const error = withStatus(own, statusOf?.(own) ?? own.statusCode);
+    const own = toApiError(thrown, errors);
+    const error = withStatus(own, request.routeOptions.config.statusOf?.(own) ?? own.statusCode);
     request.failure = error;
     report({ type: 'error sent', error, request: request.raw });
     const { mediaType, text } = write(error);

@@ -62,19 +62,9 @@ export function refuseUnknownRoutes(app: FastifyInstance): void {
       done(new ApiError('methodNotAllowed', { headers: { allow }, detail: `it supports ${allow}` }));
       return;
     }
-    const detail = slashFault(app, url);
-    done(new ApiError('pathNotFound', detail === undefined ? {} : { detail }));
+    const isLonger = url.endsWith('/') && methodsOf(app, url.slice(0, -1)).length > 0;
+    done(new ApiError('pathNotFound', isLonger ? { detail: 'the path must not end with a slash' } : {}));
   });
-}
-
-/** Describes the slash that is missing or too many in a path which otherwise exists; undefined if it does not. */
-function slashFault(app: FastifyInstance, url: string): string | undefined {
-  const exists = (path: string) => methodsOf(app, path).length > 0;
-  if (url.endsWith('/') && exists(url.slice(0, -1))) return 'the path must not end with a slash';
-  if (exists(`${url}/`)) return 'the path must end with a slash';
-  return url.includes('//') && exists(url.replaceAll(/\/{2,}/g, '/'))
-    ? 'the path must not have two slashes in a row'
-    : undefined;
 }
 
 /** The methods of a path. */

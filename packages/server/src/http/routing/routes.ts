@@ -1,18 +1,16 @@
 // Registers the contract's operations as routes with fastify-openapi-glue, and adds their hooks and handlers.
-import type { FastifyInstance, preHandlerHookHandler, RouteHandlerMethod, RouteOptions } from 'fastify';
+import type { FastifyInstance, RouteHandlerMethod, RouteOptions } from 'fastify';
 import openapiGlue from 'fastify-openapi-glue';
-import { acceptedTypes, type Body, type BodyFormat } from '../../contract/body.js';
 import type { Contract } from '../../contract/contract.js';
 import type { AnyHandlers } from '../../contract/handlers.js';
-import { mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Schema } from '../../contract/schema/schema.js';
 import { ContractError } from '../../contract/document/finding.js';
 import { literalRoute } from '../../contract/parameters.js';
 import { keysOf } from '../../contract/responses.js';
 import { ApiError, notImplementedEntry, UndeclaredResponseError, withHeader } from '../../base/errors.js';
-import { admitBody, createBodyParser, releaseBody, type BodyBounds } from '../request/body.js';
-import { createRequestReader, type RequestReader } from '../request/reader.js';
+import { bodyHook, releaseBody, type BodyBounds } from '../request/body.js';
+import { createRequestReader } from '../request/reader.js';
 import {
   createResponseValidator,
   findWrongDefaults,
@@ -43,10 +41,6 @@ export interface RoutesOptions {
 }
 
 declare module 'fastify' {
-  interface FastifyRequest {
-    /** Whether all parts have been read, so that an error is that of what follows. */
-    isRead: boolean;
-  }
   interface FastifyContextConfig {
     /** The operation of the contract that a route serves. */
     operationId?: string;
@@ -54,14 +48,6 @@ declare module 'fastify' {
     takesCredentials?: boolean;
     /** Whether its responses wait for the body of the request; by default, as Fastify reads bodies by their method. */
     readsBody?: boolean;
-    /** Whether its requests must have a body. */
-    requiresBody?: boolean;
-    /** Returns the format of a request body, by its Content-Type. */
-    formatOf?: (contentType: string) => BodyFormat | undefined;
-    /** The media types that they may have. */
-    accepts?: string;
-    /** Adds the faults of the other parts of a request to an error of a body that could not be read. */
-    complete?: RequestReader['complete'];
     /** The status that an error has in the operation. */
     statusOf?: Operation['statusOf'];
   }
@@ -81,18 +67,15 @@ type Handle = (request: object) => Promise<unknown>;
 export async function registerRoutes(app: FastifyInstance, options: RoutesOptions): Promise<void> {
   const { contract } = options;
   refuseMissing(options);
-  const parseBody = createBodyParser({ ...options.bodies, maxDepth: contract.bodyDepth + spareDepth });
   const routes = new Map(
-    contract.operations.map((operation) => [
-      operation.operationId,
-      createRoute(app, operation, options, parseBody),
-    ]),
+    contract.operations.map((operation) => [operation.operationId, createRoute(app, operation, options)]),
   );
 
+  // A hook of each route reads bodies, also of DELETE; settleUnreadBody handles one that is sent to others.
   app.removeAllContentTypeParsers();
-  for (const type of contract.bodyTypes) app.addContentTypeParser(type, parseBody);
-
-  // Few contracts give DELETE a body, and their routes read it; settleUnreadBody handles one that is sent to others.
+  app.addContentTypeParser('*', (_request, _payload, done) => {
+    done(null);
+  });
   app.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true });
 
   await app.register(openapiGlue, {
@@ -137,23 +120,11 @@ function withoutSchemas({ document, operations }: Contract): object {
   return { openapi: '3.0.3', info: { title: String(title), version: String(version) }, paths };
 }
 
-/** Creates `formatOf`, which returns undefined for a media type that the operation does not declare. */
-function formatsOf(body: Body | undefined): (contentType: string) => BodyFormat | undefined {
-  const { contents = [] } = body ?? {};
-  if (contents.every(({ format }) => format === 'json')) return () => 'json';
-  return (contentType) => mostSpecific(contents, parseMediaType(contentType))?.format;
-}
-
 /** Creates what glue cannot derive: the routes of an operation, by the paths that glue gets. */
-function createRoute(
-  app: FastifyInstance,
-  operation: Operation,
-  options: RoutesOptions,
-  parseBody: ReturnType<typeof createBodyParser>,
-) {
+function createRoute(app: FastifyInstance, operation: Operation, options: RoutesOptions) {
   const { operationId, method, body, statusOf } = operation;
   const admitCaller = authenticate(app, operation, options.authentication);
-  const reader = readerOf(operation, options);
+  const maxDepth = options.contract.bodyDepth + spareDepth;
   const readsBody = body !== undefined || ['POST', 'PUT', 'PATCH'].includes(method);
   const route = {
     // HEAD runs GET's handler; Node does not send the body.
@@ -162,19 +133,14 @@ function createRoute(
       operationId,
       takesCredentials: admitCaller !== undefined,
       readsBody,
-      requiresBody: body?.required ?? false,
       statusOf,
-      complete: reader.complete,
-      formatOf: formatsOf(body),
-      ...(body && { accepts: acceptedTypes(body) }),
     },
     onRequest: [admitCaller, admitCaller && options.countCaller].filter((hook) => hook !== undefined),
     ...(readsBody && {
-      preParsing: admitBody(options.bodies),
+      preValidation: bodyHook(body, { ...options.bodies, maxDepth }),
       onSend: releaseBody,
     }),
-    ...(body !== undefined && method === 'DELETE' && { preHandler: readWith(parseBody) }),
-    handler: operationHandler(operation, reader, options),
+    handler: operationHandler(operation, options),
   };
   // The router's form of a path has plain names and escaped colons.
   return (path: string): RouteOptions => ({
@@ -183,41 +149,26 @@ function createRoute(
   });
 }
 
-/** Returns a hook that reads a body of DELETE, which Fastify leaves alone. */
-function readWith(parseBody: ReturnType<typeof createBodyParser>): preHandlerHookHandler {
-  return (request, _reply, done) => {
-    parseBody(request, request.raw, (error, body) => {
-      request.body = body;
-      done(error ?? undefined);
-    });
-  };
-}
-
-function readerOf(operation: Operation, { contract, compiler, ignoresBodies }: RoutesOptions): RequestReader {
+function readerOf(operation: Operation, { contract, compiler, ignoresBodies }: RoutesOptions) {
   const schemes = operation.security.flat().map(({ scheme }) => contract.securitySchemes[scheme]);
   return createRequestReader(operation, {
     compiler,
     credentials: schemes.flatMap((scheme) =>
       scheme?.kind === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
     ),
-    checksType: contract.bodyTypes.length > 1 || operation.method === 'DELETE',
     maxDepth: contract.bodyDepth + spareDepth,
     ignoresBody: ignoresBodies,
   });
 }
 
-function operationHandler(
-  operation: Operation,
-  { read }: RequestReader,
-  options: RoutesOptions,
-): RouteHandlerMethod {
+function operationHandler(operation: Operation, options: RoutesOptions): RouteHandlerMethod {
   const { handlers, lists, compiler } = options;
+  const read = readerOf(operation, options);
   const handle = handlers[operation.operationId] as Handle;
   const validatorOf = (schema: Schema) => createResponseValidator(compiler, schema);
   const send = createSender(operation, { ...lists, validatorOf });
   const challenges = challengesOf(operation, options.authentication);
   return async (request, reply) => {
-    request.isRead = true;
     const input = read(request);
     let returned: unknown;
     try {
