@@ -4,22 +4,10 @@ import type { IncomingMessage } from 'node:http';
 /** Cookies by their names; an array where a name is repeated. It has no prototype. */
 type Cookies = Readonly<Record<string, string | readonly string[]>>;
 
-const parsed = new WeakMap<IncomingMessage, Cookies>();
-
-/** Returns the cookies of a request, which are parsed once, however many schemes and parameters read them. */
-export function cookiesOf(request: IncomingMessage): Cookies {
-  let cookies = parsed.get(request);
-  if (cookies === undefined) {
-    cookies = parse(request.headers.cookie ?? '');
-    parsed.set(request, cookies);
-  }
-  return cookies;
-}
-
-/** Parses a Cookie header (RFC 6265 section 4.2). */
-function parse(header: string): Cookies {
+/** Parses the cookies of a request (RFC 6265 section 4.2). */
+export function cookiesOf({ headers }: IncomingMessage): Cookies {
   const values = Object.create(null) as Record<string, string | string[]>;
-  for (const pair of header.split(';')) {
+  for (const pair of headers.cookie?.split(';') ?? []) {
     const end = pair.indexOf('=');
     if (end < 0) continue;
     const name = pair.slice(0, end).trim();

@@ -7,16 +7,6 @@ import type { RateLimitHook } from '../admission/rate-limit.js';
 /** The time for which a browser may cache the response to a preflight, in seconds. */
 const preflightTime = 600;
 
-/** Headers that every page may read (Fetch Standard, "CORS-safelisted response-header name"). */
-const safelisted = [
-  'Cache-Control',
-  'Content-Language',
-  'Content-Length',
-  'Expires',
-  'Last-Modified',
-  'Pragma',
-];
-
 /**
  * Allows pages of other origins to use the service, with the methods and response headers of its contract.
  * @param origins - In the form of a browser's Origin header, for example `https://example.org`; `*` allows all.
@@ -28,11 +18,10 @@ export async function allowOrigins(
   origins: readonly string[],
   count?: RateLimitHook,
 ): Promise<void> {
-  const exposedHeaders = responseHeaders.filter((name) => !safelisted.includes(name));
   const settings = {
     origin: [...origins],
     methods: [...methods],
-    ...(exposedHeaders.length > 0 && { exposedHeaders }),
+    ...(responseHeaders.length > 0 && { exposedHeaders: [...responseHeaders] }),
     maxAge: preflightTime,
   };
   if (count !== undefined) {

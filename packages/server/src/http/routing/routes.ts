@@ -71,12 +71,9 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
     contract.operations.map((operation) => [operation.operationId, createRoute(app, operation, options)]),
   );
 
-  // A hook of each route reads bodies, also of DELETE; settleUnreadBody handles one that is sent to others.
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', (_request, _payload, done) => {
-    done(null);
-  });
-  app.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true });
+  // A hook of each route reads its body; settleUnreadBody handles one that is sent to others.
+  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
+    app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
 
   await app.register(openapiGlue, {
     specification: withoutSchemas(contract),
