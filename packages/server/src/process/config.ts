@@ -85,8 +85,7 @@ export const descriptions: Readonly<Record<Name, string>> = {
   OIDC_JWKS_URL: "URL of the provider's public keys (JWKS)",
   OIDC_REQUIRE_AT_JWT:
     '`true` accepts only tokens with the type `at+jwt` (RFC 9068); otherwise the type may also be `JWT`, or missing',
-  TRUST_PROXY:
-    'Addresses and networks of proxies, comma-separated, whose `X-Forwarded-For` is trusted',
+  TRUST_PROXY: 'Addresses and networks of proxies, comma-separated, whose `X-Forwarded-For` is trusted',
   CORS_ORIGINS: 'Origins, comma-separated, whose web pages may call the service; `*` allows all',
   TLS_CERT_FILE: 'PEM file with the certificate chain. Together with `TLS_KEY_FILE` it enables HTTPS',
   TLS_KEY_FILE: "PEM file with the certificate's private key",
