@@ -1,14 +1,12 @@
 // The size of a page, and the other bounds of reads, on every engine. Rendered migrations contain them, too.
 
-/** The maximum number of documents in a page, or in each of its steps where it is read in several. */
+/** The maximum number of documents in the first page of a list, and in a part of documents with their keys. */
 export const pageRows = 500;
 /** The maximum size of a page in bytes, including commas. A single document may exceed it. */
 export const pageBytes = 256 * 1024;
-/** The text, in bytes, from which a page has no further step, and which long documents may use where they are kept apart. */
-export const enoughBytes = pageBytes / 2;
 /** The text of several pages, in bytes, from which no further page is read: all of it is in memory together. */
 export const bytesTogether = 4 * pageBytes;
-/** The size of a document, in bytes with its comma, up to which `pageRows` of them fit into any page or step. */
+/** The size of a document, in bytes with its comma, up to which `pageRows` of them fit into any page. */
 export const shortBytes = Math.floor(pageBytes / pageRows);
 /** The number of documents that are counted at once. */
 export const countedTogether = 5_000;

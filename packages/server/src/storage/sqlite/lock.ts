@@ -10,33 +10,23 @@ import { existing, giveToOwner, sizeOf } from './files.js';
 /** How long to wait, in ms, for a process that is about to release the lock. */
 const patience = 1_000;
 
-/** The lock of a store, as long as it is referenced. */
-export class StoreLock {
-  readonly #connection: DatabaseSyncInstance;
-
-  /** @param connection - In the transaction that is the lock. */
-  constructor(connection: DatabaseSyncInstance) {
-    this.#connection = connection;
-  }
-
-  release(): void {
-    if (!this.#connection.isOpen) return;
-    // A connection that is closed remains open until its statements are collected, so this ends the transaction.
-    this.#connection.exec('ROLLBACK');
-    this.#connection.close();
-  }
-}
-
 /**
  * Takes the lock of a store: an open write transaction of an empty database beside it. The file stays: if it were removed,
  * one process could lock the removed file, and another one a new one. Nothing else may open it in this process, since
  * closing any descriptor of a file removes the locks that SQLite has on it.
  * @param database - The path of the store's database, without symbolic links. Its folder must exist.
+ * @returns The function that releases the lock. Until it is called, it must be referenced.
  * @throws Error that names the process that has the lock, or why it cannot be taken.
  */
-export function lockStore(database: string): StoreLock {
+export function lockStore(database: string): () => void {
   const [path, holder] = [`${database}-lock`, `${database}-lock-holder`];
   let connection: DatabaseSyncInstance | undefined;
+  const release = () => {
+    if (connection?.isOpen !== true) return;
+    // A connection that is closed remains open until its statements are collected, so this ends the transaction.
+    connection.exec('ROLLBACK');
+    connection.close();
+  };
   try {
     for (const file of [path, holder]) if (!existsSync(file)) create(file, database);
     connection = new DatabaseSync(existing(path), { timeout: patience });
@@ -44,7 +34,7 @@ export function lockStore(database: string): StoreLock {
     if (sizeOf(path) === 0) connection.exec('PRAGMA user_version = 1');
     connection.exec('BEGIN IMMEDIATE');
     nameHolder(holder);
-    return new StoreLock(connection);
+    return release;
   } catch (error) {
     connection?.close();
     if (isBusy(error))

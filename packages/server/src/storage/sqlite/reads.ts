@@ -118,28 +118,32 @@ export function collectionReads(database: DatabaseSyncInstance, definition: Coll
 }
 
 /**
- * Prepares the statement that reads pages without long documents, in one direction. It first looks up the id that follows
- * the page, so that the page is one range of the primary key, whose order group_concat follows; a descending page is
- * sorted. This is faster than a subquery with a LIMIT, which passes on its rows one by one.
+ * Prepares the statement that reads pages without long documents, in one direction. It first looks up the last id, so that
+ * the page is one range of the primary key, whose order group_concat follows; a descending page is sorted. This is faster
+ * than a subquery with a LIMIT, which passes on its rows one by one.
  */
 function shortPages(database: DatabaseSyncInstance, definition: CollectionDefinition, descending: boolean) {
   const { name, column, id } = definition;
   const { parse } = idRules[id];
-  const [order, last] = descending ? ['DESC', 'min'] : ['ASC', 'max'];
-  const inPage = `subject = ?1 AND id BETWEEN ${descending ? 'ifnull(following, ?2) AND ?3' : '?2 AND ifnull(following, ?3)'}`;
+  const order = descending ? 'DESC' : 'ASC';
+  const [inPage, behindPage] = descending
+    ? ['id BETWEEN ifnull(last, ?2) AND ?3', 'id < last AND id >= ?2']
+    : ['id BETWEEN ?2 AND ifnull(last, ?3)', 'id > last AND id <= ?3'];
   const statement = prepareRows(
     database,
-    `WITH ends AS MATERIALIZED (
-       SELECT (SELECT id FROM ${name} WHERE ${inRange} ORDER BY id ${order} LIMIT 1 OFFSET ?4) AS following
-     )
-     SELECT group_concat(text, ','), count(*), CASE WHEN following IS NOT NULL THEN CAST(${last}(id) AS TEXT) END
+    `SELECT group_concat(text, ','), count(*),
+       CASE WHEN EXISTS (SELECT 1 FROM ${name} WHERE subject = ?1 AND ${behindPage}) THEN CAST(last AS TEXT) END
      FROM (
-       SELECT ${column} AS text, id, following
-       FROM ends CROSS JOIN ${name}
-       WHERE ${inPage} AND id IS NOT following AND NOT EXISTS (
-         SELECT 1 FROM ${name} INDEXED BY ${longIndexOf(definition)}
-         WHERE ${inPage} AND octet_length(${column}) > ${longBytes}
-       ) ${descending ? 'ORDER BY id DESC' : ''}
+       SELECT ${column} AS text, last
+       FROM (
+         SELECT last
+         FROM (SELECT (SELECT id FROM ${name} WHERE ${inRange} ORDER BY id ${order} LIMIT 1 OFFSET ?4 - 1) AS last)
+         WHERE NOT EXISTS (
+           SELECT 1 FROM ${name} INDEXED BY ${longIndexOf(definition)}
+           WHERE subject = ?1 AND ${inPage} AND octet_length(${column}) > ${longBytes}
+         )
+       ) CROSS JOIN ${name}
+       WHERE subject = ?1 AND ${inPage} ${descending ? 'ORDER BY id DESC' : ''}
      )`,
   );
   return (subject: string, { from, to }: Bounds, rows: number): Page<Id> => {

@@ -35,11 +35,11 @@ export function replaceFiles(database: string, copy: string, aside: string): voi
  */
 export function finishReplacement(database: string): void {
   if (!existsSync(markerOf(database))) return;
-  const lock = lockStore(database);
+  const release = lockStore(database);
   try {
     if (existsSync(markerOf(database))) finish(database);
   } finally {
-    lock.release();
+    release();
   }
 }
 

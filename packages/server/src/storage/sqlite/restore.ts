@@ -86,7 +86,7 @@ async function replaceStore(run: Run): Promise<Restored> {
   const { database } = run;
   makeFolder(dirname(database));
   finishReplacement(database);
-  const lock = lockStore(database);
+  const release = lockStore(database);
   try {
     const copy = `${replacementOf(database)}.partial`;
     // Left by a restore that was killed.
@@ -100,7 +100,7 @@ async function replaceStore(run: Run): Promise<Restored> {
       return { ...restored, saved };
     });
   } finally {
-    lock.release();
+    release();
   }
 }
 

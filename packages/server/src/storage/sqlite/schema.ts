@@ -50,7 +50,7 @@ export async function migrate(
   unlocked?: string,
 ): Promise<Migration[]> {
   if (pendingMigrations(schema, appliedIn(database)).length === 0) return [];
-  const lock = unlocked === undefined ? undefined : lockStore(unlocked);
+  const release = unlocked === undefined ? undefined : lockStore(unlocked);
   try {
     database.exec('BEGIN IMMEDIATE');
     const applied = await applyMigrations(schema, {
@@ -64,6 +64,6 @@ export async function migrate(
     return applied;
   } finally {
     if (database.isTransaction) database.exec('ROLLBACK');
-    lock?.release();
+    release?.();
   }
 }

@@ -10,7 +10,7 @@ import { loadSchema, pendingMigrations } from '../core/migrations.js';
 import { closeAsFarAsPossible, openDatabase, readFrom } from './database.js';
 import { toSqliteError, withStorageErrors } from './failures.js';
 import { makeFolder, realPathOf } from './files.js';
-import { lockStore, type StoreLock } from './lock.js';
+import { lockStore } from './lock.js';
 import { openPageReader } from './page-reader.js';
 export { openSqliteContents } from './contents.js';
 import { finishReplacement } from './replacement.js';
@@ -52,28 +52,28 @@ export async function openSqlite({
   mayCreate = true,
 }: SqliteOptions) {
   let database: DatabaseSyncInstance | undefined;
-  let lock: StoreLock | undefined;
+  let release: (() => void) | undefined;
   try {
     const schema = loadSchema(store, 'sqlite');
     const path = realPathOf(file);
     if (mayCreate) makeFolder(dirname(path));
     finishReplacement(path);
     // A server takes the lock before anything else.
-    if (!isCommand) lock = lockStore(path);
+    if (!isCommand) release = lockStore(path);
     database = openDatabase(path, mayCreate);
     const applied = await migrate(schema, database, isCommand ? path : undefined);
     const writer = await startWriter({ file: path, collections: store.collections }, limits?.report);
     limits?.report?.({ type: 'store opened', measures: { disk_free_bytes: () => freeSpaceFor(path) } });
     const share = (): SqliteShare => ({ file: path, port: writer.connect() });
     try {
-      return { ...createStorage(store, database, writer, limits, lock), share, applied };
+      return { ...createStorage(store, database, writer, limits, release), share, applied };
     } catch (error) {
       await writer.close();
       throw error;
     }
   } catch (error) {
     if (database?.isOpen === true) closeAsFarAsPossible(database);
-    lock?.release();
+    release?.();
     throw toSqliteError(file, error);
   }
 }
@@ -127,7 +127,7 @@ function createStorage(
   database: DatabaseSyncInstance,
   writer: Writer,
   limits: Partial<WriteLimits> | undefined,
-  lock?: StoreLock,
+  release?: () => void,
 ): Storage {
   const allLimits = { ...defaultWriteLimits, ...limits };
   const groupCommit = new GroupCommit(writer, allLimits);
@@ -152,7 +152,7 @@ function createStorage(
       database.close();
       // The last connection to close runs a checkpoint, and this must be the writer's.
       await writer.close();
-      lock?.release();
+      release?.();
     },
   };
 }
