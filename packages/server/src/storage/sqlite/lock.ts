@@ -1,11 +1,11 @@
 // The lock of a store, which only one server or offline command can have. It dies with the process, however that ends.
-import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { messageOf } from '../core/interface.js';
 import { isBusy } from './failures.js';
-import { existing, giveToOwner, sizeOf } from './files.js';
+import { existing, giveToOwner, sizeOf, writeText } from './files.js';
 
 /** How long to wait, in ms, for a process that is about to release the lock. */
 const patience = 1_000;
@@ -54,7 +54,7 @@ function create(path: string, database: string): void {
 /** Writes who has the lock. A full disk prevents that, and a server starts all the same, to serve what is stored. */
 function nameHolder(path: string): void {
   try {
-    writeFileSync(path, `process ${process.pid} on host ${hostname()}`);
+    writeText(path, `process ${process.pid} on host ${hostname()}`);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
   }

@@ -1,7 +1,7 @@
 // Puts a copy in the place of a store that is moved aside: a power failure or a kill leaves the one or the other.
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { suffixes, syncFolder, syncPath } from './files.js';
+import { suffixes, syncFolder, writeText } from './files.js';
 import { lockStore } from './lock.js';
 
 /** The path of the copy that takes the place of a store. @param database - The path without symbolic links. */
@@ -22,8 +22,7 @@ export function replaceFiles(database: string, copy: string, aside: string): voi
   renameSync(copy, replacementOf(database));
   const marker = markerOf(database);
   const written = `${marker}.partial`;
-  writeFileSync(written, basename(aside), { mode: 0o600 });
-  syncPath(written);
+  writeText(written, basename(aside));
   renameSync(written, marker);
   syncFolder(dirname(database));
   finish(database);
