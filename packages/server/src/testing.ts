@@ -116,7 +116,6 @@ export async function openTestService(
       const { cause } = event.error;
       if (cause instanceof UndeclaredResponseError) faults.set(event.request, cause.message);
     };
-    const findFault = (failed: object) => faults.get(failed);
     // In production, an identity provider may issue the tokens of a service without a store.
     const takesTokens = true;
     const app = await buildApp({ service, storage, contract, takesTokens, observe, now, monotonic });
@@ -143,7 +142,7 @@ export async function openTestService(
           given === null ? {} : choose(method, url, { ...credentials, ...own }, given);
         const target = query === undefined ? url : `${url}${url.includes('?') ? '&' : '?'}${query}`;
         const sent = { ...options, headers: { ...lowerCase(headers), ...lowerCase(options.headers) } };
-        const response = await request(app, check, method, target, sent, findFault);
+        const response = await request(app, check, method, target, sent, (failed) => faults.get(failed));
         const isJson = /[/+]json\b/.test(String(response.headers['content-type'])) && response.text !== '';
         return { ...response, json: isJson ? parseExactJson(response.text) : undefined };
       },

@@ -1,7 +1,7 @@
 // Turns events into lines of the log, which docs/monitor.md describes. Lines that would repeat are limited here.
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
 import type { ApiError } from '../base/errors.js';
-import type { Report, ServiceEvent } from '../base/events.js';
+import { reportNothing, type Report, type ServiceEvent } from '../base/events.js';
 import { InvalidCredential } from '../http/security/verifier.js';
 import { messageOf, StorageError } from '../storage/core/interface.js';
 
@@ -27,7 +27,7 @@ interface Outage {
 }
 
 /** The log of a process or thread. */
-export class EventLog {
+class EventLog {
   readonly #log: FastifyBaseLogger;
   readonly #now: () => number;
   /** By the code and the kind of the cause. */
@@ -158,6 +158,19 @@ export class EventLog {
         'clients count as one address',
     );
   }
+}
+
+/**
+ * Where events go: to the log, if there is one, and to the one who observes them.
+ * @param now - A monotonic clock, in ms.
+ */
+export function reportTo(log?: FastifyBaseLogger, observe = reportNothing, now?: () => number): Report {
+  if (log === undefined) return observe;
+  const lines = new EventLog(log, now);
+  return (event) => {
+    lines.record(event);
+    observe(event);
+  };
 }
 
 const damage = 'damage';

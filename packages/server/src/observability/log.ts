@@ -36,7 +36,7 @@ export async function openLog(
   const reportLoss = (lines: number) => {
     log.warn({ lines }, 'lines of the log were lost: standard output did not accept them');
   };
-  const log: Logger = pino(options, openDestination(reportLoss));
+  const log: Logger = pino(options, new Destination(reportLoss));
   return log;
 }
 
@@ -62,64 +62,78 @@ function openOutput(): number {
 }
 
 /**
- * Opens a destination of pino. To save system calls, the lines of one iteration of the event loop are written together;
- * a process that is killed loses those of its last iteration. While the reader accepts nothing, lines wait up to a limit.
+ * A destination of pino. To save system calls, the lines of one iteration of the event loop are written together; a
+ * process that is killed loses those of its last iteration. While the reader accepts nothing, lines wait up to a limit.
  * Beyond it, lines are lost, and counted.
- * @param reportLoss - Called with the number of lost lines after the others are written. It may log.
  */
-function openDestination(reportLoss: (lines: number) => void) {
-  // With `sync: false`, lines that are written at the exit can come before earlier ones, or be lost. Pino's own way of
+class Destination {
+  readonly #reportLoss: (lines: number) => void;
+  // With `sync: false`, lines that are written at the exit could come before earlier ones, or be lost. Pino's own way of
   // waiting for a reader blocks the thread.
-  const output = destination({
+  readonly #output = destination({
     dest: openOutput(),
     sync: true,
     maxLength: maxWaiting,
     retryEAGAIN: () => false,
   });
-  let collected = '';
-  let lost = 0;
-  let isStalled = false;
-  let retry: NodeJS.Timeout | undefined;
-  const flush = () => {
-    if (isStalled) {
-      isStalled = false;
-      // An empty write makes it try again. When its buffer is full, it drops other text without trying.
-      output.write('');
-    }
-    const lines = collected;
-    collected = '';
-    if (lines !== '') output.write(lines);
-    if (isStalled || lost === 0) return;
-    const count = lost;
-    lost = 0;
-    reportLoss(count);
-  };
-  const flushSoon = oncePerIteration(flush);
-  output.on('drop', (lines: string) => (lost += lines.split('\n').length - 1));
-  output.on('error', () => {
-    isStalled = true;
-    retry ??= setTimeout(() => {
-      retry = undefined;
-      flush();
-    }, retryTime).unref();
+  readonly #flushSoon = oncePerIteration(() => {
+    this.flushSync();
   });
-  process.on('exit', () => {
+  #collected = '';
+  #lost = 0;
+  #isStalled = false;
+  #retry: NodeJS.Timeout | undefined;
+
+  /** @param reportLoss - Called with the number of lost lines after the others are written. It may log. */
+  constructor(reportLoss: (lines: number) => void) {
+    this.#reportLoss = reportLoss;
+    this.#output.on('drop', (lines: string) => (this.#lost += lines.split('\n').length - 1));
+    this.#output.on('error', () => {
+      this.#isStalled = true;
+      this.#retry ??= setTimeout(() => {
+        this.#retry = undefined;
+        this.flushSync();
+      }, retryTime).unref();
+    });
+    process.on('exit', () => {
+      this.#end();
+    });
+  }
+
+  write(line: string): void {
+    if (this.#collected.length + line.length > maxCollected) this.flushSync();
+    this.#collected += line;
+    this.#flushSoon();
+  }
+
+  /** Writes what waits, as far as the reader accepts it. Pino calls it after a line of level fatal. */
+  flushSync(): void {
+    this.#tryAgain();
+    const lines = this.#collected;
+    this.#collected = '';
+    if (lines !== '') this.#output.write(lines);
+    if (this.#isStalled || this.#lost === 0) return;
+    const count = this.#lost;
+    this.#lost = 0;
+    this.#reportLoss(count);
+  }
+
+  #tryAgain(): void {
+    if (!this.#isStalled) return;
+    this.#isStalled = false;
+    // When its buffer is full, it drops other text than an empty one without trying.
+    this.#output.write('');
+  }
+
+  /** Waits a moment for a reader that accepts nothing. */
+  #end(): void {
     const clock = new Int32Array(new SharedArrayBuffer(4));
-    flush();
-    for (let tries = 0; isStalled && tries < exitTries; tries++) {
+    this.flushSync();
+    for (let tries = 0; this.#isStalled && tries < exitTries; tries++) {
       Atomics.wait(clock, 0, 0, exitPause);
-      flush();
+      this.flushSync();
     }
     // Writes the report of lost lines.
-    flush();
-  });
-  return {
-    write(line: string) {
-      if (collected.length + line.length > maxCollected) flush();
-      collected += line;
-      flushSoon();
-    },
-    // Pino calls it after a line of level fatal.
-    flushSync: flush,
-  };
+    this.flushSync();
+  }
 }

@@ -6,7 +6,7 @@ import type { Contract } from '../contract/contract.js';
 import { loadChecked } from '../http/checked-contract.js';
 import { createCallerTokens } from '../service/caller-tokens.js';
 import type { Service } from '../service/definition.js';
-import { reportNothing, type Report } from '../base/events.js';
+import type { Report } from '../base/events.js';
 import { defaultLimits, type Limits } from '../base/limits.js';
 import { openService, type OpenedService } from '../service/opened-service.js';
 import type { Storage } from '../storage/core/interface.js';
@@ -29,7 +29,7 @@ import { registerRoutes } from '../http/routing/routes.js';
 import { refuseUnknownRoutes } from '../http/routing/path-and-method.js';
 import type { IdentityProvider } from '../http/security/jwt.js';
 import { createSchemes } from '../http/security/schemes.js';
-import { EventLog } from '../observability/event-log.js';
+import { reportTo } from '../observability/event-log.js';
 import { RequestEvents } from '../observability/request-events.js';
 import { expiryOf } from './tls.js';
 
@@ -112,7 +112,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     limits,
     contract,
     compiler,
-    report: reportTo(options),
+    report: reportTo(options.logger, options.observe, options.monotonic),
     rates: createRateLimits(limits, options.monotonic ?? defaults.monotonic),
   };
   const app = createApp(settings);
@@ -139,16 +139,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     throw error;
   }
   return app;
-}
-
-/** Where events go: to the log, and to the one who observes them. */
-function reportTo({ logger, monotonic, observe = reportNothing }: AppOptions): Report {
-  if (logger === undefined) return observe;
-  const lines = new EventLog(logger, monotonic);
-  return (event) => {
-    lines.record(event);
-    observe(event);
-  };
 }
 
 /** Creates the server and what turns everything that is thrown into a response, without any step of a request. */

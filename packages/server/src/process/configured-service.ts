@@ -1,10 +1,9 @@
 // Builds the storage and the service from the configuration.
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
-import type { Report } from '../base/events.js';
 import { version } from '../base/version.js';
 import type { Tls } from '../http/connection/server.js';
 import { closeWithin } from '../http/connection/shutdown.js';
-import { EventLog } from '../observability/event-log.js';
+import { reportTo } from '../observability/event-log.js';
 import { openLog } from '../observability/log.js';
 import type { Metrics } from '../observability/metrics.js';
 import type { Service } from '../service/definition.js';
@@ -68,11 +67,7 @@ export async function openConfiguredStorage(
   metrics: Metrics | undefined,
   { dev = false, ...role }: StorageRole & Pick<ThreadOptions, 'dev'>,
 ): Promise<OpenStorage> {
-  const lines = new EventLog(log);
-  const report: Report = (event) => {
-    lines.record(event);
-    metrics?.record(event);
-  };
+  const report = reportTo(log, metrics?.record);
   const writes = { ...config.limits, report, trace: await loadTraces(service) };
   const postgres = { poolSize: config.limits.poolSize, timeout: config.limits.databaseTimeout };
   // In production, only "init" creates a store. Otherwise a wrong path would begin an empty one.

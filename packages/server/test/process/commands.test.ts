@@ -171,7 +171,7 @@ t.test('the command reports invalid usage in one line, and exits with a status',
   t.match(unknown, { code: 1, stderr: /\nplant-store: no token has the id "nothing"\n$/ });
   const help = await run('cli.js', ['token', 'create', '--help'], env);
   t.match(help, { code: 0, stdout: /--scope <scope>(.|\n)*--expires <duration>/ });
-  t.match(await run('cli.js', ['--help'], env), { code: 0, stdout: /Environment:(.|\n)*Examples:/ });
+  t.match(await run('cli.js', ['--help'], env), { code: 0, stdout: /Commands:(.|\n)*token/ });
   t.match(await run('cli.js', ['--version'], env), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ });
 });
 

@@ -175,7 +175,7 @@ t.test('check lists all faults of settings, certificate, store and keys, and cha
   t.match(await run('cli.js', ['check'], faulty), {
     code: 78,
     stderr:
-      /^plant-store: TLS_CERT_FILE: ENOENT.*\nplant-store: no store at .*no\.db.*\nplant-store: OIDC_JWKS_URL: .*\n$/,
+      /^plant-store: TLS_CERT_FILE or TLS_KEY_FILE: ENOENT.*\nplant-store: no store at .*no\.db.*\nplant-store: OIDC_JWKS_URL: .*\n$/,
   });
   t.match(await run('cli.js', ['check'], { ...env, ...keys }), {
     code: 1,
@@ -332,8 +332,8 @@ t.test('an invalid configuration prevents startup, and the message names the var
   const env = { DATABASE_URL: `file:${join(folder, 'plants.db')}`, TLS_KEY_FILE: noPem };
   const missing = await run('main.js', [], { ...env, TLS_CERT_FILE: join(folder, 'missing.pem') });
   t.equal(missing.code, 78);
-  t.match(missing.stderr, /^plant-store: TLS_CERT_FILE: ENOENT: .+missing\.pem'\n$/);
+  t.match(missing.stderr, /^plant-store: TLS_CERT_FILE or TLS_KEY_FILE: ENOENT: .+missing\.pem'\n$/);
   const wrong = await run('main.js', [], { ...env, TLS_CERT_FILE: noPem });
   t.equal(wrong.code, 78);
-  t.match(wrong.stderr, /^plant-store: TLS_CERT_FILE and TLS_KEY_FILE: .+\n$/);
+  t.match(wrong.stderr, /^plant-store: TLS_CERT_FILE or TLS_KEY_FILE: .+\n$/);
 });

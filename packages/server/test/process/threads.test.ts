@@ -6,7 +6,6 @@ import { readFileSync, statSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Client as Database } from 'pg';
 import t, { type Test } from 'tap';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
@@ -68,32 +67,6 @@ for (const engine of stores) {
     t.match(server.log.at(-1), { thread: 'main', msg: 'plant-store has shut down' });
   });
 }
-
-const postgres = stores.find(({ name }) => name === 'postgres')!;
-t.test(
-  'on PostgreSQL, each thread has its own connections before it is ready',
-  needsThreadsOn(postgres),
-  async (t) => {
-    const DATABASE_URL = await postgres.createUrl(t);
-    const server = await startThreads(t, { DATABASE_URL, DATABASE_POOL_SIZE: '3' });
-    const database = new Database({ connectionString: DATABASE_URL });
-    await database.connect();
-    const { rows } = await database.query<{ others: number }>(
-      `SELECT count(*)::int AS others FROM pg_stat_activity
-     WHERE datname = current_database() AND pid <> pg_backend_pid()`,
-    );
-    await database.end();
-    const { others = 0 } = rows[0] ?? {};
-    t.ok(others >= 8, 'each thread has three to read and one to write');
-    t.ok(others <= 12, 'and so may the main one');
-    const token = await server.createToken('alice');
-    for (const [id, client] of (await clientsOf(t, server, token)).entries()) {
-      t.match(await client.send('POST', '/plants', `{"id":${id},"name":"a"}`), { status: 200 });
-      t.match(await client.send('GET', '/plants'), { status: 200 });
-    }
-    t.equal(await server.end(), 0);
-  },
-);
 
 t.test('a revoked token stops working in every thread', needsThreads(), async (t) => {
   const server = await startThreads(t);

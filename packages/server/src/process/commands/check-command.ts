@@ -20,39 +20,41 @@ export function addCheckCommand(program: Command, service: Service, environment:
     .command('check')
     .description('check settings, certificate, store and identity provider without serving; changes nothing')
     .action(async () => {
-      const faults: unknown[] = [];
-      const attempt = async (check: () => unknown) => {
-        try {
-          await check();
-        } catch (error) {
-          faults.push(error);
-        }
-      };
-      let config: Config | undefined;
-      await attempt(() => (config = readConfig(environment, service)));
-      if (config !== undefined) for (const check of checksOf(service, config)) await attempt(check);
+      const faults = await findFaults(service, environment);
       for (const fault of faults)
         for (const line of messageOf(fault).split('\n')) console.error(`${service.name}: ${line}`);
-      if (faults.length === 0)
-        console.error(
-          `${service.name} can start.${service.databaseUrl === undefined ? '' : ` Store: ${describeStore(config!.DATABASE_URL)}`}`,
-        );
-      else process.exitCode = faults.some((fault) => statusOf(fault) === configStatus) ? configStatus : 1;
+      if (faults.length > 0)
+        process.exitCode = faults.some((fault) => statusOf(fault) === configStatus) ? configStatus : 1;
     });
 }
 
-/** The checks of everything that a start needs besides its configuration. Each throws an error that names the fault. */
-function checksOf(service: Service, config: Config): readonly (() => unknown)[] {
-  return [
-    () => {
-      const tls = readTls(config);
-      const end = tls && expiryOf(tls.cert);
-      if (end !== undefined && end <= new Date())
-        throw new Error(`TLS_CERT_FILE: the certificate expired on ${end.toISOString()}: renew it`);
-    },
-    () => checkStorage(service, config.DATABASE_URL),
-    () => checkKeys(config),
-  ];
+/** Checks everything that a start needs. Says which store it would have, if nothing is wrong. */
+async function findFaults(service: Service, environment: NodeJS.ProcessEnv): Promise<unknown[]> {
+  let config: Config;
+  try {
+    config = readConfig(environment, service);
+  } catch (error) {
+    return [error];
+  }
+  const { DATABASE_URL } = config;
+  const faults: unknown[] = [];
+  for (const check of [checkCertificate, () => checkStorage(service, DATABASE_URL), checkKeys])
+    try {
+      await check(config);
+    } catch (error) {
+      faults.push(error);
+    }
+  const store = service.databaseUrl === undefined ? '' : ` Store: ${describeStore(DATABASE_URL)}`;
+  if (faults.length === 0) console.error(`${service.name} can start.${store}`);
+  return faults;
+}
+
+/** @throws Error when the certificate, if there is one, is not valid. */
+function checkCertificate(config: Config): void {
+  const tls = readTls(config);
+  const end = tls && expiryOf(tls.cert);
+  if (end !== undefined && end <= new Date())
+    throw new Error(`TLS_CERT_FILE: the certificate expired on ${end.toISOString()}: renew it`);
 }
 
 /** @throws Error when the identity provider, if there is one, does not give its keys. */

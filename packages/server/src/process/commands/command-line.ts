@@ -40,10 +40,6 @@ export function addServerOptions(command: Command, { databaseUrl }: Service): Co
     .option(
       '--dev',
       `development mode: write a readable log (with pino-pretty)${databaseUrl === undefined ? '' : ', and create a first token'}`,
-    )
-    .addHelpText(
-      'after',
-      '\nEnvironment variables configure everything else; docs/configuration.md lists them.',
     );
   return databaseUrl === undefined ? command : addDatabaseOption(command, databaseUrl);
 }

@@ -3,7 +3,6 @@
 import type { Command } from 'commander';
 import { ConfigError } from '../config.js';
 import type { Service } from '../../service/definition.js';
-import { nodeCommand } from '../../base/node-command.js';
 import { StorageError } from '../../storage/core/interface.js';
 import { migrateStorage } from '../../storage/open.js';
 import { backUp } from '../../storage/sqlite/backup.js';
@@ -77,21 +76,8 @@ function addStoreCommands(program: Command, commands: StoreCommands, environment
 
 function createProgram(service: Service): Command {
   const { name, databaseUrl } = service;
-  const program = createCommand(service).version(version);
-  if (databaseUrl === undefined) return program.description(`Runs the server of ${name}.`);
-  const command = nodeCommand(service.command);
-  return program
-    .description(`Runs the server of ${name}, and manages its access tokens and data.`)
-    .addHelpText(
-      'after',
-      `
-Environment: docs/configuration.md lists all variables.
-
-Examples:
-  $ ${command} serve --port 8080
-  $ ${command} token create alice --expires 90d
-  $ DATABASE_URL=postgres://user@db.example/database ${command} init`,
-    );
+  const data = databaseUrl === undefined ? '' : ', and manages its access tokens and data';
+  return createCommand(service).version(version).description(`Runs the server of ${name}${data}.`);
 }
 
 function addServeCommand(program: Command, service: Service, environment: NodeJS.ProcessEnv): void {

@@ -61,11 +61,6 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
     endAtOnce();
   };
   shutDownOnEnd({ service, log, storage, admin, stop });
-  process.once('uncaughtException', (error) => {
-    log.fatal({ err: error }, 'the main thread has failed: the service ends');
-    process.on('uncaughtException', endAtOnce);
-    fail('error');
-  });
   try {
     await Promise.all([threads.ready(), admin]);
     const reachable = await threads.listen(await findAddress(config));
