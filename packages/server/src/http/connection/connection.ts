@@ -1,4 +1,4 @@
-// One connection: passes its input to Node's parser in pieces, gives requests their turns, and ends the connection.
+// One connection: passes its input to Node's parser in pieces, lets it serve one request at a time, and ends it.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
@@ -20,17 +20,19 @@ const mostWaiting = 32 * 1024 * 1024;
 const methodsWithBody = new Set(['POST', 'PUT', 'PATCH']);
 
 type Done = (error?: Error | null) => void;
+/** Why input is not served: it is no request, came before its turn, or waited while too much did. */
+export type Refusal = 'malformed' | 'pipelined' | 'too_much_waiting';
 
-/** Handles the input that the connections of a server do not pass on. */
-export abstract class InputPolicy {
+/** What the connections of a server have in common: what to do with input that is not served, and how much waits. */
+export class InputPolicy {
+  readonly refuse: (connection: Connection, reason: Refusal) => void;
   /** The bytes that wait on each connection, in the order in which the connections last passed something on. */
   readonly #waiting = new Map<Connection, number>();
   #sum = 0;
 
-  /** Empty lines have arrived where a request should begin. */
-  abstract failed(connection: Connection): void;
-  /** A request that is not served has arrived before its turn, or too much was waiting on all connections. */
-  abstract refused(connection: Connection, reason: 'pipelined' | 'too_much_waiting'): void;
+  constructor(refuse: InputPolicy['refuse']) {
+    this.refuse = refuse;
+  }
 
   /** Records the bytes that wait on a connection. If the sum is too large, closes those that have waited longest. */
   wait(connection: Connection, bytes: number): void {
@@ -39,7 +41,7 @@ export abstract class InputPolicy {
     if (bytes > 0) this.#waiting.set(connection, bytes);
     while (this.#sum > mostWaiting) {
       const [stalest] = this.#waiting.keys();
-      this.refused(stalest!, 'too_much_waiting');
+      this.refuse(stalest!, 'too_much_waiting');
       stalest!.destroy();
     }
   }
@@ -71,25 +73,21 @@ export class Connection extends Duplex {
   readonly remotePort: number | undefined;
   readonly localAddress: string | undefined;
   readonly localPort: number | undefined;
-  /** When it was opened, by performance.now(). */
-  readonly openedAt = performance.now();
-  /** Whether anything has arrived on it. */
-  hasReceived = false;
   readonly #socket: Socket | TLSSocket;
   readonly #policy: InputPolicy;
   #state: 'open' | 'ending' | 'closing' | 'released' = 'open';
   /** Input that has not been passed on; while there is any, the socket is not read. */
   #input: Buffer | undefined;
-  /** The bytes of it that the policy has recorded. */
+  /** The bytes of it that the policy has recorded, and the number of bytes that were discarded. */
   #waiting = 0;
-  /** The number of discarded bytes. */
   #discarded = 0;
   /** Whether the client has half-closed the connection. That is passed on like input, or ends the connection at once. */
   #hasEnded = false;
   #endsWithClient = false;
   /** Whether a piece is due in the next turn of the event loop. */
   #isDue = false;
-  /** Whether something other than empty lines has been passed on since the newest request. */
+  /** Whether it has had a request, and whether something of one has been passed on since the newest. */
+  #hasServed = false;
   #hasBegun = false;
   /** The newest request, until its response is sent and its body is complete. */
   #request: IncomingMessage | undefined;
@@ -122,6 +120,13 @@ export class Connection extends Duplex {
   /** Whether every response has been passed to the operating system. */
   get hasResponded(): boolean {
     return this.#response?.writableFinished ?? true;
+  }
+
+  /** Whether nothing of a request has arrived since the last response, or ever: `unused`. */
+  get idleness(): 'idle' | 'unused' | undefined {
+    const isPending = this.#response !== undefined || this.#request?.complete === false;
+    if (this.#state !== 'open' || isPending || this.#hasBegun || this.#input !== undefined) return undefined;
+    return this.#hasServed ? (this.writableLength > 0 ? undefined : 'idle') : 'unused';
   }
 
   /** As that of a TLSSocket; undefined without TLS. */
@@ -158,10 +163,10 @@ export class Connection extends Duplex {
     // Node ends each response with an empty chunk; a single write is faster.
     const filled = chunks.filter(({ chunk }) => chunk.length > 0);
     const last = filled.pop() ?? chunks[0]!;
-    if (filled.length > 0) this.#socket.cork();
+    this.#socket.cork();
     for (const { chunk, encoding } of filled) this.#socket.write(chunk, encoding);
     this._write(last.chunk, last.encoding, done);
-    if (filled.length > 0) this.#socket.uncork();
+    this.#socket.uncork();
   }
 
   override _final(done: Done): void {
@@ -170,13 +175,11 @@ export class Connection extends Duplex {
 
   override _destroy(error: Error | null, done: Done): void {
     this.#socket.destroy();
-    this.#input = undefined;
-    this.#noteWaiting();
+    this.#discard();
     done(error);
   }
 
   readonly #receive = (chunk: Buffer): void => {
-    this.hasReceived = true;
     if (this.#isReceiving) {
       this.#input = chunk;
       this.#passOn();
@@ -215,9 +218,8 @@ export class Connection extends Duplex {
     // Node has paused the stream while something is held in it.
     if (!this.#isReceiving || this.readableLength > 0) return;
     if (this.#input !== undefined) {
-      const rest = () => (this.#isBodyRead && this.#isReceiving ? this.#input : undefined);
-      for (let input: Buffer | undefined = this.#input; input !== undefined; input = rest())
-        this.#passPiece(input);
+      do this.#passPiece(this.#input);
+      while (this.#isReceiving && this.#input !== undefined && this.#isBodyRead);
       this.#noteWaiting();
     } else if (this.#hasEnded && (this.#response === undefined || this.#request?.complete === false)) {
       // A half-closed client gets its response first, unless that waits for the rest of its body.
@@ -233,7 +235,7 @@ export class Connection extends Duplex {
     if (!this.#hasBegun && this.#state === 'open' && this.#request?.complete !== false) {
       this.#hasBegun = piece.some(isOfRequest);
       if (!this.#hasBegun) {
-        this.#policy.failed(this);
+        this.#policy.refuse(this, 'malformed');
         return;
       }
     }
@@ -255,12 +257,17 @@ export class Connection extends Duplex {
     this.#policy.wait(this, this.#waiting);
   }
 
+  #discard(): void {
+    this.#input = undefined;
+    this.#noteWaiting();
+  }
+
   /** Takes note of a request. @returns Whether it has its turn; otherwise it must not be served. */
   begin(request: IncomingMessage, response: ServerResponse): boolean {
     if (this.#state !== 'open') return false;
     const pending = this.#response;
     if (pending !== undefined) {
-      this.#policy.refused(this, 'pipelined');
+      this.#policy.refuse(this, 'pipelined');
       if (!pending.headersSent) pending.setHeader('connection', 'close');
       this.#endAfterResponse(() => {
         this.close();
@@ -271,6 +278,7 @@ export class Connection extends Duplex {
     response.on('close', forgetResponse);
     this.#request = request;
     this.#response = response;
+    this.#hasServed = true;
     this.#hasBegun = this.#readsBody = false;
     const { 'content-length': length = 0, 'transfer-encoding': coding } = request.headers;
     this.#bodyLeft = coding === undefined ? Number(length) : 0;
@@ -325,8 +333,7 @@ export class Connection extends Duplex {
 
   #endAfterResponse(end: () => void): void {
     this.#state = 'ending';
-    this.#input = undefined;
-    this.#noteWaiting();
+    this.#discard();
     this.#socket.resume();
     if (this.#response === undefined) end();
     else this.#response.once('close', end);
@@ -340,8 +347,7 @@ export class Connection extends Duplex {
   close(): void {
     if (this.#state === 'closing') return;
     this.#state = 'closing';
-    this.#input = undefined;
-    this.#noteWaiting();
+    this.#discard();
     this.end();
     this.#socket.resume();
     const timer = setTimeout(() => this.destroy(), lingerTime).unref();

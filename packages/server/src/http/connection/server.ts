@@ -60,7 +60,10 @@ export function createServer(
   server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
   // With a limit, Node would drop further fields, Content-Length included; checkHeaders counts the fields.
   server.maxHeadersCount = 0;
-  const policy = new ReportingPolicy(rejecting);
+  const policy = new InputPolicy((connection, reason) => {
+    if (reason === 'malformed') respondToClientError(new Error('empty lines'), connection, rejecting);
+    else rejecting.report({ type: 'rejected', reason, address: connection.remoteAddress });
+  });
   server.front.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     socket.allowHalfOpen = true;
     const connection = new Connection(socket, policy);
@@ -78,7 +81,7 @@ export function createServer(
   return server;
 }
 
-/** Creates the server that accepts the connections. A client that has half-closed its connection may want its response. */
+/** Creates the server that accepts the connections. */
 function createFront(
   { requestTimeout, maxConnections }: ServerLimits,
   tls: Tls | undefined,
@@ -86,38 +89,13 @@ function createFront(
 ): FrontedServer['front'] {
   // A client that has half-closed its connection may want its response, but not before the TLS handshake.
   const options = { allowHalfOpen: tls === undefined, noDelay: true };
-  const front =
-    tls === undefined
-      ? createTcpServer(options)
-      : createTlsServer({
-          ...options,
-          ...tls,
-          handshakeTimeout: requestTimeout,
-          ALPNProtocols: ['http/1.1'],
-        });
+  const ofTls = { ...options, ...tls, handshakeTimeout: requestTimeout, ALPNProtocols: ['http/1.1'] };
+  const front = tls === undefined ? createTcpServer(options) : createTlsServer(ofTls);
   front.maxConnections = maxConnections;
   front.on('drop', (dropped?: DropArgument) => {
     report({ type: 'rejected', reason: 'connection_limit', address: dropped?.remoteAddress });
   });
   return front;
-}
-
-/** Reports input that is not served. */
-class ReportingPolicy extends InputPolicy {
-  readonly #rejecting: Rejecting;
-
-  constructor(rejecting: Rejecting) {
-    super();
-    this.#rejecting = rejecting;
-  }
-
-  override failed(connection: Connection): void {
-    respondToClientError(new Error('empty lines'), connection, this.#rejecting);
-  }
-
-  override refused(connection: Connection, reason: 'pipelined' | 'too_much_waiting'): void {
-    this.#rejecting.report({ type: 'rejected', reason, address: connection.remoteAddress });
-  }
 }
 
 /**

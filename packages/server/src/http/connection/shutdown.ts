@@ -4,9 +4,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { Limits } from '../../base/limits.js';
 import { within } from '../../base/time-limit.js';
-import type { Connection } from './connection.js';
 
-/** The time for a request to reach the server, in ms: new connections without a request stay open this long. */
+/** The time for a request to reach the server, in ms: connections without a request stay open this long. */
 const requestTravelTime = 1_000;
 /** The interval of checks for connections that can be closed, in ms. */
 const checkInterval = 50;
@@ -19,7 +18,7 @@ declare module 'fastify' {
     drain(): void;
     /** Whether drain() has been called, or the service is closing. */
     readonly draining: boolean;
-    /** The number of open connections. */
+    /** The number of open connections, including those in the TLS handshake. */
     readonly openConnections: number;
     /** Closes every connection at once, even during a response. */
     cutOff(): void;
@@ -42,39 +41,30 @@ export function prepareShutdown(app: FastifyInstance): Promise<void> {
     done(null, payload);
   });
 
-  // Includes connections in the TLS handshake.
-  const openedAt = new Map<Socket, number>();
+  const sockets = new Set<Socket>();
   app.front.on('connection', (socket: Socket) => {
-    openedAt.set(socket, performance.now());
-    socket.once('close', () => openedAt.delete(socket));
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
   });
-  app.decorate('openConnections', { getter: () => openedAt.size });
+  app.decorate('openConnections', { getter: () => sockets.size });
   const isCutOff = new Promise<void>((resolve) => {
     app.decorate('cutOff', () => {
-      for (const connection of app.connections) connection.destroy();
-      for (const socket of openedAt.keys()) socket.destroy();
+      for (const socket of [...app.connections, ...sockets]) socket.destroy();
       resolve();
     });
   });
-  const sends = (connection: Connection) => connection.writableLength > 0 || connection.isClosing;
-  const closeQuietConnections = () => {
-    // Node considers a connection idle when its response has ended, and would cut off unsent bytes.
-    if (![...app.connections].some(sends)) app.server.closeIdleConnections();
-    // Node does not consider a connection idle if nothing has ever arrived on it.
-    const before = performance.now() - requestTravelTime;
-    for (const connection of app.connections) {
-      if (!connection.hasReceived && connection.openedAt < before) connection.destroy();
-    }
-    for (const [socket, opened] of openedAt) {
-      if (socket.bytesRead === 0 && opened < before) socket.destroy();
-    }
-  };
   app.addHook('preClose', async () => {
     draining = true;
     if (app.front.listening) app.front.close();
+    const due = performance.now() + requestTravelTime;
     // Repeatedly, because a response that started before the shutdown does not close its connection.
-    while (openedAt.size > 0) {
-      closeQuietConnections();
+    while (sockets.size > 0) {
+      const isDue = performance.now() >= due;
+      for (const connection of app.connections) {
+        const { idleness } = connection;
+        if (idleness === 'idle' || (idleness === 'unused' && isDue)) connection.destroy();
+      }
+      for (const socket of sockets) if (isDue && socket.bytesRead === 0) socket.destroy();
       await pause(checkInterval);
     }
   });
@@ -87,7 +77,7 @@ export async function shutDown(
   { drainTime, shutdownTime }: Pick<Limits, 'drainTime' | 'shutdownTime'>,
 ): Promise<void> {
   app.drain();
-  await drained(drainTime, () => app.openConnections);
+  await drained(drainTime, () => app.openConnections > 0);
   await closeWithin(app, shutdownTime);
 }
 
@@ -95,10 +85,11 @@ export async function shutDown(
  * Waits until a draining service may stop listening. Node would lose requests that are already on their way. The service
  * therefore keeps listening for at least one second, unless no connection is left.
  * @param drainTime - The minimum time for which the service still accepts connections, in ms.
+ * @param hasConnections - Whether a connection may be open.
  */
-export async function drained(drainTime: number, openConnections: () => number): Promise<void> {
+export async function drained(drainTime: number, hasConnections = () => true): Promise<void> {
   const deadline = performance.now() + Math.max(drainTime, requestTravelTime);
-  while (performance.now() < deadline && (drainTime > 0 || openConnections() > 0)) await pause(checkInterval);
+  while (performance.now() < deadline && (drainTime > 0 || hasConnections())) await pause(checkInterval);
 }
 
 /**

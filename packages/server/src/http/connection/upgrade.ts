@@ -33,13 +33,9 @@ export function mayUpgrade(request: IncomingMessage): boolean {
   );
 }
 
-/** This Node.js would leave every request with an Upgrade to a listener, with a body that is not its own. */
+/** A listener for 'upgrade', to which this Node.js would leave every request with an Upgrade, with a body that is not its own. */
 export class UpgradeError extends Error {
   override readonly name = 'UpgradeError';
-
-  constructor() {
-    super(`a listener for 'upgrade' needs Node.js 22.23 or 24.9, or later ones of these or newer lines`);
-  }
 }
 
 /** Refuses listeners for 'upgrade' where Node.js does not ask mayUpgrade: adding one throws UpgradeError. */
@@ -47,7 +43,10 @@ export function refuseListeners(server: Server): void {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
   if (major > 24 || (major === 24 && minor >= 9) || (major === 22 && minor >= 23)) return;
   server.on('newListener', (event) => {
-    if (event === 'upgrade') throw new UpgradeError();
+    if (event === 'upgrade')
+      throw new UpgradeError(
+        `a listener for 'upgrade' needs Node.js 22.23 or 24.9, or later ones of these lines`,
+      );
   });
 }
 
