@@ -43,7 +43,7 @@ export interface AppOptions {
   interruption?: AbortSignal | undefined;
   /** The contract to serve; the service's by default. */
   contract?: Contract;
-  /** Maximum time for a verifier of the service, in ms; by default as long as an unknown token waits for its turn. */
+  /** Maximum time for a verifier of the service, in ms. */
   verifyTimeout?: number;
   limits?: Partial<Limits>;
   /** An identity provider whose tokens are accepted in addition to those in the storage. */

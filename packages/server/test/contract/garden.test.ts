@@ -306,7 +306,7 @@ t.test('sowSeed merges allOf, keeps every number exactly, and chooses its status
   t.match(await send('/seeds?key=open+sesame', 'seeds.sow'), error(40002, 'depth is missing'));
   t.match(await send('/seeds?key=bad', 'seeds.sow'), error(40101, 'expired or revoked'));
   t.match(await send('/seeds?key=open+sesame', 'seeds.eat'), error(40300, 'seeds:sow'));
-  t.match(await send('/seeds', 'seeds.sow'), error(40100, 'The API key is missing'));
+  t.match(await send('/seeds', 'seeds.sow'), error(40100, 'The credentials are missing'));
   t.match(await send('/seeds?color=1'), error(40100, 'The access token is missing'));
 });
 

@@ -1,32 +1,102 @@
-// Verifies credentials through a cache, so that known callers wait for nothing, and invented credentials delay no one.
+// Verifies credentials through a cache, so that known callers wait for nothing.
+import { LRUCache } from 'lru-cache';
 import type { SecurityScheme } from '../../contract/security.js';
-import { addressOf, networkOf } from '../headers/client-address.js';
-import type { ApiError } from '../../base/errors.js';
+import { ApiError } from '../../base/errors.js';
 import { challengeOf, credentialReader, refusalsOf, takesBearer } from './credentials.js';
-import { createTokenLookup, type TokenSources } from './token-lookup.js';
 import {
   InvalidCredential,
+  type Found,
   type Grant,
   type InvalidReason,
   type VerifiedScheme,
   type Verifier,
 } from './verifier.js';
 
+/** The time for which a result is used, in ms. A lookup that began before a revocation may extend it. */
+const cacheTime = 3_000;
+/** Maximum total length of the credentials in the cache, in characters; an identity provider's tokens can be long. */
+const cacheText = 8_000_000;
+/** The length that shorter ones count as, so that the cache has at most 10,000. */
+const leastText = 800;
+/** Maximum number of lookups at a time. */
+const maxLookups = 1_000;
+
+/** Created once, so that a flood of requests without a valid credential costs little. */
+const overloaded = new ApiError('overloaded');
+
+/** Returns what a credential grants, or why it is invalid. */
+export type Find = (credential: string) => Promise<Found | InvalidReason>;
+
 /** The dependencies of a verifier. */
-export interface CachedVerifierOptions extends TokenSources {
+export interface CachedVerifierOptions {
+  /** The name of the security scheme. */
+  name: string;
   scheme: SecurityScheme;
   /** The text before an API key. */
   prefix?: string | undefined;
   /** The realm of challenges. */
   realm: string;
+  /** Looks up a credential. */
+  find: Find;
+  /** Whether a text has the form of a credential that can be valid. */
+  canBeValid: (credential: string) => boolean;
   /** The time in milliseconds since the epoch, for the expiry of credentials. */
   now: () => number;
+  /** A monotonic time in milliseconds. */
+  monotonic: () => number;
+}
+
+/** Looks credentials up, and caches what valid ones grant. Concurrent requests with equal ones share one lookup. */
+class Lookups {
+  readonly #options: CachedVerifierOptions;
+  readonly #grants: LRUCache<string, Grant>;
+  // The cache's own `fetch` measurably slows short lists.
+  readonly #inFlight = new Map<string, Promise<Grant | InvalidReason>>();
+
+  constructor(options: CachedVerifierOptions) {
+    this.#options = options;
+    this.#grants = new LRUCache({
+      // `max` would allocate memory for all entries at the start.
+      maxSize: cacheText,
+      sizeCalculation: (_, credential) => Math.max(credential.length, leastText),
+      ttl: cacheTime,
+      perf: { now: options.monotonic },
+      // Reading the clock each time costs less than a timer.
+      ttlResolution: 0,
+    });
+  }
+
+  /** What a lookup within the cache's time has granted; it may have expired since. */
+  known(credential: string): Grant | undefined {
+    return this.#grants.get(credential);
+  }
+
+  /** @throws ApiError `overloaded` while too many are under way; StorageError or another ApiError when it fails. */
+  find(credential: string): Promise<Grant | InvalidReason> {
+    let result = this.#inFlight.get(credential);
+    if (result === undefined) {
+      if (this.#inFlight.size >= maxLookups) throw overloaded;
+      result = this.#find(credential).finally(() => this.#inFlight.delete(credential));
+      this.#inFlight.set(credential, result);
+    }
+    return result;
+  }
+
+  async #find(credential: string): Promise<Grant | InvalidReason> {
+    const { find, name, monotonic } = this.#options;
+    // The time in the cache counts from here, because the token may change during the lookup.
+    const start = monotonic();
+    const result = await find(credential);
+    if (typeof result === 'string') return result;
+    const grant = { ...result, scheme: name };
+    this.#grants.set(credential, grant, { start });
+    return grant;
+  }
 }
 
 /**
- * Creates the verifier of a security scheme, with a cache of its own. Valid credentials, and tokens that the repository
- * does not have, are cached for three seconds. A credential that was valid before is looked up at once. Unknown ones wait
- * in a queue, so that a flood of invented ones does not delay known callers.
+ * Creates the verifier of a security scheme, with a cache of its own. Valid credentials are cached for three seconds. One
+ * that is not valid is not remembered: it may become so.
  */
 export function createCachedVerifier(options: CachedVerifierOptions): VerifiedScheme {
   const { scheme, prefix, realm, canBeValid, now } = options;
@@ -34,57 +104,47 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
   const challenge = challengeOf(scheme, realm, prefix);
   const refusal = refusalsOf(scheme, challenge);
   const isBearer = takesBearer(scheme);
-  const isKey = isBearer || scheme.kind === 'apiKey';
+  const takesTokens = isBearer || prefix !== undefined;
+  const wrongForm = takesTokens ? `${isBearer ? 'it does' : 'they do'} not have the form of one` : undefined;
+  const rightForm = isBearer
+    ? 'the header must have the form "Authorization: Bearer TOKEN"'
+    : prefix && `they must have the form "${prefix}TOKEN"`;
   // Each is created once, so that a flood of requests without a valid credential costs little.
   const refusals = new Map<string, ApiError>();
   const refuse = (reason: InvalidReason | 'missing', detail?: string): ApiError => {
     const key = `${reason} ${detail}`;
     let error = refusals.get(key);
     if (error === undefined) {
-      const given = detail === undefined ? {} : { detail };
+      const more = detail === undefined ? {} : { detail };
       error =
         reason === 'missing'
           ? // RFC 6750 section 3.1: a request without a bearer token gets no error code.
-            refusal('missingToken', undefined, given)
+            refusal('missingToken', undefined, more)
           : refusal('invalidToken', invalidParameters(reason), {
-              ...given,
+              ...more,
               cause: new InvalidCredential(reason),
             });
       refusals.set(key, error);
     }
     return error;
   };
-  const wrongForm = isKey ? 'it does not have the form of one' : undefined;
-  /** Describes why a credential cannot be read. */
-  const faultIn = (authorization = ''): string | undefined => {
-    if (isBearer && /^bearer *$/i.test(authorization)) return 'the header has no token after "Bearer"';
-    if (isBearer && /^bearer +bearer /i.test(authorization)) return 'the header has "Bearer" twice';
-    return prefix === undefined ? wrongForm : `it must have the form "${prefix}TOKEN"`;
-  };
-  const endOf = ({ revokedAt, expiresAt }: Grant): 'revoked' | 'expired' | undefined => {
-    if (revokedAt !== undefined) return 'revoked';
-    return expiresAt !== undefined && expiresAt <= now() ? 'expired' : undefined;
-  };
-  const check = (found: Grant | InvalidReason): Grant | ApiError => {
-    const reason = typeof found === 'string' ? found : endOf(found);
-    if (reason === undefined) return found as Grant;
+  const check = (result: Grant | InvalidReason): Grant | ApiError => {
+    const reason = typeof result === 'string' ? result : endOf(result, now());
+    if (reason === undefined) return result as Grant;
     // Only somebody who has had a valid credential learns this.
-    return refuse(reason, isKey && reason === 'expired' ? 'it has expired' : undefined);
+    return refuse(reason, isBearer && reason === 'expired' ? 'it has expired' : undefined);
   };
-  const lookup = createTokenLookup(options, (grant) => endOf(grant) === undefined);
-
+  const lookups = new Lookups(options);
   const verify: Verifier = (request) => {
     const credential = read(request);
     const { authorization } = request.headers;
     if (credential === undefined)
-      return isBearer && authorization !== undefined
-        ? refuse('missing', 'the header must have the form "Authorization: Bearer TOKEN"')
-        : refuse('missing');
-    if (credential === null) return refuse('malformed', faultIn(authorization));
-    const known = lookup.known(credential);
+      return refuse('missing', isBearer && authorization !== undefined ? rightForm : undefined);
+    if (credential === null) return refuse('malformed', rightForm);
+    const known = lookups.known(credential);
     if (known !== undefined) return check(known);
     if (!canBeValid(credential)) return refuse('malformed', wrongForm);
-    return lookup.find(credential, () => networkOf(addressOf(request))).then(check);
+    return lookups.find(credential).then(check);
   };
   return {
     verify,
@@ -92,6 +152,11 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
     lacks: (scope) =>
       refusal('insufficientScope', `error="insufficient_scope", scope="${scope}"`, { detail: scope }),
   };
+}
+
+function endOf({ revokedAt, expiresAt }: Grant, now: number): 'revoked' | 'expired' | undefined {
+  if (revokedAt !== undefined) return 'revoked';
+  return expiresAt !== undefined && expiresAt <= now ? 'expired' : undefined;
 }
 
 /**

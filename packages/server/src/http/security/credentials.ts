@@ -73,21 +73,9 @@ function keyReader({ name, in: place }: SecurityScheme & { kind: 'apiKey' }, pre
 
 /** The messages for other schemes, since those of the catalogue speak of access tokens. */
 const messages = {
-  apiKey: {
-    missingToken: 'The API key is missing.',
-    invalidToken: 'The API key is malformed, unknown, expired or revoked.',
-    insufficientScope: 'The API key lacks the scope that the operation needs.',
-  },
-  basic: {
-    missingToken: 'The user name and password are missing.',
-    invalidToken: 'The user name or the password is wrong.',
-    insufficientScope: 'The user lacks the scope that the operation needs.',
-  },
-  http: {
-    missingToken: 'The credentials are missing.',
-    invalidToken: 'The credentials are not valid.',
-    insufficientScope: 'The caller lacks the scope that the operation needs.',
-  },
+  missingToken: 'The credentials are missing.',
+  invalidToken: 'The credentials are not valid.',
+  insufficientScope: 'The caller lacks the scope that the operation needs.',
 };
 
 /**
@@ -96,14 +84,13 @@ const messages = {
  * @param challenge - The challenge of the scheme, if it has one.
  */
 export function refusalsOf(scheme: SecurityScheme, challenge: string | undefined) {
-  const { kind } = scheme;
+  const isBearer = takesBearer(scheme);
   return (
-    name: keyof typeof messages.http,
+    name: keyof typeof messages,
     parameters?: string,
     options: Pick<ApiErrorOptions, 'cause' | 'detail'> = {},
   ): ApiError => {
-    const isBearer = kind !== 'apiKey' && kind !== 'basic' && kind !== 'http';
-    const entry = isBearer ? name : { code: catalogue[name].code, message: messages[kind][name] };
+    const entry = isBearer ? name : { code: catalogue[name].code, message: messages[name] };
     const text = isBearer && parameters !== undefined ? `${challenge}, ${parameters}` : challenge;
     const hasChallenge = text !== undefined && (isBearer || name !== 'insufficientScope');
     return new ApiError(entry, { ...options, headers: hasChallenge ? { 'www-authenticate': text } : {} });

@@ -6,11 +6,10 @@ import {
   jwtVerify,
   type FetchImplementation,
   type JWTPayload,
-  type JWTVerifyOptions,
-  type JWTVerifyResult,
+  type JWTVerifyGetKey,
 } from 'jose';
 import { ApiError } from '../../base/errors.js';
-import type { Find } from './token-lookup.js';
+import type { Find } from './cached-verifier.js';
 import type { Found, InvalidReason } from './verifier.js';
 
 /** Asymmetric signatures only: no shared secret, no `none`. Ed25519 is RFC 9864's name for EdDSA on that curve. */
@@ -26,10 +25,6 @@ const untyped: readonly unknown[] = ['jwt', 'application/jwt', undefined];
 const maxTokenLength = 8_192;
 /** Maximum length of `sub`, in characters (OpenID Connect Core, section 2). */
 const maxSubjectLength = 255;
-/** Maximum number of keys that are tried for a token that names none. */
-const maxTriedKeys = 4;
-/** Maximum size of a provider's key set, in bytes. */
-const maxKeysLength = 256 * 1024;
 /** Maximum wait before the keys are requested again after a failure, in ms. */
 const failureCooldown = 5_000;
 /** Tolerated difference between the provider's clock and this one, in seconds. */
@@ -75,17 +70,24 @@ export function createJwtVerifier(
   scopes: readonly string[],
   now: () => number,
 ): Find {
-  const keys = createRemoteJWKSet(new URL(jwksUrl), {
+  const remoteKeys = createRemoteJWKSet(new URL(jwksUrl), {
     cooldownDuration: jwksCooldown,
     cacheMaxAge: 600_000,
     timeoutDuration: jwksTimeout,
     [customFetch]: fetchKeys(Math.min(jwksCooldown, failureCooldown), now),
   });
+  const findKey: JWTVerifyGetKey = async (header, token) => {
+    try {
+      return await remoteKeys(header, token);
+    } catch (error) {
+      throw isOfToken(error) ? error : new ApiError('unavailable', { cause: error });
+    }
+  };
   const types = requireType ? accessTokenTypes : [...accessTokenTypes, ...untyped];
   return async (token) => {
     if (token.length > maxTokenLength || !tokenForm.test(token)) return 'malformed';
     try {
-      const { payload, protectedHeader } = await verifyWith(keys, token, {
+      const { payload, protectedHeader } = await jwtVerify(token, findKey, {
         issuer,
         audience,
         algorithms,
@@ -105,42 +107,9 @@ export function createJwtVerifier(
   };
 }
 
-/**
- * Verifies a token with the key that it names, or with all that fit if it names none.
- * @throws JOSEError when the token is invalid; ApiError `unavailable` when the keys are.
- */
-async function verifyWith(
-  keys: ReturnType<typeof createRemoteJWKSet>,
-  token: string,
-  options: JWTVerifyOptions,
-): Promise<JWTVerifyResult> {
-  try {
-    return await jwtVerify(
-      token,
-      async (header, input) => {
-        try {
-          return await keys(header, input);
-        } catch (error) {
-          const fault =
-            error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
-          throw fault ? error : new ApiError('unavailable', { cause: error });
-        }
-      },
-      options,
-    );
-  } catch (error) {
-    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
-    let tried = 0;
-    for await (const key of error) {
-      try {
-        return await jwtVerify(token, key, options);
-      } catch (fault) {
-        if (!(fault instanceof errors.JWSSignatureVerificationFailed) || ++tried === maxTriedKeys)
-          throw fault;
-      }
-    }
-    throw new errors.JWSSignatureVerificationFailed();
-  }
+/** Whether no key can be chosen because of the token: it names an unknown one, or none although there are several. */
+function isOfToken(error: unknown): boolean {
+  return error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
 }
 
 /** The claims whose faults have a reason of their own. */
@@ -156,7 +125,7 @@ function reasonOf(error: unknown): InvalidReason | undefined {
   if (error instanceof errors.JWTExpired) return 'expired';
   if (error instanceof errors.JWTClaimValidationFailed) return claimReasons[error.claim] ?? 'malformed';
   if (error instanceof errors.JOSEAlgNotAllowed) return 'algorithm';
-  if (error instanceof errors.JWKSNoMatchingKey) return 'unknown-key';
+  if (isOfToken(error)) return 'unknown-key';
   if (error instanceof errors.JWSSignatureVerificationFailed) return 'signature';
   return error instanceof errors.JOSEError ? 'malformed' : undefined;
 }
@@ -166,7 +135,7 @@ function reasonOf(error: unknown): InvalidReason | undefined {
  * this one, every invented token would cause a request while the provider fails.
  * @param cooldown - Minimum time between two requests, in ms.
  * @param now - Returns the time in milliseconds since the epoch.
- * @returns A function that rejects during the cooldown. Reading its response fails if the response is too long.
+ * @returns A function that rejects during the cooldown.
  */
 function fetchKeys(cooldown: number, now: () => number): FetchImplementation {
   let requestedAt = -Infinity;
@@ -175,19 +144,9 @@ function fetchKeys(cooldown: number, now: () => number): FetchImplementation {
     if (Math.abs(now() - requestedAt) < cooldown)
       throw new Error("the identity provider's keys were requested recently");
     requestedAt = now();
-    const response = await fetch(url, options).catch((cause: unknown) => {
+    return fetch(url, options).catch((cause: unknown) => {
       throw new Error(`OIDC_JWKS_URL, ${url}, cannot be fetched`, { cause });
     });
-    let length = 0;
-    const bounded = new TransformStream<Uint8Array, Uint8Array>({
-      transform(chunk, controller) {
-        length += chunk.length;
-        if (length > maxKeysLength)
-          throw new Error(`the identity provider's key set is longer than ${maxKeysLength} bytes`);
-        controller.enqueue(chunk);
-      },
-    });
-    return new Response(response.body?.pipeThrough(bounded) ?? null, response);
   };
 }
 

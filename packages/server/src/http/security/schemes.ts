@@ -8,10 +8,9 @@ import type { Report } from '../../base/events.js';
 import type { Caller } from '../../contract/handlers.js';
 import { hashSecret, secretTest } from '../../storage/core/access-token.js';
 import type { TokenRepository } from '../../storage/core/interface.js';
-import { createCachedVerifier, type CachedVerifierOptions } from './cached-verifier.js';
+import { createCachedVerifier, type CachedVerifierOptions, type Find } from './cached-verifier.js';
 import { decodeBasic, placeOf, takesBearer } from './credentials.js';
 import { askVerifier, type ServiceVerifier } from './service-verifier.js';
-import type { Find } from './token-lookup.js';
 import type { Found, TokenPlace, VerifiedScheme, VerifiedSchemes, Verifier } from './verifier.js';
 
 /** Options of createSchemes. */
@@ -132,19 +131,13 @@ type Fault = readonly [message: string, fix: string];
 
 /** Describes the fault of a scheme that operations use but nothing verifies. */
 function faultOfMissing(name: string, { securitySchemes }: Parts, takesTokens: boolean): Fault {
-  const bearers = bearersOf(securitySchemes);
-  const kind = securitySchemes[name]?.kind;
-  const missing =
-    kind === 'bearer' && bearers.length > 1
-      ? `the contract has several bearer schemes (${bearers.join(', ')}), and ${name} has no verifier`
-      : `the security scheme ${name} has no verifier`;
   const builtIn =
-    kind === 'basic' || !takesTokens
+    securitySchemes[name]?.kind === 'basic' || !takesTokens
       ? ''
       : ", or with 'built-in' for the one scheme that takes the access tokens of the service";
   return [
-    missing,
-    `Let the service's open return verifiers: { ${keyOf(name)}: … } with a function${builtIn}`,
+    `the security scheme ${name} has no verifier`,
+    `Let the service's open return verifiers: { ${JSON.stringify(name)}: … } with a function${builtIn}`,
   ];
 }
 
@@ -164,34 +157,22 @@ function faultOfChoice(
       `Correct its name (the contract has ${names}), or leave the verifier out`,
     ];
   }
-  if (!isBuiltIn(verify))
-    return typeof verify === 'function'
-      ? undefined
-      : [`the verifier of ${name} is no function`, 'Write a function'];
-  if (!takesTokens)
-    return [
-      `the built-in verifier of ${name} has no access tokens: the service has no store (databaseUrl)`,
-      'Write a function, or set OIDC_ISSUER for those of an identity provider',
-    ];
+  if (typeof verify === 'function') return undefined;
+  const fix =
+    scheme.kind === 'apiKey' ? "Write a function, or { builtIn: { prefix: 'Token ' } }" : 'Write a function';
+  const fault = (what: string): Fault => [`the verifier of ${name} ${what}`, fix];
+  if (!isBuiltIn(verify)) return fault('is no function');
+  if (!takesTokens) return fault('is built in, but the service has neither a store nor an identity provider');
   if (scheme.kind === 'basic')
-    return [
-      `the built-in verifier takes access tokens, not user names and passwords as ${name} has`,
-      'Write a function',
-    ];
-  if (typeof verify === 'object' && (scheme.kind !== 'apiKey' || typeof verify.builtIn.prefix !== 'string'))
-    return scheme.kind === 'apiKey'
-      ? [`the built-in verifier of ${name} has no prefix`, "Write { builtIn: { prefix: 'Token ' } }"]
-      : [`the built-in verifier of ${name} has a prefix`, "Write 'built-in'"];
-  const builtIn = [...choices].flatMap(([one, choice]) => (isBuiltIn(choice) ? one : []));
+    return fault('is built in, but takes access tokens, not user names and passwords');
+  const hasPrefix = typeof verify !== 'object' || typeof verify.builtIn.prefix === 'string';
+  if (!hasPrefix || (typeof verify === 'object' && scheme.kind !== 'apiKey'))
+    return fault('is built in, but only an API key has a prefix, as a text');
+  const builtIn = [...choices].flatMap(([other, choice]) => (isBuiltIn(choice) ? other : []));
   if (builtIn.length === 1) return undefined;
-  return [
-    `the built-in verifier serves one scheme, not ${builtIn.join(' and ')}: tokens of one would open the other`,
-    'Write a function for the others',
-  ];
-}
-
-function keyOf(name: string): string {
-  return /^[A-Za-z_]\w*$/.test(name) ? name : `'${name}'`;
+  return fault(
+    `is built in, and so is another of ${builtIn.join(' and ')}: tokens of one would open the other`,
+  );
 }
 
 /** Takes the service's own tokens, and those of an identity provider if there is one. */
@@ -204,7 +185,7 @@ function builtInVerifier(
   const isSecret = secretTest(tokenPrefix);
   const canBeValid = verifyForeign === undefined ? isSecret : () => true;
   const find: Find = async (token) => (isSecret(token) ? findOwn(tokens, token) : verifyForeign!(token));
-  return createCachedVerifier({ ...options, name, scheme, prefix, find, canBeValid, isSecret });
+  return createCachedVerifier({ ...options, name, scheme, prefix, find, canBeValid });
 }
 
 /** Looks up one of the service's own tokens. */
@@ -229,8 +210,6 @@ function serviceVerifier(
     realm,
     canBeValid: (credential) =>
       scheme.kind === 'basic' ? decodeBasic(credential) !== undefined : !(hidesOwn && isOwnToken(credential)),
-    // The repository has no credentials of this scheme.
-    isSecret: () => false,
     find: askVerifier({ name, scheme, verify, scopes, limit }),
     now,
     monotonic,

@@ -6,7 +6,7 @@ import { ApiError } from '../../base/errors.js';
 import { within } from '../../base/time-limit.js';
 import { StorageError } from '../../storage/core/interface.js';
 import { decodeBasic } from './credentials.js';
-import type { Find } from './token-lookup.js';
+import type { Find } from './cached-verifier.js';
 import type { Found } from './verifier.js';
 
 /** Maximum length of a subject, in characters, as of a token's. */
@@ -62,17 +62,15 @@ export function askVerifier({ name, scheme, verify, scopes, limit }: ServiceVeri
 }
 
 /** @throws TypeError if a verifier may not return this value. */
-function toGrant(given: unknown, name: string, known: readonly string[]): Found | undefined {
+function toGrant(given: unknown, name: string, allScopes: readonly string[]): Found | undefined {
   if (given === undefined || given === null) return undefined;
   if (typeof given !== 'object') throw new TypeError(`it returned a ${typeof given}`);
   // Read once: each may be a getter.
   const { subject, scopes = [], expiresAt } = given as Readonly<Record<string, unknown>>;
-  if (typeof subject !== 'string') throw new TypeError('the subject is no string');
-  if (subject === '' || subject.length > maxSubjectLength)
-    throw new TypeError(`the subject has ${subject.length} characters, not 1 to ${maxSubjectLength}`);
-  // No storage engine can store these.
-  if (!subject.isWellFormed() || subject.includes('\0'))
-    throw new TypeError('the subject has U+0000 or an unpaired surrogate');
+  // No storage engine can store U+0000 or unpaired surrogates.
+  const isText = typeof subject === 'string' && subject.isWellFormed() && !subject.includes('\0');
+  if (!isText || subject === '' || subject.length > maxSubjectLength)
+    throw new TypeError(`the subject is no well-formed text of 1 to ${maxSubjectLength} characters`);
   if (!Array.isArray(scopes) || scopes.length > maxScopes)
     throw new TypeError(`the scopes are no array of at most ${maxScopes}`);
   if (expiresAt !== undefined && (typeof expiresAt !== 'number' || !Number.isFinite(expiresAt)))
@@ -80,7 +78,7 @@ function toGrant(given: unknown, name: string, known: readonly string[]): Found 
   return {
     subject: `\n${name}\n${subject}`,
     id: subject,
-    scopes: known.filter((scope) => scopes.includes(scope)),
+    scopes: allScopes.filter((scope) => scopes.includes(scope)),
     expiresAt,
   };
 }
@@ -93,18 +91,15 @@ function withoutSecrets(error: unknown, secrets: readonly string[]): string {
   } catch {
     return 'with something that cannot be shown';
   }
-  // Texts in objects are quoted, and URLs encoded.
-  const forms = secrets.flatMap((secret) => [
-    secret,
-    JSON.stringify(secret).slice(1, -1),
-    encodeURIComponent(secret.toWellFormed()),
-  ]);
   // The longest first, since one may be part of another.
-  const patterns = forms
-    .filter((form) => form !== '')
-    .sort((a, b) => b.length - a.length)
-    .map((form) => form.replaceAll(/[^\w]/g, '\\$&'));
-  const hidden =
-    patterns.length === 0 ? text : text.replaceAll(new RegExp(patterns.join('|'), 'g'), '[credential]');
-  return hidden.slice(0, maxFailureLength);
+  for (const secret of secrets.filter((secret) => secret !== '').sort((a, b) => b.length - a.length)) {
+    // Texts in objects are quoted, and URLs encoded.
+    for (const form of [
+      JSON.stringify(secret).slice(1, -1),
+      encodeURIComponent(secret.toWellFormed()),
+      secret,
+    ])
+      text = text.replaceAll(form, '[credential]');
+  }
+  return text.slice(0, maxFailureLength);
 }

@@ -14,8 +14,6 @@ import {
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { pipeline } from 'node:stream/promises';
-import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { engines } from '../../support/engines.js';
 import { captureLog, startService, type ServiceOptions } from '../../support/service.js';
@@ -288,19 +286,15 @@ t.test('an invalid token returns 401, whatever is wrong with it, and the log say
   t.equal(issuer.asked, 1, 'unknown key ids do not drive requests to the issuer');
 });
 
-t.test('without a key id, up to four keys that fit are tried', async (t) => {
-  const issuer = await startIssuer(t, ['ES256', 'RS256', 'ES256', 'ES256', 'ES256', 'ES256']);
+t.test('a token that names no key is accepted if one fits', async (t) => {
+  const issuer = await startIssuer(t, ['ES256', 'RS256']);
   const { lines, logger } = captureLog();
-  const { call } = await issuer.serve({ logger });
-  const ofCurve = issuer.keys.filter(({ alg }) => alg === 'ES256');
-  for (const [i, key] of ofCurve.entries()) {
-    const token = await issuer.sign({ sub: `of key ${i}` }, { kid: undefined }, key);
-    t.match(await call('GET', '/plants', { token }), i < 4 ? { status: 200 } : invalid, `key ${i}`);
-  }
-  t.match(lines.at(-1), { reason: 'signature' });
-  const token = await issuer.sign({ aud: 'another' }, { kid: undefined }, ofCurve[1]);
-  t.match(await call('GET', '/plants', { token }), invalid);
-  t.match(lines.at(-1), { reason: 'audience' }, 'what is wrong with the token by its own key');
+  const token = await issuer.sign({ sub: 'of a key' }, { kid: undefined });
+  t.match(await (await issuer.serve()).call('GET', '/plants', { token }), { status: 200 });
+  const several = await startIssuer(t, ['ES256', 'ES256']);
+  const { call } = await several.serve({ logger });
+  t.match(await call('GET', '/plants', { token: await several.sign({}, { kid: undefined }) }), invalid);
+  t.match(lines.at(-1), { reason: 'unknown-key' });
 });
 
 t.test('whatever has the form of a JWT is accepted or refused with a 401', async (t) => {
@@ -491,26 +485,6 @@ t.test('an issuer that returns no keys is asked at intervals, however many token
     200,
     'a clock that is set back delays no request',
   );
-});
-
-t.test('an issuer whose response does not end is disconnected', async (t) => {
-  const issuer = await startIssuer(t);
-  let sent = 0;
-  async function* endless() {
-    for (;;) {
-      yield Buffer.alloc(65_536, ' ');
-      sent += 65_536;
-      // One iteration of the event loop, in which the closing of the connection may be noticed.
-      await setImmediate();
-    }
-  }
-  const cutOff = new Promise<unknown>((resolve) => {
-    issuer.respond = (response) => void pipeline(endless(), response).catch(resolve);
-  });
-  const { call } = await issuer.serve();
-  t.match(await call('GET', '/plants', { token: await issuer.sign() }), unavailable);
-  await cutOff;
-  t.ok(sent < 32 * 2 ** 20, `after ${sent} bytes`);
 });
 
 t.test('a verified token is cached for three seconds, and never beyond its expiry', async (t) => {
