@@ -34,9 +34,6 @@ const unmoved = [
   'packages/server/test/contract/hostile.test.ts',
   'packages/server/test/contract/responses.test.ts',
   'packages/server/test/contract/types.test.ts',
-  'packages/server/test/http/admission/limits.test.ts',
-  'packages/server/test/http/connection/connection.test.ts',
-  'packages/server/test/http/connection/protocol.test.ts',
 ];
 
 /** Imports of the server, with the place of a compiled file in it. */

@@ -185,11 +185,11 @@ async function addSteps(app: FastifyInstance, settings: Settings): Promise<void>
   app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHead) : checkHead);
   // From here on, errors have the headers of CORS too. It responds to preflights here.
   if (corsOrigins.length > 0)
-    await (await import('../http/routing/cors.js')).allowOrigins(app, contract, corsOrigins, rates.address);
+    await (await import('../http/routing/cors.js')).allowOrigins(app, contract, corsOrigins);
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);
   reportUnknownProxy(app, report);
   refuseUnknownRoutes(app);
-  if (maxEventLoopDelay > 0) shedLoad(app, maxEventLoopDelay, settings.monotonic);
+  if (maxEventLoopDelay > 0) shedLoad(app, maxEventLoopDelay);
   finishResponses(app, limits.bodyLimit);
 }
 

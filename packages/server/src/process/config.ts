@@ -108,7 +108,7 @@ export const descriptions: Readonly<Record<Name, string>> = {
   DATABASE_POOL_SIZE:
     'PostgreSQL: connections of each thread for reading; each thread uses one more for writing, and up to four for transactions',
   DATABASE_TIMEOUT_SECONDS:
-    'PostgreSQL: maximum time that a request, a page of a list, or an attempt of a change waits for the database; an unknown token may first wait 5 seconds',
+    'PostgreSQL: maximum time that a request, a page of a list, or an attempt of a change waits for the database',
 };
 
 type Variables = typeof variables;

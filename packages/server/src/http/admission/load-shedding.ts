@@ -13,21 +13,14 @@ const overloaded = new ApiError('overloaded');
 /**
  * Refuses requests with 503 while the event loop lags.
  * @param maxDelay - The mean event-loop delay of a second's samples above which requests are refused, in ms.
- * @param now - A monotonic clock, in ms.
  */
-export function shedLoad(app: FastifyInstance, maxDelay: number, now: () => number): void {
+export function shedLoad(app: FastifyInstance, maxDelay: number): void {
   const samples = monitorEventLoopDelay({ resolution });
   let delay = 0;
   let isBusy = false;
-  let due = now() + period;
   const timer = setInterval(() => {
     // The mean is in nanoseconds and includes the sampling interval.
-    const sampled = samples.count > 0 ? samples.mean / 1e6 - resolution : 0;
-    // If the process stops while no samples are taken, this timer is late. Its delay counts as one of a second's
-    // samples.
-    const late = ((now() - due) * resolution) / period;
-    delay = Math.max(sampled, late);
-    due = now() + period;
+    delay = samples.count > 0 ? samples.mean / 1e6 - resolution : 0;
     samples.reset();
     // Every sample wakes the process, which costs as much as many requests while it is idle.
     if (!isBusy) samples.disable();

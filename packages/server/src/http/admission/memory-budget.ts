@@ -17,7 +17,8 @@ interface Waiter {
  * if it is alone, and the next one finds room at once. All requests without accepted credentials are one subject. Beyond
  * that, the requests of a subject wait in order.
  *
- * One request that waits may always proceed, and does not count: those that each hold a part do not wait for each other.
+ * One request at a time may hold more than there is room for, and does not count: so those that each hold a part do not
+ * wait for each other, and what is longer than the part of a subject has its turn.
  */
 export class MemoryBudget {
   readonly #capacity: number;
@@ -48,7 +49,11 @@ export class MemoryBudget {
   hold(reservation: Reservation, bytes: number): boolean {
     const more = bytes - reservation.held;
     const free = this.#capacity - this.#sum - more;
-    if (more > 0 && reservation !== this.#exempt && this.#heldBy(reservation) + more > free) return false;
+    if (more > 0 && reservation !== this.#exempt && this.#heldBy(reservation) + more > free) {
+      if (this.#exempt !== undefined) return false;
+      this.#record(reservation, 0);
+      this.#exempt = reservation;
+    }
     this.#record(reservation, bytes);
     if (more < 0) this.#grant();
     return true;
@@ -90,12 +95,7 @@ export class MemoryBudget {
   #grant(): void {
     for (const waiters of this.#waiting.values()) {
       for (const { reservation, bytes, settle } of waiters) {
-        if (!this.hold(reservation, bytes)) {
-          if (this.#exempt !== undefined) break;
-          this.#record(reservation, 0);
-          this.#exempt = reservation;
-          this.#record(reservation, bytes);
-        }
+        if (!this.hold(reservation, bytes)) break;
         settle();
       }
     }

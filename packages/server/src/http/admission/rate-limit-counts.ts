@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 
 /** The number of keys that are counted; a power of two. */
-export const maxKeys = 262_144;
+const maxKeys = 262_144;
 /** The number of slots that a key can have; one of them is given up when all are taken. */
 const bucketSize = 8;
 

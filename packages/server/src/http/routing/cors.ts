@@ -2,7 +2,6 @@
 import cors from '@fastify/cors';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Contract } from '../../contract/contract.js';
-import type { RateLimitHook } from '../admission/rate-limit.js';
 
 /** The time for which a browser may cache the response to a preflight, in seconds. */
 const preflightTime = 600;
@@ -10,13 +9,11 @@ const preflightTime = 600;
 /**
  * Allows pages of other origins to use the service, with the methods and response headers of its contract.
  * @param origins - In the form of a browser's Origin header, for example `https://example.org`; `*` allows all.
- * @param count - Counts a preflight, which ends here, and refuses it above the limit of its address.
  */
 export async function allowOrigins(
   app: FastifyInstance,
   { methods, responseHeaders }: Contract,
   origins: readonly string[],
-  count?: RateLimitHook,
 ): Promise<void> {
   const settings = {
     origin: [...origins],
@@ -24,12 +21,6 @@ export async function allowOrigins(
     ...(responseHeaders.length > 0 && { exposedHeaders: [...responseHeaders] }),
     maxAge: preflightTime,
   };
-  if (count !== undefined) {
-    app.addHook('onRequest', (request, reply, done) => {
-      if (isPreflight(request)) count(request, reply, done);
-      else done();
-    });
-  }
   await app.register(cors, {
     delegator: (request: FastifyRequest, done) => {
       // An OPTIONS request that is not a preflight is like any other unsupported method.

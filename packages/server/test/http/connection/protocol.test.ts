@@ -1,12 +1,9 @@
 // HTTP that clients may send and a server must not accept blindly: upgrades, header floods, framing; and public files.
-import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import { createHead, createRequest, listRequest, RawConnection } from '../../support/raw-connection.js';
 import { captureLog, startListening } from '../../support/service.js';
-import { createMetrics } from '../../../dist/observability/metrics.js';
-import { service as definition } from '../../../../../dist/service.js';
-import { buildAdminListener } from '../../../dist/observability/admin-listener.js';
+import { adminOf, startServer } from '../../support/processes.js';
 
 /** The headers with which Java's HTTP client, for example, offers HTTP/2. */
 const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
@@ -161,15 +158,8 @@ t.test(
 );
 
 t.test('the admin listener follows the same rules', async (t) => {
-  const admin = await buildAdminListener({
-    serving: () => true,
-    check: () => Promise.resolve(),
-    metrics: createMetrics(definition).registry,
-    log: { info: () => undefined, warn: () => undefined },
-  });
-  t.teardown(() => admin.close());
-  await admin.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = admin.server.address() as AddressInfo;
+  const server = await startServer(t, { env: { OPS_PORT: '0' } });
+  const port = Number(new URL(adminOf(server)).port);
   const probe = (lines: string) => `GET /livez HTTP/1.1\r\nHost: x\r\n${lines}\r\n`;
   const cases: [string, number, number][] = [
     ['nonsense\r\n\r\n', 400, 40000],
