@@ -47,11 +47,10 @@ export function createHttpApp(
     handleError = createErrorHandler(),
     write = writeError,
     report = reportNothing,
-    headers,
   }: BaseOptions,
   options: FastifyServerOptions = {},
 ): FastifyInstance {
-  const rejecting = { write, report, headers };
+  const rejecting = { write, report };
   const connections = new Set<Connection>();
   let front!: NetServer;
   const app: FastifyInstance = Fastify({
@@ -81,12 +80,9 @@ export function createHttpApp(
 }
 
 /** Adds the steps that a request needs that comes from nobody in particular. The server of the service has more between. */
-export function addPlainSteps(
-  app: FastifyInstance,
-  { headerLimit }: Pick<ServerLimits, 'headerLimit'>,
-): void {
+export function addPlainSteps(app: FastifyInstance): void {
   app.addHook('onRequest', tellOfBody);
-  app.addHook('onRequest', checkHeaders(headerLimit));
+  app.addHook('onRequest', checkHeaders);
   refuseUnknownRoutes(app);
   finishResponses(app);
 }

@@ -27,7 +27,7 @@ export async function buildAdminListener(options: AdminOptions): Promise<Fastify
     reply.header('cache-control', 'no-store');
     done();
   });
-  addPlainSteps(app, adminLimits);
+  addPlainSteps(app);
   app.get('/livez', (_request, reply) => reply.send({ status: 'alive' }));
   serveReadiness(app, options);
   app.get('/metrics', async (_request, reply) => {

@@ -18,7 +18,6 @@ import { reportUnknownProxy } from '../http/admission/unknown-proxy.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';
 import type { Tls } from '../http/connection/server.js';
 import { prepareShutdown } from '../http/connection/shutdown.js';
-import { originHeaders } from '../http/connection/client-errors.js';
 import { createHttpApp, finishResponses } from '../http/app-base.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
 import { serveDocsPage } from '../http/pages/docs-page.js';
@@ -151,7 +150,7 @@ function createApp(settings: Settings): FastifyInstance {
   });
   const handleError = createErrorHandler(service.errors, write, report);
   const app: FastifyInstance = createHttpApp(
-    { limits, tls, handleError, write, report, headers: originHeaders(settings.corsOrigins) },
+    { limits, tls, handleError, write, report },
     {
       ...(settings.logger !== undefined && { loggerInstance: settings.logger }),
       logController: new RequestEvents(report),
@@ -179,10 +178,9 @@ function createApp(settings: Settings): FastifyInstance {
  */
 async function addSteps(app: FastifyInstance, settings: Settings): Promise<void> {
   const { contract, limits, corsOrigins, maxEventLoopDelay, report, rates } = settings;
-  const checkHead = checkHeaders(limits.headerLimit);
   app.addHook('onRequest', tellOfBody);
   // Invalid requests count against the address too.
-  app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHead) : checkHead);
+  app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHeaders) : checkHeaders);
   // From here on, errors have the headers of CORS too. It responds to preflights here.
   if (corsOrigins.length > 0)
     await (await import('../http/routing/cors.js')).allowOrigins(app, contract, corsOrigins);

@@ -106,34 +106,6 @@ t.test('pages of the configured origins may use the service and read its errors'
   t.equal(anyone.headers['access-control-allow-origin'], '*');
 });
 
-t.test('pages can read the errors of a connection, where one header allows all that may', async (t) => {
-  for (const [corsOrigins, allowed] of [
-    [['*'], '*'],
-    [['https://a.example', '*'], '*'],
-    [['https://a.example'], 'https://a.example'],
-    // Which of them sent it is not known.
-    [['https://a.example', 'https://b.example'], undefined],
-    [[], undefined],
-  ] as const) {
-    const { open } = await startListening(t, { corsOrigins, limits: { requestTimeout: 50 } });
-    for (const [sent, status] of [
-      ['GET / x\r\n\r\n', 400],
-      [`GET / HTTP/1.1\r\nHost: a\r\nOrigin: https://a.example\r\nX: ${'x'.repeat(20_000)}\r\n`, 431],
-      ['GET / HTTP/1.1\r\nHost: a\r\n', 408],
-    ] as const) {
-      const connection = await open();
-      connection.send(sent);
-      const { headers, ...response } = (await connection.receive('GET', '/plants'))!;
-      t.equal(response.status, status);
-      t.equal(headers['access-control-allow-origin'], allowed, `${status} for ${corsOrigins.join()}`);
-      t.match(
-        headers['access-control-expose-headers'] ?? '',
-        allowed === undefined ? /^$/ : /\bX-Request-Id\b/,
-      );
-    }
-  }
-});
-
 t.test('no shared cache keeps a response to a caller, and none keeps an error', async (t) => {
   const { call, token, app } = await startService(t, engine);
   const cached = async (method: string, url: string, options: object = { token }) => {

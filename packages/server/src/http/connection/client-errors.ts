@@ -46,11 +46,7 @@ export function respondToClientError(
  * Writes an error response without a response object, and closes the connection.
  * @returns The id in the response.
  */
-export function endWithError(
-  connection: Connection,
-  error: ApiError,
-  { write, headers = [] }: Omit<Rejecting, 'report'>,
-): string {
+export function endWithError(connection: Connection, error: ApiError, { write }: Rejecting): string {
   const requestId = newRequestId();
   const { mediaType, text } = write(error);
   const head = [
@@ -62,20 +58,8 @@ export function endWithError(
     `X-Request-Id: ${requestId}`,
     `Date: ${new Date().toUTCString()}`,
     'Connection: close',
-    ...headers,
   ];
   connection.write(`${head.join('\r\n')}\r\n\r\n${text}`);
   connection.close();
   return requestId;
-}
-
-/**
- * Returns the header lines with which pages may read such a response (Fetch Standard, "CORS protocol"). The Origin header
- * is not known then: with several origins there are none, since a response can name one only.
- * @param origins - The origins whose pages may use the service; `*` allows all.
- */
-export function originHeaders(origins: readonly string[]): string[] {
-  const allowed = origins.includes('*') ? '*' : origins.length === 1 ? origins[0] : undefined;
-  if (allowed === undefined) return [];
-  return [`Access-Control-Allow-Origin: ${allowed}`, 'Access-Control-Expose-Headers: X-Request-Id'];
 }

@@ -1,4 +1,4 @@
-// Checks what the HTTP parser does not: version, header size, Host, framing and Expect.
+// Checks what the HTTP parser does not: version, number of fields, Host, framing and Expect.
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { ApiError } from '../../base/errors.js';
@@ -13,39 +13,23 @@ const outsideHost = /[\s/?#@\\]/;
 /** For faults after which the rest of the connection cannot be trusted. */
 const close = { headers: { connection: 'close' } };
 
-/**
- * Returns an onRequest hook that refuses invalid requests that the HTTP parser accepts.
- * @param headerLimit - Maximum length of the header section, in bytes. White space around values does not count, since
- *   the parser skips it without storing it.
- */
-export function checkHeaders(headerLimit: number): onRequestHookHandler {
-  return (request, reply, done) => {
-    const { raw } = request;
-    if (closesBehindUpgrade(raw)) reply.header('connection', 'close');
-    done(findFault(raw, headerLimit));
-  };
-}
+/** An onRequest hook that refuses invalid requests that the HTTP parser accepts. */
+export const checkHeaders: onRequestHookHandler = ({ raw }, reply, done) => {
+  if (closesBehindUpgrade(raw)) reply.header('connection', 'close');
+  done(findFault(raw));
+};
 
-function findFault(request: IncomingMessage, headerLimit: number): ApiError | undefined {
-  const { method = '', url = '', httpVersion, headers, rawHeaders } = request;
+function findFault(request: IncomingMessage): ApiError | undefined {
+  const { httpVersion, headers, rawHeaders } = request;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return new ApiError('malformedRequest', close);
-  // 14 bytes: the request line's two spaces, version and line break, and the empty line after the header section.
-  let size = method.length + url.length + 14;
-  let hosts = 0;
-  let authorizations = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!;
-    // 3 bytes: the colon and the line break.
-    size += name.length + rawHeaders[i + 1]!.length + 3;
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
-    if (name.length === 13 && name.toLowerCase() === 'authorization') authorizations++;
-  }
-  if (size > headerLimit || rawHeaders.length > 2 * fieldLimit) return new ApiError('headersTooLarge', close);
+  // The parser limits the length of the section without its separators.
+  if (rawHeaders.length > 2 * fieldLimit) return new ApiError('headersTooLarge', close);
+  const hosts = countOf('host', rawHeaders);
   // RFC 9112 section 3.2.
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1') || outsideHost.test(headers.host ?? ''))
     return new ApiError('invalidHost');
   // Node takes the first one, and a proxy may take another (RFC 9110 section 5.3 forbids several).
-  if (authorizations > 1)
+  if (countOf('authorization', rawHeaders) > 1)
     return new ApiError('malformedRequest', { detail: 'Authorization must not be repeated' });
   const coding = headers['transfer-encoding'];
   if (coding !== undefined) {
@@ -60,6 +44,16 @@ function findFault(request: IncomingMessage, headerLimit: number): ApiError | un
   return expects(request)?.some((one) => one !== '100-continue') === true
     ? new ApiError('expectationFailed')
     : undefined;
+}
+
+/** @param field - In lower case. @param rawHeaders - Names and values in turn. */
+function countOf(field: string, rawHeaders: readonly string[]): number {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!;
+    if (name.length === field.length && name.toLowerCase() === field) count++;
+  }
+  return count;
 }
 
 /** The expectations of a request, in lower case; HTTP/1.0 has none. */

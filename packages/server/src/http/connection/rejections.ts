@@ -5,7 +5,5 @@ import type { Report } from '../../base/events.js';
 export interface Rejecting {
   /** Writes the bodies of errors. */
   readonly write: ErrorRenderer;
-  /** More header lines of errors that belong to no request. */
-  readonly headers?: readonly string[] | undefined;
   readonly report: Report;
 }
