@@ -500,7 +500,7 @@ const refused: Record<string, Case[]> = {
         '/components/securitySchemes/magic': { type: 'http', scheme: 'basic' },
         ...replaceBed({ security: [{ magic: [] }] }),
       },
-      'the security scheme magic has no verifier',
+      'the verifier of magic is missing',
     ],
     [
       replaceBed({ 'x-required-scope': 'beds:dig' }),

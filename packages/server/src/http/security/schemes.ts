@@ -50,12 +50,13 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
     contract.operations.flatMap(({ security }) => security.flat().map(({ scheme }) => scheme)),
   );
   const choices = choose(contract, options);
-  const [builtIn, tokenChoice] = [...choices].find(([, choice]) => isBuiltIn(choice)) ?? [];
-  const missing = [...used].filter((name) => !choices.has(name));
-  const faults = [
-    ...[...choices.keys()].map((name) => [name, faultOfChoice(name, contract, choices, options)] as const),
-    ...missing.map((name) => [name, faultOfMissing(name, contract, options.takesTokens)] as const),
-  ].flatMap(([name, fault]) => (fault === undefined ? [] : contract.findScheme(name, ...fault)));
+  const builtIns = [...choices.keys()].filter((name) => isBuiltIn(choices.get(name)));
+  const [builtIn] = builtIns;
+  const faults = [...new Set([...choices.keys(), ...used])].flatMap((name) => {
+    const scheme = Object.hasOwn(securitySchemes, name) ? securitySchemes[name] : undefined;
+    const fault = faultIn(choices.get(name), scheme, { ...options, builtIns });
+    return fault === undefined ? [] : contract.findScheme(name, `the verifier of ${name} ${fault}`, remedy);
+  });
   if (faults.length > 0) return { schemes: new Map(), faults };
 
   const schemes = new Map(
@@ -73,7 +74,7 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
     schemes,
     tokenPlace:
       builtIn !== undefined && used.has(builtIn)
-        ? { scheme: builtIn, ...placeOf(securitySchemes[builtIn]!, prefixOf(tokenChoice)) }
+        ? { scheme: builtIn, ...placeOf(securitySchemes[builtIn]!, prefixOf(choices.get(builtIn))) }
         : undefined,
   };
 }
@@ -103,17 +104,13 @@ function choose({ securitySchemes }: Parts, { given, takesTokens }: SchemesOptio
       verify === undefined ? [] : [[name, verify] as const],
     ),
   );
-  const [only, another] = bearersOf(securitySchemes);
+  const [only, another] = Object.keys(securitySchemes).filter(
+    (name) => securitySchemes[name]?.kind === 'bearer',
+  );
   const isTaken = [...choices.values()].some(isBuiltIn);
   if (takesTokens && only !== undefined && another === undefined && !isTaken && !choices.has(only))
     choices.set(only, 'built-in');
   return choices;
-}
-
-type Choices = ReturnType<typeof choose>;
-
-function bearersOf(schemes: Parts['securitySchemes']): string[] {
-  return Object.keys(schemes).filter((name) => schemes[name]?.kind === 'bearer');
 }
 
 function isBuiltIn(verify: unknown): verify is BuiltIn<'apiKey'> {
@@ -126,53 +123,28 @@ function prefixOf(verify: AnyVerifiers[string]): string | undefined {
   return typeof verify === 'object' ? verify.builtIn.prefix : undefined;
 }
 
-/** A fault, and its remedy. */
-type Fault = readonly [message: string, fix: string];
-
-/** Describes the fault of a scheme that operations use but nothing verifies. */
-function faultOfMissing(name: string, { securitySchemes }: Parts, takesTokens: boolean): Fault {
-  const builtIn =
-    securitySchemes[name]?.kind === 'basic' || !takesTokens
-      ? ''
-      : ", or with 'built-in' for the one scheme that takes the access tokens of the service";
-  return [
-    `the security scheme ${name} has no verifier`,
-    `Let the service's open return verifiers: { ${JSON.stringify(name)}: … } with a function${builtIn}`,
-  ];
-}
+/** What to do about the fault of any verifier. */
+const remedy =
+  "Let the service's open return verifiers: a function for each security scheme that operations use, or 'built-in' for " +
+  'the one that takes access tokens';
 
 /** Describes why a verifier cannot serve its scheme; JavaScript can get past the compiler. */
-function faultOfChoice(
-  name: string,
-  { securitySchemes }: Parts,
-  choices: Choices,
-  { takesTokens }: SchemesOptions,
-): Fault | undefined {
-  const verify: unknown = choices.get(name);
-  const scheme = Object.hasOwn(securitySchemes, name) ? securitySchemes[name] : undefined;
-  if (scheme === undefined) {
-    const names = Object.keys(securitySchemes).join(', ') || 'none';
-    return [
-      `the service has a verifier for ${name}, which is no security scheme`,
-      `Correct its name (the contract has ${names}), or leave the verifier out`,
-    ];
-  }
+function faultIn(
+  verify: unknown,
+  scheme: SecurityScheme | undefined,
+  { takesTokens, builtIns }: Pick<SchemesOptions, 'takesTokens'> & { builtIns: readonly string[] },
+): string | undefined {
+  if (verify === undefined) return 'is missing';
+  if (scheme === undefined) return 'is for no security scheme of the contract';
   if (typeof verify === 'function') return undefined;
-  const fix =
-    scheme.kind === 'apiKey' ? "Write a function, or { builtIn: { prefix: 'Token ' } }" : 'Write a function';
-  const fault = (what: string): Fault => [`the verifier of ${name} ${what}`, fix];
-  if (!isBuiltIn(verify)) return fault('is no function');
-  if (!takesTokens) return fault('is built in, but the service has neither a store nor an identity provider');
-  if (scheme.kind === 'basic')
-    return fault('is built in, but takes access tokens, not user names and passwords');
-  const hasPrefix = typeof verify !== 'object' || typeof verify.builtIn.prefix === 'string';
-  if (!hasPrefix || (typeof verify === 'object' && scheme.kind !== 'apiKey'))
-    return fault('is built in, but only an API key has a prefix, as a text');
-  const builtIn = [...choices].flatMap(([other, choice]) => (isBuiltIn(choice) ? other : []));
-  if (builtIn.length === 1) return undefined;
-  return fault(
-    `is built in, and so is another of ${builtIn.join(' and ')}: tokens of one would open the other`,
-  );
+  if (!isBuiltIn(verify)) return 'is no function';
+  if (!takesTokens) return 'is built in, but the service has neither a store nor an identity provider';
+  if (scheme.kind === 'basic') return 'is built in, but takes access tokens, not user names and passwords';
+  const hasPrefix = typeof verify === 'object';
+  if (hasPrefix && (scheme.kind !== 'apiKey' || typeof verify.builtIn.prefix !== 'string'))
+    return 'is built in with a prefix, which only an API key has, as a text';
+  if (builtIns.length === 1) return undefined;
+  return `is built in, and so is another of ${builtIns.join(' and ')}: tokens of one would open the other`;
 }
 
 /** Takes the service's own tokens, and those of an identity provider if there is one. */

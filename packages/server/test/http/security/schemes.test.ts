@@ -552,35 +552,19 @@ t.test('the start stops unless each scheme has one verifier that can serve it', 
   const cases: [given: object, ...faults: string[]][] = [
     [
       { user: undefined, admin: undefined },
-      'the security scheme user has no verifier',
-      'the security scheme admin has no verifier',
+      'the verifier of user is missing',
+      'the verifier of admin is missing',
     ],
-    [
-      { key: undefined },
-      `the security scheme key has no verifier. Let the service's open return verifiers: { "key": … } with a function, or with 'built-in' for the one scheme that takes the access tokens of the service.`,
-    ],
-    [
-      { basic: undefined },
-      `the security scheme basic has no verifier. Let the service's open return verifiers: { "basic": … } with a function.`,
-    ],
-    [
-      { user: { builtIn: { prefix: 'a' } } },
-      'the verifier of user is built in, but only an API key has a prefix, as a text',
-    ],
+    [{ key: undefined }, "of key is missing. Let the service's open return verifiers: a function for each"],
+    [{ user: { builtIn: { prefix: 'a' } } }, 'of user is built in with a prefix, which only an API key has'],
     [
       { user: undefined, key: { builtIn: {} } },
-      'the verifier of key is built in, but only an API key has a prefix, as a text',
+      'of key is built in with a prefix, which only an API key has',
     ],
-    [{ toString: () => undefined }, 'the service has a verifier for toString, which is no security scheme'],
-    [
-      { basic: 'built-in', user: () => undefined },
-      'the verifier of basic is built in, but takes access tokens, not user names and passwords',
-    ],
+    [{ toString: () => undefined }, 'the verifier of toString is for no security scheme of the contract'],
+    [{ basic: 'built-in', user: () => undefined }, 'takes access tokens, not user names and passwords'],
     [{ key: 'k1' }, 'the verifier of key is no function'],
-    [
-      { admin: 'built-in' },
-      'is built in, and so is another of user and admin: tokens of one would open the other',
-    ],
+    [{ admin: 'built-in' }, 'and so is another of user and admin: tokens of one would open the other'],
   ];
   for (const [given, ...faults] of cases) {
     const options = { contract, handlers, verifiers: { ...verifiers, ...given } as AnyVerifiers };
