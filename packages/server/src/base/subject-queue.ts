@@ -12,11 +12,6 @@ export class SubjectQueue<Item extends { readonly subject: string }> {
     return this.#size;
   }
 
-  /** The number of items of a subject. */
-  sizeOf(subject: string): number {
-    return this.#waiting.get(subject)?.length ?? 0;
-  }
-
   add(item: Item): void {
     const items = this.#waiting.get(item.subject);
     if (items === undefined) {
