@@ -6,15 +6,8 @@ import t from 'tap';
 import { parse } from 'yaml';
 import { TypedBody, UploadedFile } from '../../dist/index.js';
 import { engines } from '../support/engines.js';
-import {
-  createGarden,
-  error,
-  loadEdited,
-  orchard,
-  orchardDocument,
-  startGarden,
-} from '../support/garden/garden.js';
-import { startListening, startService } from '../support/service.js';
+import { error, loadEdited, orchard, orchardDocument, startGarden } from '../support/garden/garden.js';
+import { startService } from '../support/service.js';
 
 const { call } = await startGarden(t);
 const { call: callOrchard } = await startService(t, engines[0]!, orchard);
@@ -566,23 +559,6 @@ t.test('a body of multipart/form-data without an end, or with too many parts, is
     await upload(whole, { 'content-type': 'multipart/mixed; boundary=b' }),
     error(40003, 'here, send multipart/form-data'),
   );
-});
-
-t.test('a Content-Length that is wrong, or a body that ends early, harms only its connection', async (t) => {
-  const { options, handlers, verifiers } = createGarden();
-  const { open } = await startListening(t, { ...options, handlers, verifiers });
-  const head =
-    'POST /photos HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: multipart/form-data; boundary=b\r\n';
-  const body = bodyOf([field('title', 'ab')]).toString('latin1');
-  const short = await open();
-  short.send(`${head}Content-Length: ${body.length - 4}\r\n\r\n${body}`);
-  t.match(await short.rest(), /^HTTP\/1\.1 400 .*"error":40002/s);
-  const long = await open();
-  long.socket.end(`${head}Content-Length: ${body.length + 100}\r\n\r\n${body}`);
-  t.match(await long.rest(), /^HTTP\/1\.1 400 /);
-  const fine = await open();
-  fine.send(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
-  t.match(await fine.rest(), /^HTTP\/1\.1 200 .*"title":"ab"/s);
 });
 
 t.test('the example of docs/service.md takes a form with a file', async (t) => {

@@ -322,12 +322,6 @@ t.test('heads are parsed in a time that is linear in their length', async (t) =>
   ]);
 });
 
-t.test('before the rate limit of an address, a head costs no more than linear time', async (t) => {
-  const limits = { ratePerAddress: 1, rateWindow: 86_400_000 };
-  // The first request of each address, and what is no HTTP.
-  t.strictSame(await compare(t, heads, 14_000, { limits }), ['200', '400', '429']);
-});
-
 t.test('bodies are parsed in a time that is linear in their length', async (t) => {
   t.strictSame(await compare(t, bodies, 250_000, { limits: { bodyLimit: 262_144 } }), ['200', '400']);
 });
