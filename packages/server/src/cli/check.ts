@@ -4,7 +4,6 @@ import { ConfigError } from '../process/config.js';
 import type { Contract } from '../contract/contract.js';
 import { ContractError, formatFinding } from '../contract/document/finding.js';
 import type { Finding } from '../contract/document/finding.js';
-import type { Operation } from '../contract/operations.js';
 import { loadChecked } from '../http/checked-contract.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
 import { Compiler, findWrongDefaults } from '../http/request/validation/validation.js';
@@ -40,18 +39,13 @@ export function checkContract(file: string, hasOwnErrors: boolean): Checked {
 /** Finds the operations whose errors seem to have the form of the server's, but do not allow all of them. */
 function findUnfitErrors(compiler: Compiler, { operations }: Contract): Finding[] {
   return operations.flatMap((operation) => {
-    const fault = findUnfitError(compiler, operation);
-    return fault === undefined ? [] : operation.find(fault, 'Allow it, or render errors with renderError');
+    try {
+      createErrorRenderer(compiler, [operation], { errors: {} });
+      return [];
+    } catch (error) {
+      return operation.find((error as Error).message, 'Allow it, or render errors with renderError');
+    }
   });
-}
-
-function findUnfitError(compiler: Compiler, operation: Operation): string | undefined {
-  try {
-    createErrorRenderer(compiler, [operation], { errors: {} });
-    return undefined;
-  } catch (error) {
-    return (error as Error).message;
-  }
 }
 
 /**

@@ -5,7 +5,7 @@ import { dirname, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { checkContract, printFindings } from './check.js';
 import { completeMigrations } from './migrations.js';
-import { checkForNew, writeService, type ServableContract } from './new.js';
+import { checkForNew, writeService } from './new.js';
 import { renderTypes } from './types.js';
 import { ConfigError } from '../process/config.js';
 import type { Service } from '../service/definition.js';
@@ -51,13 +51,18 @@ program
       return;
     }
     writeService(folder, file, checked, { hasStore, server });
-    const { length } = checked.contract.operations;
+    const { errors, contract } = checked;
+    const { length } = contract.operations;
     console.log(`${folder} has a service with ${length} operation${length === 1 ? '' : 's'}. Next:
 
   cd ${folder}
   npm install
   npm start
-${remaining(checked)}`);
+`);
+    if (typeof errors === 'string')
+      console.log('Errors do not have the form that the contract declares: write it in src/errors.ts.');
+    if (contract.warnings.length > 0)
+      console.log(`The contract has warnings (${contract.warnings.length}): "npm run check" lists them.`);
   });
 
 program
@@ -119,20 +124,6 @@ program
       else console.log(`${file} is new: review it.`);
     }
   });
-
-/** Lists what a new service still needs besides its operations. */
-function remaining({ errors, contract: { warnings } }: ServableContract): string {
-  return [
-    ...(typeof errors === 'string'
-      ? ['Errors do not have the form that the contract declares: write it in src/errors.ts.']
-      : []),
-    ...(warnings.length > 0
-      ? [`The contract has warnings (${warnings.length}): "npm run check" lists them.`]
-      : []),
-  ]
-    .map((line) => `\n${line}`)
-    .join('');
-}
 
 try {
   await program.parseAsync();
