@@ -90,7 +90,8 @@ class Destination {
     this.#output.on('drop', (lines: string) => (this.#lost += lines.split('\n').length - 1));
     this.#output.on('error', () => {
       this.#isStalled = true;
-      this.#retry ??= setTimeout(() => {
+      if (this.#retry !== undefined) return;
+      this.#retry = setTimeout(() => {
         this.#retry = undefined;
         this.flushSync();
       }, retryTime).unref();

@@ -38,9 +38,16 @@ async function findFaults(service: Service, environment: NodeJS.ProcessEnv): Pro
   }
   const { DATABASE_URL } = config;
   const faults: unknown[] = [];
-  for (const check of [checkCertificate, () => checkStorage(service, DATABASE_URL), checkKeys])
+  const checks: readonly (() => unknown)[] = [
+    () => {
+      checkCertificate(config);
+    },
+    () => checkStorage(service, DATABASE_URL),
+    () => checkKeys(config),
+  ];
+  for (const check of checks)
     try {
-      await check(config);
+      await check();
     } catch (error) {
       faults.push(error);
     }
