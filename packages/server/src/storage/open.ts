@@ -47,8 +47,7 @@ export async function openStorage(
   { share, mayCreate = true, waits }: StorageRole = {},
 ): Promise<OpenStorage> {
   if (url === noStore) return openNoStore(store);
-  if (isPostgres(url))
-    return (await postgresql()).openPostgres({ store, url, writes, waits, ...postgres });
+  if (isPostgres(url)) return (await postgresql()).openPostgres({ store, url, writes, waits, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
   if (share !== undefined) return openSqliteReader({ store, writes }, share);
   const file = mayCreate ? fileOf(url) : existingFileOf(url);

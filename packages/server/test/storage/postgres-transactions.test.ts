@@ -7,7 +7,7 @@ import { migrateStorage, openStorage } from '../../dist/storage/open.js';
 import { emptyDatabase, noPostgres } from '../support/engines.js';
 import { garden } from '../support/garden/store.js';
 import { skipFor } from '../support/skip.js';
-import { until, withResolvers } from '../support/wait.js';
+import { until } from '../support/wait.js';
 
 const [beds, , labels] = garden.collections as [
   CollectionDefinition<'int64'>,

@@ -3,7 +3,7 @@ import { escapeIdentifier } from 'pg';
 import { readOnlyDatabase, StorageError, type StoreDefinition } from '../core/interface.js';
 import type { StoreSchema } from '../core/migrations.js';
 import { tokenIndexes } from '../core/token-row.js';
-import type { Query } from './connection/query.js';
+import type { Query } from './connection/connections.js';
 import { sessionSettings } from './statements.js';
 
 /** The privileges on the table of a collection that every service needs. docs/postgres.md grants the same ones. */

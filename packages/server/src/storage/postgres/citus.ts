@@ -8,7 +8,7 @@
 import { StorageError, type StoreDefinition } from '../core/interface.js';
 import { storeCommand } from '../core/migrations.js';
 import { durabilityFaults, requireNone } from './checks.js';
-import type { Query } from './connection/query.js';
+import type { Query } from './connection/connections.js';
 
 type Tables = Pick<StoreDefinition, 'name' | 'collections' | 'command'>;
 

@@ -4,7 +4,7 @@ import type { Report } from '../../base/events.js';
 import { tokenDocuments } from '../core/token-writes.js';
 import { hasEffect, type Committer, type WriteResult, type Write } from '../core/writes.js';
 import { isolateFailures } from './connection/failures.js';
-import type { Row } from './connection/query.js';
+import type { Row } from './connection/connections.js';
 import type { StatementRunner } from './connection/statement-runner.js';
 import { byKey, confirmation, parametersOf, type AllTexts, type DocumentTexts } from './statements.js';
 import { issueTokens } from './tokens.js';

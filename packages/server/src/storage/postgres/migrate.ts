@@ -10,7 +10,7 @@ import {
 } from '../core/migrations.js';
 import { encodingFaults, grantsOf, requireNone, storeFaults } from './checks.js';
 import { distribute, hasCitus } from './citus.js';
-import type { Query } from './connection/query.js';
+import type { Query } from './connection/connections.js';
 
 /** The key of the advisory lock that serializes migrations; all releases use the same one. */
 const migrationLock = '123623169254515';

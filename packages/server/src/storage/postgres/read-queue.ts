@@ -26,13 +26,12 @@ export class ReadQueue<Request, Result> {
   readonly #read: (requests: readonly Request[]) => Promise<readonly Result[]>;
   readonly #waiting = new SubjectQueue<Waiting<Request, Result>>();
   #inFlight = 0;
-  /** Without it, all subsequent statements would belong to the trace of the request that caused the first one. */
-  readonly #context = new AsyncResource('ReadQueue');
-  readonly #startSoon = oncePerIteration(() => {
-    this.#context.runInAsyncScope(() => {
+  /** Bound, since all subsequent statements would otherwise belong to the trace of the request that caused the first one. */
+  readonly #startSoon = oncePerIteration(
+    AsyncResource.bind(() => {
       this.#start();
-    });
-  });
+    }),
+  );
 
   /**
    * @param together - The maximum number of requests in a statement: each waits for all the others.

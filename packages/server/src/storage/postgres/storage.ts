@@ -15,7 +15,7 @@ import { requireNone, setUpSession, storeFaults } from './checks.js';
 import { isDistributed } from './citus.js';
 import { postgresCommitter } from './committer.js';
 import { mayPass } from './connection/failures.js';
-import type { Query } from './connection/query.js';
+import type { Query } from './connection/connections.js';
 import { StatementRunner, type PostgresOptions } from './connection/statement-runner.js';
 import { missingStore, readApplied } from './migrate.js';
 import { collectionReader } from './reader.js';

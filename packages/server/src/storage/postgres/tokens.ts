@@ -1,6 +1,6 @@
 // The access tokens of the PostgreSQL engine.
 import type { GroupCommit } from '../core/group-commit.js';
-import { StorageError, type StoredToken, type Token, type TokenRepository } from '../core/interface.js';
+import { StorageError, type StoredToken, type TokenRepository } from '../core/interface.js';
 import {
   copiedTogether,
   isSameToken,
@@ -16,7 +16,7 @@ import {
 } from '../core/token-row.js';
 import { type IssuedRow, issuing } from '../core/token-writes.js';
 import type { Write } from '../core/writes.js';
-import type { Row } from './connection/query.js';
+import type { Row } from './connection/connections.js';
 import type { StatementRunner } from './connection/statement-runner.js';
 import { ReadQueue } from './read-queue.js';
 

@@ -1,7 +1,7 @@
 // Commits transactions over documents of one subject to PostgreSQL.
 import { isCheck, type Step, type TransactionCommitter, type Write } from '../core/writes.js';
 import type { StatementRunner } from './connection/statement-runner.js';
-import type { Query } from './connection/query.js';
+import type { Query } from './connection/connections.js';
 import { byKey, confirmation, parametersOf, type AllTexts, type DocumentTexts } from './statements.js';
 
 /** Holds the place of a document that must stay absent. It is never committed. */

@@ -1,8 +1,14 @@
-// Connections to PostgreSQL, each to a server whose settings have been checked.
-import { Pool, type PoolClient, type PoolConfig } from 'pg';
+// Connections to PostgreSQL, each to a server whose settings have been checked, and the statements on one.
+import {
+  type ClientBase,
+  DatabaseError,
+  Pool,
+  type PoolClient,
+  type PoolConfig,
+  type QueryArrayConfig,
+} from 'pg';
 import { messageOf, StorageError } from '../../core/interface.js';
-import { storageError } from './failures.js';
-import { runQuery, type Query } from './query.js';
+import { isWarning, LostConnection, storageError } from './failures.js';
 
 /** The maximum number of callers that wait for a connection. */
 const maxWaiting = 1_000;
@@ -75,10 +81,52 @@ export class Connections {
     try {
       return await pool.connect();
     } catch (cause) {
-      // The pool does not say whether it has waited for a connection or for the server.
-      const areInUse = pool.totalCount >= pool.options.max && /timeout/.test(messageOf(cause));
-      if (!areInUse) throw storageError('unavailable', cause);
-      throw new StorageError('overloaded', 'PostgreSQL: all connections are in use', { cause });
+      // What the pool says if all connections were in use.
+      const wereInUse = /^timeout exceeded/.test(messageOf(cause));
+      throw storageError(wereInUse ? 'overloaded' : 'unavailable', cause);
     }
   }
+}
+
+/** A row as an array of columns. 64-bit integers are strings. */
+export type Row = readonly unknown[];
+
+/** Runs a statement on a certain connection, before a certain deadline. */
+export type Query = (text: string, values?: readonly unknown[]) => Promise<Row[]>;
+
+/**
+ * Runs a statement.
+ * @param deadline - On the clock of performance.now().
+ * @param name - If given, the server prepares the statement under this name.
+ * @throws The error of the server, or LostConnection; also an error for a warning. Our statements cause none of their own.
+ *   It may mean that the wait for the synchronous standby was canceled, so that the commit may not survive a failover.
+ */
+export async function runQuery(
+  client: ClientBase,
+  text: string,
+  values: readonly unknown[],
+  deadline: number,
+  name?: string,
+): Promise<Row[]> {
+  const query: QueryArrayConfig & { query_timeout: number } = {
+    text,
+    values: [...values],
+    rowMode: 'array',
+    query_timeout: Math.max(1, deadline - performance.now()),
+    ...(name !== undefined && { name }),
+  };
+  let warning: Error | undefined;
+  const onNotice = (notice: { code?: string | undefined; message?: string | undefined }) => {
+    if (isWarning(notice.code)) warning = new Error(notice.message);
+  };
+  client.on('notice', onNotice);
+  try {
+    const { rows } = await client.query<Row[]>(query);
+    if (warning === undefined) return rows;
+  } catch (error) {
+    throw error instanceof DatabaseError ? error : new LostConnection(messageOf(error), { cause: error });
+  } finally {
+    client.off('notice', onNotice);
+  }
+  throw warning;
 }

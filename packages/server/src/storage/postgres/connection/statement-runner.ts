@@ -5,9 +5,8 @@ import { DatabaseError, type PoolClient } from 'pg';
 import { defaultLimits } from '../../../base/limits.js';
 import { messageOf, StorageError, type StorageFailure } from '../../core/interface.js';
 import type { ConnectionPurpose } from '../../../base/events.js';
-import { Connections } from './connections.js';
+import { Connections, runQuery, type Query, type Row } from './connections.js';
 import { hadNoEffect, isNotPrepared, isSerializationError, isUsable, storageError } from './failures.js';
-import { runQuery, type Query, type Row } from './query.js';
 
 /** The options of the PostgreSQL engine. */
 export interface PostgresOptions {
@@ -150,7 +149,7 @@ export class StatementRunner {
       if (performance.now() > deadline) throw storageError('unavailable', new Error('no time left'));
       const client = await this.#connections[purpose].acquire(deadline);
       let isReusable = false;
-      let pause = 0;
+      let pause: number;
       try {
         const result = await statement(client);
         isReusable = true;
