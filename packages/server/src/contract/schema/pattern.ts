@@ -74,6 +74,7 @@ function prepare(source: string): Matcher {
   };
 }
 
+// cspell:ignore bcpkux
 /** What stands for one character: a class, an escape, or the character itself. */
 const character = String.raw`(?:\[(?:\\[^]|[^\]\\])*\]|\\(?:p\{[^}]*\}|u\{[^}]*\}|ud[89ab]..\\ud[c-f]..|u(?!d[89ab]..\\ud[c-f]..|\{)....|x..|c.|[^bcpkux1-9])|[^\\^$()|*+?{}[\]])`;
 const single = new RegExp(`^${character}$`, 'iu');
