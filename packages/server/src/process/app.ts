@@ -1,5 +1,7 @@
 // The composition root: builds the service from its parts, without listening or reading the environment.
 import { readFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import fastifyAuth from '@fastify/auth';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Contract } from '../contract/contract.js';
@@ -230,6 +232,7 @@ async function addOperations(
   });
   if (contract.warnings.length > 0 && settings.worker === 1) {
     const warnings = contract.warnings.map(({ pointer }) => pointer);
-    app.log.warn({ warnings }, 'the contract has warnings: "npx --no contract-server check" lists them');
+    const command = `npx --no contract-server check ${relative('', fileURLToPath(service.contract))}`;
+    app.log.warn({ warnings }, `the contract has warnings: "${command}" lists them`);
   }
 }
