@@ -6,8 +6,6 @@ export const pageRows = 500;
 export const pageBytes = 256 * 1024;
 /** The text of several pages, in bytes, from which no further page is read: all of it is in memory together. */
 export const bytesTogether = 4 * pageBytes;
-/** The size of a document, in bytes with its comma, up to which `pageRows` of them fit into any page. */
-export const shortBytes = Math.floor(pageBytes / pageRows);
 /** The number of documents that are counted at once. */
 export const countedTogether = 5_000;
 /** The maximum time for counting, in ms. */
