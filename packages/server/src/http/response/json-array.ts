@@ -46,7 +46,8 @@ export async function sendJsonArray(
   // RFC 9110 section 9.3.2 lets HEAD omit headers that depend on the content, so nothing is read.
   if (request.method === 'HEAD') return reply.send();
   const reservation = reserveFor(reply, budget);
-  if (!reservation.hold(expectedLength)) await reservation.wait(expectedLength);
+  // A list that has to wait does so for a long page, so that it is not refused as soon as it has read one.
+  if (!reservation.hold(expectedLength)) await reservation.wait(pageLength);
 
   const { json, more } = await array.nextPage();
   const length = Buffer.byteLength(json);
