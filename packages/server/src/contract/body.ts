@@ -139,7 +139,8 @@ function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart
       .map((type) => parseMediaType(type.trim()));
     const place = given.value === undefined ? node.at('schema') : given;
     const isStyled = given.has('style') || given.has('explode');
-    const form = formOf(one, { format, is30, isJson: listed?.some(({ type }) => isJson(type)) === true });
+    const isOfJson = listed?.some(({ type }) => isJson(type)) === true;
+    const form = formOf(one, isOfJson, format === 'multipart' && !is30);
     const isObject = one.types?.includes('object') === true;
     if (isStyled && format === 'multipart' && is30) checkIgnored(given, one);
     else if (isStyled && form.kind !== 'file') {
@@ -173,19 +174,16 @@ function checkIgnored(encoding: ContractNode, { types = [] }: Shape): void {
   );
 }
 
-interface FormOptions {
-  readonly format: 'form' | 'multipart';
-  readonly is30: boolean;
-  /** Whether the contract says that the field is JSON. */
-  readonly isJson: boolean;
-}
-
-/** Returns the default notation of a field: a file for bytes, JSON for objects, and text for everything else. */
-function formOf(shape: Shape, { format, is30, isJson: isSaid }: FormOptions): TextForm {
+/**
+ * Returns the default notation of a field: a file for bytes, JSON for objects, and text for everything else.
+ * @param isOfJson - Whether the contract says that the field is JSON.
+ * @param mayBeFile - Whether a field without a type is a file.
+ */
+function formOf(shape: Shape, isOfJson: boolean, mayBeFile: boolean): TextForm {
   const one = shape.types?.includes('array') ? shape.items : shape;
   const isUntyped = one !== undefined && one.types === undefined;
-  const isFile = one?.binary === true || (isUntyped && !is30 && format === 'multipart' && !isSaid);
+  const isFile = one?.binary === true || (isUntyped && mayBeFile && !isOfJson);
   const isObject = one?.types?.some((type) => type === 'object' || type === 'array') === true;
   const asObject = one?.types?.includes('string') ? 'either' : 'json';
-  return { ...plain, kind: isSaid ? 'json' : isObject ? asObject : isFile ? 'file' : 'plain' };
+  return { ...plain, kind: isOfJson ? 'json' : isObject ? asObject : isFile ? 'file' : 'plain' };
 }
