@@ -527,12 +527,12 @@ t.test('unknown paths and methods are rejected before anything else is checked',
     [
       `Bearer Bearer ${token}`,
       40101,
-      'The access token is malformed, unknown, expired or revoked: the header has "Bearer" twice.',
+      'The access token is malformed, unknown, expired or revoked: the header must have the form "Authorization: Bearer TOKEN".',
     ],
     [
       'Bearer',
       40101,
-      'The access token is malformed, unknown, expired or revoked: the header has no token after "Bearer".',
+      'The access token is malformed, unknown, expired or revoked: the header must have the form "Authorization: Bearer TOKEN".',
     ],
   ] as const;
   for (const [authorization, code, message] of forms)

@@ -23,6 +23,8 @@ const maxDepth = 1000;
 /** The maximum number of repetitions of an anchor's value, with the aliases inside it. */
 const maxAliasCount = 10_000;
 
+type Mistake = Pick<YAMLParseError, 'message' | 'code'>;
+
 /** Remedies for mistakes in YAML whose messages do not say them, by the parser's error codes. */
 const remedies: Partial<Record<ErrorCode, string>> = {
   BAD_SCALAR_START: 'Write the text in quotes',
@@ -161,7 +163,7 @@ function nameOf(key: unknown): string | undefined {
 }
 
 /** Describes a syntax error, with its remedy. */
-function describeMistake(text: string, { message, code }: YAMLParseError): [message: string, fix: string] {
+function describeMistake(text: string, { message, code }: Mistake): [message: string, fix: string] {
   if (code === 'RESOURCE_EXHAUSTION') return tooDeep;
   if (/^\s*<[!\w]/.test(text))
     return ['this is HTML or XML', 'Write YAML or JSON; if it is a download, get the raw file'];
