@@ -164,8 +164,8 @@ function writesOf({ before, last, change, kept, cuts }: Script, id: string) {
       : (cuts === 'bytes' ? [0.5] : cuts).map((part) => Math.floor(text.length * part)).sort((a, b) => a - b);
   const writes = [0, ...places].map((at, i) => text.slice(at, places[i])).filter((part) => part !== '');
   // Empty lines that arrive alone are not ignored.
-  if (/^[\r\n]*$/.test(writes[0] ?? ''))
-    writes.splice(0, 2, ...(writes.length > 1 ? [writes[0]! + writes[1]!] : []));
+  while (writes.length > 1 && /^[\r\n]*$/.test(writes[0]!)) writes.splice(0, 2, writes[0]! + writes[1]!);
+  if (/^[\r\n]*$/.test(writes[0] ?? '')) writes.shift();
   return { requests: before.map((one) => render(one, id)), writes };
 }
 
