@@ -6,13 +6,7 @@ import { skipFor } from '../support/skip.js';
 import { repeatUntil, until } from '../support/wait.js';
 import { joinNodes, startCitus } from '../support/citus-cluster.js';
 import { runSql } from '../support/postgres-cluster.js';
-import type {
-  Change,
-  CollectionDefinition,
-  Id,
-  Outcome,
-  Storage as AnyStorage,
-} from '../../dist/storage/core/interface.js';
+import type { CollectionDefinition, Storage as AnyStorage } from '../../dist/storage/core/interface.js';
 import { migrateStorage, openStorage } from '../../dist/storage/open.js';
 import { checkChanges } from '../support/document-model.js';
 import { garden } from '../support/garden/store.js';
@@ -193,84 +187,6 @@ t.test('Citus', options, async (t) => {
         });
       const marked = await Promise.all([mark(stores[1]!, 'a', 'b'), mark(stores[2]!, 'b', 'a')]);
       t.equal(marked.filter(Boolean).length, 1);
-    }
-  });
-
-  t.test('a batch of writes reads little more than its documents, whatever the statistics say', async (t) => {
-    // Each database of a node takes one of its background processes, so this is that of the test before.
-    const url = coordinator.url('garden');
-    // As the documents say.
-    for (const node of nodes)
-      for (const way of ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin'])
-        await sql(`ALTER DATABASE garden SET enable_${way} = off`, node);
-    const numbers = Array.from({ length: 1_000 }, (_, i) => 30 * (i + 1));
-    /** The rows of a table that the workers have read, when no connection of the coordinator is left. */
-    const rowsRead = async (table: string) => {
-      let read = 0;
-      for (const node of workers) {
-        await until(async () => {
-          // Citus itself has connections that look for deadlocks and prepared transactions.
-          const left = `SELECT FROM pg_stat_activity
-            WHERE datname = 'garden' AND application_name LIKE 'citus_internal%'
-              AND query NOT LIKE 'SELECT waiting_pid%' AND query NOT LIKE 'SELECT gid%'`;
-          return (await sql(left, node, 'garden')).length === 0;
-        });
-        // Citus hides the tables of shards.
-        const [row] = await runSql(
-          `${node.url('garden')}?options=-c%20citus.override_table_visibility%3Doff`,
-          `SELECT sum(seq_tup_read + idx_tup_fetch)::int AS read
-           FROM pg_stat_user_tables WHERE relname LIKE '${table}%'`,
-        );
-        read += Number(row!['read']);
-      }
-      return read;
-    };
-    for (const [definition, id, idOf] of [
-      [garden.collections[0]!, 'number', BigInt],
-      [
-        garden.collections[2]!,
-        "to_char(number, 'FM0000000')",
-        (number: number) => `${number}`.padStart(7, '0'),
-      ],
-    ] as [CollectionDefinition, string, (number: number) => Id][]) {
-      const { name } = definition;
-      const fill = `INSERT INTO ${name} SELECT 'many', ${id}, '"a"' FROM generate_series(1, 30000) AS number`;
-      for (const statements of [[fill], ['ANALYZE', fill], [fill, 'ANALYZE']]) {
-        await sql(`TRUNCATE ${name}`, coordinator, 'garden');
-        for (const statement of statements) await sql(statement, coordinator, 'garden');
-        const before = await rowsRead(name);
-        const storage = await openStorage(garden, url, {}, { timeout: patient });
-        const documents = storage.collection(definition);
-        for (const [change, outcome] of [
-          [{ when: 'absent', text: '"b"' }, 'other'],
-          [{ when: 'equals', expected: '"b"', text: '"c"' }, 'other'],
-          [{ when: 'any', text: '"b"' }, 'replaced'],
-          [{ when: 'present', text: null }, 'deleted'],
-          [{ when: 'present', text: null }, 'missing'],
-        ] as [Change, Outcome][]) {
-          const outcomes = await Promise.all(
-            numbers.map((number) => documents.write('many', idOf(number), change)),
-          );
-          t.strictSame(new Set(outcomes), new Set([outcome]));
-        }
-        for (const change of [
-          { when: 'absent', text: '"b"' },
-          { when: 'any', text: '"c"' },
-          { when: 'present', text: null },
-        ] as Change[]) {
-          await storage.transaction('many', async (tx) => {
-            await Promise.all(
-              numbers.slice(0, 100).map((number) => documents.write(tx, idOf(number), change)),
-            );
-          });
-        }
-        await storage.close();
-        const read = (await rowsRead(name)) - before;
-        t.ok(
-          read >= numbers.length && read < 10 * numbers.length,
-          `${name}, ${statements.map((one) => one.slice(0, 7)).join()}: ${read}`,
-        );
-      }
     }
   });
 
