@@ -11,6 +11,8 @@ import type { DocumentTexts } from './statements.js';
 const firstPages = 64;
 /** Likewise of next pages. They are mostly full, so that combining more saves little. */
 const nextPages = 4;
+/** The maximum number of documents in a next page. A first page has fewer, so that many can be read together. */
+const nextPageRows = 5 * pageRows;
 
 /** A page of a subject. */
 type SubjectPage = BoundedPage & { readonly subject: string };
@@ -22,18 +24,22 @@ export function collectionReader(
   texts: DocumentTexts,
 ): CollectionReader {
   const { parse } = idRules[kind];
+  /** The number of documents that fit into a next page, as far as the last one shows: others would be read for nothing. */
+  const fitting = { rows: nextPageRows };
   const readPages = async (text: string, pages: readonly SubjectPage[]): Promise<Page<Id>[]> => {
     const rows = await runner.read(text, [
       pages.map(({ subject }) => subject),
       pages.map(({ from }) => `${from}`),
       pages.map(({ to }) => `${to}`),
-      pages.map(({ limit }) => Math.min(limit, pageRows)),
+      pages.map(({ limit }) => limit),
       Math.floor(Math.min(pageBytes, bytesTogether / pages.length)),
     ]);
     const read: Page<Id>[] = [];
     for (const row of rows) {
       const [number, json, count, last] = row as [number, string | null, number, string | null];
       read[number - 1] = { json: json ?? '', count, next: last === null ? undefined : parse(last) };
+      const rows = json === null ? 0 : Math.floor((pageBytes * count) / json.length);
+      if (count > 1) fitting.rows = Math.min(Math.max(rows, pageRows), nextPageRows);
     }
     return read;
   };
@@ -55,7 +61,8 @@ export function collectionReader(
   return {
     page(subject, page) {
       const { ascending, descending } = page.isFirst ? first : next;
-      return (page.descending ? descending : ascending).read(subject, { ...page, subject });
+      const limit = Math.min(page.limit, page.isFirst ? pageRows : fitting.rows);
+      return (page.descending ? descending : ascending).read(subject, { ...page, subject, limit });
     },
     async countPart(subject, { from, to }) {
       const [row] = await runner.read(texts.count, [subject, `${from}`, `${to}`]);
