@@ -45,7 +45,8 @@ const {
 } = JSON.parse(process.argv[2] ?? '');
 const disk = join(root, 'disk');
 const store = join(disk, storePath);
-const environment = { DATABASE_URL: `file:${store}`, UV_USE_IO_URING: '0' };
+// A slow machine must not cause 503s here.
+const environment = { DATABASE_URL: `file:${store}`, UV_USE_IO_URING: '0', MAX_EVENT_LOOP_DELAY_MS: '0' };
 /** @param {string[]} args */
 const command = (...args) => runCommand(services[service].command, environment, ...args);
 const serverOptions = {
