@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Contract } from '../contract/contract.js';
 import type { Operation } from '../contract/operations.js';
 import { ownForm, renderText, type ErrorForm } from './error-form.js';
-import { keyOf, quoted } from './schema-types.js';
+import { keyOf } from './schema-types.js';
 import { schemesOf, scopesOf } from './types.js';
 
 /** The dependencies in a package.json. */

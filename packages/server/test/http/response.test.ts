@@ -2,7 +2,7 @@
 import t from 'tap';
 import { contract, contractOf } from '../support/contract-check.js';
 import { engines } from '../support/engines.js';
-import { injectFaults, startListening, startService } from '../support/service.js';
+import { injectFaults, startService } from '../support/service.js';
 import type { Page } from '../../dist/storage/core/interface.js';
 
 const engine = engines[0]!;

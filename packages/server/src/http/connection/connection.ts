@@ -213,13 +213,18 @@ export class Connection extends Duplex {
     });
   }
 
+  /** What has arrived of a body that is read, and is passed on in the same turn. */
+  get #bodyInput(): Buffer | undefined {
+    return this.#isReceiving && this.#isBodyRead ? this.#input : undefined;
+  }
+
   /** Passes on a piece, and all of a body that is read. Others then have their turn, since _read waits for the next. */
   #passOn(): void {
     // Node has paused the stream while something is held in it.
     if (!this.#isReceiving || this.readableLength > 0) return;
     if (this.#input !== undefined) {
-      do this.#passPiece(this.#input);
-      while (this.#isReceiving && this.#input !== undefined && this.#isBodyRead);
+      for (let input: Buffer | undefined = this.#input; input !== undefined; input = this.#bodyInput)
+        this.#passPiece(input);
       this.#noteWaiting();
     } else if (this.#hasEnded && (this.#response === undefined || this.#request?.complete === false)) {
       // A half-closed client gets its response first, unless that waits for the rest of its body.

@@ -194,8 +194,11 @@ t.test('the error codes of the contract are those of the catalogue', async (t) =
     code: Number(code),
     message,
   }));
+  // No operation of the Plant Store has a header that can be wrong.
+  const { invalidHeader, ...others } = allErrors;
+  t.equal(invalidHeader.code, 40012);
   t.strictSame(
     rows,
-    Object.values(allErrors).sort((a, b) => a.code - b.code),
+    Object.values(others).sort((a, b) => a.code - b.code),
   );
 });

@@ -5,7 +5,6 @@ import t, { type Test } from 'tap';
 import { engines } from '../../support/engines.js';
 import { contractOf } from '../../support/contract-check.js';
 import { captureLog, startService, type ServiceOptions } from '../../support/service.js';
-import { withResolvers } from '../../support/wait.js';
 import {
   ApiError,
   StorageError,
