@@ -190,7 +190,9 @@ t.test('a body for which there is no room waits for half of the time for a reque
   const waiting = await send(token, 'Content-Length: 150000', part);
   const other = await send(await issue('another'), 'Content-Length: 50', plant(1, 50));
   t.equal((await other.receive('POST', '/plants'))?.status, 200);
+  const isClosed = once(waiting.socket, 'close');
   t.match(await passTimeUntil(waiting.receive('POST', '/plants')), { status: 503, json: { error: 50301 } });
+  await passTimeUntil(isClosed);
   const next = await send(token, 'Content-Length: 150000', plant(2, 150_000));
   for (const { socket } of slow) socket.destroy();
   t.equal((await next.receive('POST', '/plants'))?.status, 200);
