@@ -1,6 +1,6 @@
 // Backups of a SQLite store: complete while the server writes, restored by copying, never over another file.
 import { DatabaseSync } from '@photostructure/sqlite';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { on, once } from 'node:events';
 import { watch } from 'node:fs';
 import { copyFile, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
@@ -18,6 +18,7 @@ import {
   startServer,
   type ServerProcess,
 } from '../support/processes.js';
+import { lacks, skipFor } from '../support/skip.js';
 import { backUp } from '../support/store.js';
 import { repeatUntil } from '../support/wait.js';
 import { service } from '../../../../dist/service.js';
@@ -201,3 +202,24 @@ t.test('a backup that a signal ends leaves nothing', async (t) => {
     [],
   );
 });
+
+t.test(
+  'a backup that a signal ends as it makes its file leaves nothing',
+  skipFor(lacks('strace')),
+  async (t) => {
+    const { file, env } = await fillStore(t, 1, String);
+    const folder = join(dirname(file), 'backups');
+    await mkdir(folder);
+    const cli = fileURLToPath(new URL('../../../../dist/cli.js', import.meta.url));
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+      const copy = join(folder, signal);
+      const calls = ['-f', '-o', '/dev/null', '-P', `${copy}.partial`];
+      const injection = ['-e', `inject=openat:signal=${signal}:when=1`];
+      const traced = spawnSync('strace', [...calls, ...injection, process.execPath, cli, 'backup', copy], {
+        env: { PATH: process.env['PATH'], ...env },
+      });
+      t.equal(traced.signal, signal, String(traced.stderr));
+    }
+    t.strictSame(await readdir(folder), []);
+  },
+);

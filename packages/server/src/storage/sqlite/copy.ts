@@ -15,8 +15,9 @@ import { hasTable } from './schema.js';
  * @throws Error when the file exists, and what the work throws.
  */
 export async function withNewFile<T>(path: string, work: () => Promise<T>): Promise<T> {
-  closeSync(openSync(path, 'wx', 0o600));
+  let isMade = false;
   const remove = () => {
+    if (!isMade) return;
     for (const suffix of ['', ...suffixes]) rmSync(`${path}${suffix}`, { force: true });
   };
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -25,12 +26,15 @@ export async function withNewFile<T>(path: string, work: () => Promise<T>): Prom
     // This handler is gone, so the signal ends the process.
     process.kill(process.pid, signal);
   };
+  // Before there is a file, and until it is gone: a signal without a handler would leave it.
   for (const signal of signals) process.once(signal, end);
   try {
+    closeSync(openSync(path, 'wx', 0o600));
+    isMade = true;
     return await work();
   } finally {
-    for (const signal of signals) process.off(signal, end);
     remove();
+    for (const signal of signals) process.off(signal, end);
   }
 }
 
