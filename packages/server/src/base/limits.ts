@@ -66,6 +66,8 @@ export const transactionLimits = {
   documents: 1_000,
   /** The maximum memory for what one has read and written, as an estimate in bytes. */
   bytes: 16 * mebibyte,
+  /** The maximum memory for what all that run in a thread have read and written, likewise. */
+  allBytes: 64 * mebibyte,
   /** The maximum time until the last commit of one begins. */
   time: 10_000,
   /** The maximum number of times that its function runs. */

@@ -72,8 +72,8 @@ export interface ServiceContext {
    * do not call another transaction or `change` of the subject: it throws.
    * @throws StorageError `too-large` if it reads more than 1,000 documents, or 16 MiB of them in memory, where a character
    *   takes two bytes; nothing has changed, and the response is that for a body that is too large.
-   * @throws StorageError `overloaded` if it takes more than 10 seconds, if other changes come first 100 times, or if
-   *   there are too many transactions.
+   * @throws StorageError `overloaded` if it takes more than 10 seconds, if other changes come first 100 times, if
+   *   too many wait for the subject, or if all transactions of the thread take more than 64 MiB.
    */
   readonly transaction: <Result>(
     subject: string,

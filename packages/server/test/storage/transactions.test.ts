@@ -427,7 +427,7 @@ function stateOf(documents: Documents_, written: Record<string, string | null>):
 /** Opens a store whose transactions have other limits. */
 async function openLimited(
   t: Test,
-  transactions: { time?: number; attempts?: number; waiting?: number },
+  transactions: { allBytes?: number; time?: number; attempts?: number; waiting?: number },
 ): Promise<Storage> {
   const storage = await openStorage(garden, await engines[0]!.createUrl(t), { transactions });
   t.teardown(() => storage.close());
@@ -488,4 +488,38 @@ t.test('the number of transactions of one subject that wait is bounded', async (
   );
   t.strictSame(outcomes.toSorted(), [1, 2, 3, 4, 5, 'overloaded', 'overloaded', 'overloaded']);
   t.equal(await storage.collection(labels).get(subject, 'n'), '5');
+});
+
+t.test('the memory of all transactions that run is bounded', async (t) => {
+  // Each of these takes almost half of that: two bytes for each character, and some for each document.
+  const storage = await openLimited(t, { allBytes: 50_000 });
+  const documents = storage.collection(labels);
+  const write = (subject: string, end: () => Promise<void> | void) =>
+    storage.transaction(subject, async (tx) => {
+      await documents.write(tx, 'a', { when: 'any', text: 'x'.repeat(12_000) });
+      await end();
+    });
+  const subject = newSubject();
+  const go = withResolvers();
+  const begun = [withResolvers(), withResolvers()];
+  const running = begun.map(({ resolve }) =>
+    write(newSubject(), () => {
+      resolve();
+      return go.promise;
+    }),
+  );
+  await Promise.all(begun.map(({ promise }) => promise));
+  t.equal(await outcomeOf(write(subject, () => undefined)), 'overloaded');
+  t.equal(await documents.get(subject, 'a'), undefined);
+  go.resolve();
+  await Promise.all(running);
+  const reason = new Error('thrown');
+  for (let i = 0; i < 3; i++) {
+    const failing = write(subject, () => {
+      throw reason;
+    });
+    await t.rejects(failing, reason, 'a transaction that ends releases its memory');
+  }
+  await write(subject, () => undefined);
+  t.equal((await documents.get(subject, 'a'))?.length, 12_000);
 });

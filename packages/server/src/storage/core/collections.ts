@@ -71,6 +71,8 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
   readonly #limits: TransactionLimits;
   readonly #report: WriteLimits['report'];
   readonly #mutex: SubjectMutex;
+  /** The memory that all running transactions take, as an estimate in bytes. */
+  readonly #memory = { bytes: 0 };
   /**
    * The number of reads and commits in progress. A Set of them would cost memory: V8 often replaces the table of a Set to
    * which much is added and deleted, and the old table keeps the new one, with what it contains, until a full garbage
@@ -213,7 +215,7 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
     work: Work<Result>,
     deadline: number,
   ): Promise<Ending<Result> | undefined> {
-    const transaction = new RunningTransaction(subject, this, this.#limits);
+    const transaction = new RunningTransaction(subject, this, this.#limits, this.#memory);
     let outcome: (typeof transactionOutcomes)[number] = 'failed';
     try {
       const ending = await within(transaction.run(work), deadline - performance.now(), undefined);
@@ -286,6 +288,8 @@ class RunningTransaction implements Transaction {
   readonly documentsOf: string;
   readonly #store: Pick<Storage, 'collection'>;
   readonly #limits: TransactionLimits;
+  /** That of all transactions, in bytes. */
+  readonly #memory: { bytes: number };
   readonly #reads = new Map<string, Promise<Read>>();
   /** The calls in progress. */
   readonly #calls = new Set<Promise<unknown>>();
@@ -294,10 +298,16 @@ class RunningTransaction implements Transaction {
   /** Why it cannot be committed, whatever its function does. */
   #failure: Error | undefined;
 
-  constructor(subject: string, store: Pick<Storage, 'collection'>, limits: TransactionLimits) {
+  constructor(
+    subject: string,
+    store: Pick<Storage, 'collection'>,
+    limits: TransactionLimits,
+    memory: { bytes: number },
+  ) {
     this.documentsOf = subject;
     this.#store = store;
     this.#limits = limits;
+    this.#memory = memory;
   }
 
   /** Returns the text of a document; undefined if there is none. */
@@ -346,6 +356,7 @@ class RunningTransaction implements Transaction {
   end(): void {
     this.#hasEnded = true;
     this.#reads.clear();
+    this.#memory.bytes -= this.#bytes;
   }
 
   /** Does a part of the transaction, which is not committed before that is complete. */
@@ -382,12 +393,18 @@ class RunningTransaction implements Transaction {
 
   /** @throws StorageError if the documents take too much memory, where a character takes two bytes. */
   #use(text: string | null): void {
-    this.#bytes += bytesPerDocument + 2 * (text?.length ?? 0);
-    const { bytes: most } = this.#limits;
-    if (this.#bytes > most)
+    // What is read after the end, for instance because it took too long, is not kept.
+    if (this.#hasEnded) return;
+    const { bytes: most, allBytes } = this.#limits;
+    const bytes = bytesPerDocument + 2 * (text?.length ?? 0);
+    if (this.#bytes + bytes > most)
       throw new StorageError(
         'too-large',
         `the documents of a transaction have at most ${most} bytes in memory`,
       );
+    if (this.#memory.bytes + bytes > allBytes)
+      throw new StorageError('overloaded', 'all transactions together take too much memory');
+    this.#bytes += bytes;
+    this.#memory.bytes += bytes;
   }
 }
