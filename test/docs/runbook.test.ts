@@ -413,7 +413,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     await machine.run(dump);
     t.equal((await remove(machine.server, token, 1)).status, 204);
     const shown = await machine.run('plant_store token list --subject mallory --json');
-    const [, id = ''] = /"id":"(\w+)"/.exec(shown) ?? [];
+    const [, id = ''] = /"id": "(\w+)"/.exec(shown) ?? [];
     await machine.run(`plant_store token revoke ${id}`);
     const [name = ''] = await readdir(join(machine.folder, 'backups'));
     t.match(await machine.run(restore, { 'plants-YYYY-MM-DD-HHMMSS.dump': name }), '"status":"ready"');
@@ -550,7 +550,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const [check] = blocksOf(runbook, 'The store is damaged');
     t.match(await machine.run(check), 'Copied 3 plants');
     const [, id = ''] =
-      /"id":"(\w+)"/.exec(await machine.run('plant_store token list --subject mallory --json')) ?? [];
+      /"id": "(\w+)"/.exec(await machine.run('plant_store token list --subject mallory --json')) ?? [];
     t.match(await machine.run(`plant_store token revoke ${id} && plant_store token prune`), 'is revoked');
     const [drill, put, tokens, undo] = blocksOf(runbook, 'Restore a backup');
     const changes = { 'plants-YYYY-MM-DD-HHMMSS.db': kept.at(-1)! };

@@ -385,7 +385,8 @@ t.test(
     await writeFile(verifiers, text.replace('() => undefined', '"built-in"'));
     t.match(await run(script, [], {}), {
       code: 1,
-      stderr: /the built-in verifier of bearerAuth has no access tokens/,
+      stderr:
+        /the verifier of bearerAuth is built in, but the service has neither a store nor an identity provider/,
     });
   },
 );

@@ -2,15 +2,11 @@
 // each with its place and a remedy, and all of them in docs/contract.md.
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
-import { buildApp } from '../../dist/process/app.js';
 import { contract } from '../support/contract-check.js';
-import { loadContract } from '../../dist/contract/contract.js';
-import { loadChecked } from '../../dist/http/checked-contract.js';
-import { ContractError } from '../../dist/contract/document/finding.js';
-import type { Finding } from '../../dist/contract/document/finding.js';
+import { ContractError, loadChecked, loadContract, type Finding } from '../support/contract-reader.js';
 import { partOf, type Edits } from '../support/edited.js';
 import { engines, sharedStorage } from '../support/engines.js';
-import { captureLog } from '../support/service.js';
+import { buildApp, captureLog } from '../support/service.js';
 import {
   createGarden,
   gardenBytes,

@@ -1,11 +1,6 @@
 // Larger contracts: what docs/contract.md lists as supported works, with JSON.
 import t from 'tap';
-import { buildApp } from '../../dist/process/app.js';
-import { loadContract } from '../../dist/contract/contract.js';
-import { renderTypes } from '../../dist/cli/types.js';
-import type { Handlers, JsonArray, OperationResult } from '../../dist/contract/handlers.js';
-import { TypedBody } from '../../dist/contract/raw-body.js';
-import { ApiError } from '../../dist/base/errors.js';
+import { ApiError, TypedBody, type Handlers, type JsonArray } from '../../dist/index.js';
 import { plantErrors } from '../../../../dist/plants/errors.js';
 import { service } from '../../../../dist/service.js';
 import type { operations, operationSecurity } from '../support/garden/types.gen.js';
@@ -13,6 +8,7 @@ import type {
   operations as OrchardOperations,
   operationSecurity as OrchardSecurity,
 } from '../support/garden/orchard.gen.js';
+import { loadContract, renderTypes, type OperationResult } from '../support/contract-reader.js';
 import { partOf, type Edits } from '../support/edited.js';
 import { engines, sharedStorage } from '../support/engines.js';
 import {
@@ -26,7 +22,7 @@ import {
   startGarden,
   unknowableKey,
 } from '../support/garden/garden.js';
-import { captureLog, startService } from '../support/service.js';
+import { buildApp, captureLog, startService } from '../support/service.js';
 
 const withKey = (key: string) => ({ headers: { 'x-garden-key': key } });
 const key = withKey(gardenKey);

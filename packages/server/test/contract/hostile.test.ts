@@ -8,13 +8,18 @@ import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import ts from 'typescript';
 import { parse } from 'yaml';
-import { findErrorForm } from '../../dist/cli/error-form.js';
-import { filesOf, type Manifest } from '../../dist/cli/new-files.js';
-import { renderTypes } from '../../dist/cli/types.js';
-import { loadContract, type Contract } from '../../dist/contract/contract.js';
-import { ContractError, formatFinding } from '../../dist/contract/document/finding.js';
-import type { Finding } from '../../dist/contract/document/finding.js';
-import { loadChecked } from '../../dist/http/checked-contract.js';
+import {
+  ContractError,
+  filesOf,
+  findErrorForm,
+  formatFinding,
+  loadChecked,
+  loadContract,
+  renderTypes,
+  type Contract,
+  type Finding,
+  type Manifest,
+} from '../support/contract-reader.js';
 import { edited } from '../support/edited.js';
 import { temporaryFolder } from '../support/engines.js';
 import { gardenDocument, orchardDocument } from '../support/garden/garden.js';

@@ -3,8 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import t from 'tap';
 import ts from 'typescript';
-import { renderTypes } from '../../dist/cli/types.js';
-import { loadContract } from '../../dist/contract/contract.js';
+import { loadContract, renderTypes } from '../support/contract-reader.js';
 import { engines, temporaryFolder } from '../support/engines.js';
 import { startService } from '../support/service.js';
 
