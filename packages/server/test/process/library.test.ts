@@ -47,7 +47,9 @@ t.test('two threads on SQLite', needsThreads(), async (t) => {
   t.match(await run(contractServer, ['check', contract, '--strict', '--own-errors'], {}), checked);
   const refused = await run(cli, ['token', 'create', 'north'], env);
   t.match(refused, { code: 1, stderr: /\nlibrary: no store at / });
-  const { server, token } = await startLibrary(t, { ...env, WORKERS: '2', MAX_CONNECTIONS: '1000' }, cli, ['serve']);
+  const { server, token } = await startLibrary(t, { ...env, WORKERS: '2', MAX_CONNECTIONS: '1000' }, cli, [
+    'serve',
+  ]);
   await t.test('serve books and loans', (t) => useLibrary(t, [server], token));
   await t.test('run beside the command', async (t) => {
     const { stdout } = await run(cli, ['token', 'create', 'north', '--scope', 'books:write'], env);
