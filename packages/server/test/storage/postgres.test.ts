@@ -304,7 +304,10 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       t.equal(await failure(hasty.create('s', 1n, plant)), 'unavailable');
       await blocker.query('LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
       const stuck = [hasty.create('s', 3n, plant), hasty.delete('s', 2n), hasty.list('s', { limit: 1 })];
-      t.strictSame(await Promise.all(stuck.map(failure)), ['unavailable', 'unavailable', 'unavailable']);
+      const [creation, deletion, list] = await Promise.all(stuck.map(failure));
+      t.equal(list, 'unavailable');
+      // One that began late has no time left to learn that it was cancelled.
+      for (const outcome of [creation, deletion]) t.match(outcome, /^(unavailable|unknown-outcome)$/);
       await blocker.query('ROLLBACK');
       t.equal(await plants.create('s', 3n, plant), 'created');
       t.equal((await plants.list('s', { limit: 9 })).count, 2);
