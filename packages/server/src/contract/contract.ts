@@ -8,7 +8,7 @@ import type { Sample, Schema, Use } from './schema/schema.js';
 import { depthOf } from './schema/shape.js';
 import { checkReferences } from './document/references.js';
 import { ContractText } from './document/contract-text.js';
-import type { Finding } from './document/finding.js';
+import { ContractError, type Finding } from './document/finding.js';
 
 /** The parts of an OpenAPI document that the project reads itself. */
 export interface OpenApiDocument {
@@ -43,6 +43,16 @@ export interface Contract {
   readonly warnings: readonly Finding[];
 }
 
+/** Finds wrong defaults of requests. */
+type FindWrong = (document: object, defaults: readonly Sample[]) => readonly Finding[];
+
+/** What `loadContract` is called with. */
+interface Source {
+  readonly bytes: Buffer;
+  readonly hasOwnErrors: boolean;
+  readonly findWrong: FindWrong | undefined;
+}
+
 /**
  * Reads a contract.
  * @param bytes - An OpenAPI 3.0 or 3.1 document in YAML or JSON.
@@ -50,11 +60,7 @@ export interface Contract {
  * @param findWrong - Finds wrong defaults of requests; called only if there are other faults.
  * @throws ContractError with all faults: what is not valid, and what this server does not support.
  */
-export function loadContract(
-  bytes: Buffer,
-  hasOwnErrors = false,
-  findWrong?: (document: object, defaults: readonly Sample[]) => readonly Finding[],
-): Contract {
+export function loadContract(bytes: Buffer, hasOwnErrors = false, findWrong?: FindWrong): Contract {
   const isTooLarge = bytes.length > maxSize;
   const text = new ContractText(isTooLarge || !isUtf8(bytes) ? '' : bytes.toString('utf8'));
   if (isTooLarge) text.fault([], 'the file has more than 50 MB', 'Divide the API into several');
@@ -68,6 +74,23 @@ export function loadContract(
     text.fault(...found);
   });
   checkDocument(document, is30);
+  try {
+    return readContract({ bytes, hasOwnErrors, findWrong }, text, document, is30);
+  } catch (error) {
+    // Schemas are read and searched by functions that call themselves for those inside.
+    if (!(error instanceof RangeError && error.message.includes('call stack'))) throw error;
+    const fault = text.find([], 'schemas are nested too deeply', 'Nest fewer schemas in each other');
+    throw new ContractError([fault], text.warnings);
+  }
+}
+
+/** Reads the operations, with all that they refer to. @throws ContractError with all faults. */
+function readContract(
+  { bytes, hasOwnErrors, findWrong }: Source,
+  text: ContractText,
+  document: ContractNode,
+  is30: boolean,
+): Contract {
   const components = document.at('components');
   const securitySchemes = readSchemes(components);
   const schemas = new Schemas(is30);

@@ -333,6 +333,27 @@ t.test('what no contract needs is one clear fault', (t) => {
       t.equal((error as ContractError).faults.length, 1);
     }
   }
+  for (const inner of ['items: *', 'properties: { a: * }', 'allOf: [*]', 'oneOf: [*, {}]', 'not: *']) {
+    const schemas = Array.from(
+      { length: 5_000 },
+      (_, i) => `    S${i}: { ${inner.replace('*', `{ $ref: '#/components/schemas/S${i + 1}' }`)} }\n`,
+    );
+    const text = `${head}paths:
+  /a:
+    post:
+      operationId: a
+      requestBody: { content: { application/json: { schema: { $ref: '#/components/schemas/S0' } } } }
+      responses: { 204: { description: x } }
+components:
+  schemas:
+${schemas.join('')}    S5000: {}
+`;
+    t.throws(() => loadContract(Buffer.from(text)), {
+      faults: [
+        { line: 1, message: 'schemas are nested too deeply', fix: 'Nest fewer schemas in each other' },
+      ],
+    });
+  }
   const repeated = `${head}x-a: &a [1, 2]\nx-b: [${Array(500).fill('*a').join()}]\n`;
   t.ok(loadContract(Buffer.from(repeated)), 'aliases may repeat what is short');
   t.end();
