@@ -29,9 +29,9 @@ def call(method, path, body=None, retries=3):
                 return {field: body[field] for field in ("name", "tag") if field in body}
             if unknown and failure.code == 404 and method == "DELETE":
                 return None
-            if failure.code not in (429, 503) or attempt == retries:
+            if failure.code not in (429, 500, 502, 503, 504) or attempt == retries:
                 raise failure from None
-            unknown = unknown or b"50302" in text
+            unknown = unknown or failure.code >= 500 and b"50300" not in text and b"50301" not in text
             wait += int(failure.headers.get("Retry-After", 1))
         except (OSError, HTTPException, ValueError):  # no response, or only a part of it
             if attempt == retries:

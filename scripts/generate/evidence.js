@@ -174,8 +174,8 @@ function render() {
 
 What was checked, the result, when and for which commit, and the command that repeats it, on ${ledger.machine}. ${age()}
 ✓: \`.ci/run\` repeats it on each change, partly with fewer requests; "passes" means only that it passes there.
-\`npm run evidence\` repeats what needs no other programs than \`.ci/run\` and whose product has changed, and
-\`npm run evidence -- WORD\` what has the word in its command. Several threads
+\`npm run evidence\` runs those commands again whose results are of an earlier product; it leaves out those that need
+other programs than \`.ci/run\`. \`npm run evidence -- WORD\` runs the commands that contain the word. Several threads
 [need Node.js 22.12](../CONTRIBUTING.md#larger-checks).
 
 ${sections.join('\n\n')}

@@ -99,7 +99,10 @@ t.test('the contract says what the specification says', async (t) => {
   t.strictSame(shapeOf('Error'), ['error integer int32 required', 'message string required']);
   t.equal(at('/info/version'), '1.0.0');
   t.equal(at('/servers/0/url'), '/');
-
+  t.match(at('/servers/1'), { url: '{base_url}', variables: { base_url: { default: /^http/ } } });
+  const isClosed = (name: string) =>
+    (at(`/components/schemas/${name}`) as { additionalProperties?: unknown }).additionalProperties === false;
+  t.strictSame(['NewPlant', 'Plant', 'Error'].map(isClosed), [true, false, false]);
   const operations = Object.entries(at('/paths') as Record<string, object>).flatMap(([path, item]) =>
     Object.keys(item).map((method) => `${method} ${path}`),
   );

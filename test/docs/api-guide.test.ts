@@ -1,8 +1,11 @@
 // Checks that the examples of docs/api.md and the README work as written, that the documents agree with the code and with
 // each other, and that packages/server/docs/start-your-own.md leads to a service.
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
@@ -134,6 +137,23 @@ for method, body in (("DELETE", None), ("POST", {"id": 2, "name": None})):
     '400 40002',
   ]);
   t.strictSame(proxy.fates, [], 'every request was repeated');
+
+  const answers = [
+    [500, 50000],
+    [502, 0],
+    [400, 40011],
+  ] as const;
+  const failing = createServer((_request, response) => {
+    const [status, error] = answers[requests++]!;
+    response.writeHead(status).end(JSON.stringify({ error, message: 'a' }));
+  });
+  let requests = 0;
+  t.teardown(() => failing.close());
+  await once(failing.listen(0, '127.0.0.1'), 'listening');
+  await writeFile(path, `${definitions}\nprint(call("POST", "/plants", {"id": 1, "name": "Aloe"}))\n`);
+  const url = `http://127.0.0.1:${(failing.address() as AddressInfo).port}`;
+  t.strictSame(await runExample('python3', path, url, 'pst_a'), ["{'name': 'Aloe'}"]);
+  t.equal(requests, answers.length);
 });
 
 t.test('the commands of the README do what it describes', await needs('curl'), async (t) => {

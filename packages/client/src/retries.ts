@@ -1,4 +1,4 @@
-// Retries requests after lost connections, 429 and 503, until the outcome is known or the retries are used up.
+// Retries requests after lost connections and the statuses of passing failures, until the outcome is known or the retries are used up.
 import { ApiError, ConnectionError, kindOf, type Answer, type ErrorKind } from './errors.js';
 
 /** The clock for the waits between attempts. */
@@ -31,6 +31,9 @@ export interface RepeatedCall<Value> {
   maxWait: number;
 }
 
+/** The statuses of failures that may pass; 502 and 504 are of proxies. */
+const passing: readonly number[] = [429, 500, 502, 503, 504];
+
 /** The wait before the first retry, in ms; it doubles with each further retry. */
 const firstWait = 100;
 
@@ -54,7 +57,7 @@ export async function withRetries<Value>(
 
     const backoff = firstWait * 2 ** (attempts - 1) * (0.5 + Math.random() / 2);
     const retryAfter = answer?.retryAfter ?? 0;
-    const again = answer === undefined || answer.status === 429 || answer.status === 503;
+    const again = answer === undefined || passing.includes(answer.status);
     if (again && attempts <= retries && retryAfter <= maxWait) {
       await clock.sleep(retryAfter + Math.min(backoff, maxWait), signal);
       continue;

@@ -599,7 +599,10 @@ t.test('responses that are not the service’s are errors, never successes', asy
     [[304, {}, ''], false, 1],
     [[302, { location: '/plants' }, ''], false, 1],
     [[422, {}, '{"error":42200,"message":"New."}'], false, 1],
-    [[502, {}, page], true, 1],
+    [[501, {}, page], true, 1],
+    [[500, {}, '{"error":50000,"message":"It failed."}'], true, 2, 0],
+    [[502, {}, page], true, 2, 0],
+    [[504, {}, page], true, 2, 0],
     [[503, {}, page], true, 2, 0],
     [[503, { 'retry-after': '61' }, page], true, 1],
     [[503, { 'retry-after': soon }, page], true, 2, 7_000],
@@ -609,8 +612,9 @@ t.test('responses that are not the service’s are errors, never successes', asy
     requests = 0;
     clock.waits.length = 0;
     const error = await failure(client.createPlant({ id: 1, name: 'a' }));
-    const code = status === 422 ? 42200 : undefined;
-    t.strictSame(summary(error), { attempts, mayHaveTakenEffect, kind: undefined, code, status });
+    const code = { 422: 42200, 500: 50000 }[status];
+    const kind = status === 500 ? 'internal' : undefined;
+    t.strictSame(summary(error), { attempts, mayHaveTakenEffect, kind, code, status });
     t.equal(requests, attempts);
     t.equal(clock.waits.length, attempts - 1);
     for (const waited of clock.waits)

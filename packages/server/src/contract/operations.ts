@@ -20,7 +20,7 @@ export interface Operation extends Responses {
   readonly route: Route;
   /** The path item and the operation as the contract declares them. */
   readonly declared: { readonly item: unknown; readonly operation: unknown };
-  /** The security requirements, of which a caller must satisfy one; empty for a public operation. */
+  /** The security requirements. A caller must satisfy one of them; a public operation has none. */
   readonly security: readonly Requirement[];
   /** The scope that the caller needs (`x-required-scope`). */
   readonly requiredScope: string | undefined;

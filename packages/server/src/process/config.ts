@@ -93,7 +93,7 @@ export const descriptions: Readonly<Record<Name, string>> = {
   SHUTDOWN_SECONDS: 'Time for running requests to finish after `DRAIN_SECONDS`; then they are cut off',
   BODY_LIMIT_BYTES: 'Maximum length of a request body',
   MEMORY_BUDGET_BYTES:
-    'Memory for all request bodies, each counted as two, three or six times its size. Data of lists and streams that is read but not sent has twice this memory. Each thread has its own. Subjects share it fairly; all requests without a token count as one subject',
+    'Memory for all request bodies, each counted as two (bytes), three or six (not ASCII) times its size. Data of lists and streams that is read but not sent has twice this memory. Each thread has its own. Subjects share it fairly; all requests without a token count as one subject',
   REQUEST_TIMEOUT_SECONDS:
     'Maximum time to receive a whole request (then 408), and for a client to read one page of a list or one chunk of a stream (then it is disconnected)',
   KEEP_ALIVE_SECONDS: 'Maximum time that a connection may be idle',

@@ -300,6 +300,17 @@ t.test('nothing is fetched or read because a contract says so', async (t) => {
   t.strictSame(requests, []);
 });
 
+/** The faults of a contract that is refused; none if it is accepted. */
+function faultsOf(text: string) {
+  try {
+    loadContract(Buffer.from(text));
+    return [];
+  } catch (error) {
+    if (!(error instanceof ContractError)) throw error;
+    return error.faults;
+  }
+}
+
 t.test('what no contract needs is one clear fault', (t) => {
   const head = 'openapi: 3.1.0\ninfo: { title: A, version: 1.0.0 }\nsecurity: []\n';
   const levels = 'the text is nested too deeply';
@@ -325,13 +336,9 @@ t.test('what no contract needs is one clear fault', (t) => {
     [' '.repeat(50_000_001), 1, 'the file has more than 50 MB'],
   ];
   for (const [text, line, message, fix] of cases) {
-    try {
-      loadContract(Buffer.from(text));
-      t.fail(message);
-    } catch (error) {
-      t.match((error as ContractError).faults, [{ line, message, ...(fix !== undefined && { fix }) }]);
-      t.equal((error as ContractError).faults.length, 1);
-    }
+    const faults = faultsOf(text);
+    t.match(faults, [{ line, message, ...(fix !== undefined && { fix }) }]);
+    t.equal(faults.length, 1);
   }
   for (const inner of ['items: *', 'properties: { a: * }', 'allOf: [*]', 'oneOf: [*, {}]', 'not: *']) {
     const schemas = Array.from(
@@ -348,11 +355,14 @@ components:
   schemas:
 ${schemas.join('')}    S5000: {}
 `;
-    t.throws(() => loadContract(Buffer.from(text)), {
-      faults: [
-        { line: 1, message: 'schemas are nested too deeply', fix: 'Nest fewer schemas in each other' },
-      ],
-    });
+    const fault = {
+      line: 1,
+      message: 'schemas are nested too deeply',
+      fix: 'Nest fewer schemas in each other',
+    };
+    const faults = faultsOf(text);
+    t.match(faults, [fault]);
+    t.equal(faults.length, 1);
   }
   const repeated = `${head}x-a: &a [1, 2]\nx-b: [${Array(500).fill('*a').join()}]\n`;
   t.ok(loadContract(Buffer.from(repeated)), 'aliases may repeat what is short');

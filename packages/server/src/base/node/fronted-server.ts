@@ -1,4 +1,4 @@
-// An HTTP server in front of which another server accepts the connections.
+// An HTTP server that gets its connections from another server, its front.
 import type { ServerOptions } from 'node:http';
 import type { AddressInfo, Server as NetServer } from 'node:net';
 import { http } from './http.js';
