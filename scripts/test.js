@@ -30,7 +30,6 @@ const quick = [
   'contract/bodies',
   'contract/exact-json',
   'contract/faults',
-  'contract/garden',
   'contract/responses',
   'contract/schemas',
   'plants/',
@@ -50,6 +49,7 @@ const long = [
   'packages/server/test/http/connection/tls',
   'packages/server/test/http/pages/',
   'packages/server/test/process/resources',
+  'packages/server/test/storage/postgres-plans',
 ];
 /** The folders that have tests in test/, which are compiled to dist-test/. */
 const packages = ['', 'packages/server/', 'packages/client/', ...services].filter((folder) =>
