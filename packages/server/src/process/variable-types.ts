@@ -1,6 +1,7 @@
 // The types of environment variables: each reads a text, or throws an Error that says what it must be.
 import { isIP } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { postgresUrl } from './postgres-url.js';
 import { automaticThreads, kernelDistributes, needsKernel } from './system-limits.js';
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -62,14 +63,7 @@ export const networks = list('addresses and networks, such as 10.0.0.0/8', (item
 /** The URL of a store. Errors do not contain it, since it may have a password. */
 export function databaseUrl(value: string): string {
   text(value);
-  if (/^postgres(ql)?:\/\//.test(value)) {
-    const url = URL.canParse(value) ? new URL(value) : undefined;
-    if (url === undefined || url.hash !== '' || `${url.pathname}${url.search}`.includes('@'))
-      throw new Error(
-        'must be a URL: in its user and password, write %2F for /, %3F for ?, %23 for #, %40 for @, %3A for : and %25 for %',
-      );
-    return value;
-  }
+  if (/^postgres(ql)?:\/\//.test(value)) return postgresUrl(value);
   // A path on Windows may start with a letter and a colon.
   const [scheme = ''] = /^[a-z][a-z0-9+.-]+:/i.exec(value) ?? [];
   const path = value.slice(scheme.length);

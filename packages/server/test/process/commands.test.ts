@@ -158,7 +158,7 @@ t.test('the command reports invalid usage in one line, and exits with a status',
   for (const [i, [args, message]] of cases.entries()) {
     const { code, stdout, stderr } = finished[i]!;
     // A URL may also come from a variable.
-    t.equal(code, args.includes('--database') ? 1 : 2, args.join(' '));
+    t.equal(code, args.includes('--database') ? 78 : 2, args.join(' '));
     t.equal(stdout, '');
     t.match(stderr, /^plant-store: /);
     t.match(stderr, message);

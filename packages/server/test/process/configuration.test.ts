@@ -279,6 +279,58 @@ t.test('TLS, proxies, CORS and limits come from the environment', skipFor(certif
   t.notMatch(JSON.stringify(server.log), /still running/);
 });
 
+t.test(
+  'DATABASE_URL knows its parameters: a wrong one ends the start and each command with 78',
+  async (t) => {
+    const only = 'only application_name, options, sslcert, sslkey, sslmode, sslrootcert exist';
+    const socket = 'its folder, such as postgres://USER@%2Fvar%2Frun%2Fpostgresql/DATABASE';
+    const modes = 'disable, allow, prefer, require, verify-ca, verify-full';
+    const faults = {
+      'h/x?sslmod=verify-full': 'have no parameter sslmod: use sslmode',
+      'h/x?ssl_mode=verify-full': 'have no parameter ssl_mode: use sslmode',
+      'h/x?SSLMODE=verify-full': 'have no parameter SSLMODE: use sslmode',
+      'h/x?ssl=require': 'have no parameter ssl: use sslmode',
+      'h/x?tls=true': 'have no parameter tls: use sslmode',
+      'h/x?sslrootcrt=ca.pem': 'have no parameter sslrootcrt: use sslrootcert',
+      'h/x?sslmode=require&schema=plants': `have no parameter schema: ${only}`,
+      'h/x?sslmode=': 'have a value for its parameter sslmode',
+      'h/x?sslmode=no-verify': `have an sslmode of ${modes}`,
+      'h/x?sslrootcert=/nowhere':
+        "name a file as sslrootcert: ENOENT: no such file or directory, access '/nowhere'",
+      'a:5432,b:5432/x': 'name one host, which always leads to the primary',
+      'a,b/x': 'name one host, which always leads to the primary',
+      '/x?host=/tmp': `name a host; for a socket, ${socket}`,
+    };
+    for (const [rest, fault] of Object.entries(faults))
+      t.strictSame(await faultsOf({ DATABASE_URL: `postgres://u:hidden@${rest}` }), [
+        `DATABASE_URL must ${fault}`,
+      ]);
+    const commands = ['init', 'migrate', 'token list', 'backup x', 'restore x', 'export', 'import'];
+    const runs = [
+      ['main.js'],
+      ['cli.js', 'check'],
+      ...commands.map((command) => ['cli.js', ...command.split(' ')]),
+    ] as const;
+    for (const [program, ...args] of runs) {
+      const DATABASE_URL = 'postgres://u:hidden@h/x?ssl=require';
+      t.strictSame(
+        await run(program as 'cli.js', args, { DATABASE_URL }),
+        {
+          code: 78,
+          stdout: '',
+          stderr: 'plant-store: DATABASE_URL must have no parameter ssl: use sslmode\n',
+        },
+        args.join(' '),
+      );
+    }
+    for (const mode of modes.split(', ')) {
+      const DATABASE_URL = `postgres://u@127.0.0.1:1/x?sslmode=${mode}`;
+      const { stderr } = await run('cli.js', ['token', 'list'], { DATABASE_URL });
+      t.match(stderr, /^Store: .*\nplant-store: PostgreSQL: .*ECONNREFUSED.*\n$/, `no warning: ${mode}`);
+    }
+  },
+);
+
 t.test('an invalid configuration prevents startup, and the message names the variable', async (t) => {
   const threads = kernelDistributes ? ['0', '1.5', 'many'] : ['0', '1.5', 'many', '2'];
   const bad: Record<string, readonly string[]> = {

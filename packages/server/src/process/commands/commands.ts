@@ -1,7 +1,7 @@
 // The command of a service: runs its server, manages access tokens, and migrates, backs up, restores, exports and imports a
 // store.
 import type { Command } from 'commander';
-import { ConfigError } from '../config.js';
+import { ConfigError, configStatus } from '../config.js';
 import type { Service } from '../../service/definition.js';
 import { StorageError } from '../../storage/core/interface.js';
 import { migrateStorage } from '../../storage/open.js';
@@ -24,8 +24,8 @@ import { addRestoreCommand } from './restore-command.js';
 import { addTokenCommands } from './token-commands.js';
 
 /**
- * Runs the command that the arguments name. If it fails, prints why to standard error, and sets the exit status to 1;
- * after wrong arguments, exits with 2.
+ * Runs the command that the arguments name. If it fails, prints why to standard error, and sets the exit status to 1, or
+ * to 78 if a setting is wrong; after wrong arguments, exits with 2.
  * @param environment - The environment of the process, to which the options of the server are added.
  * @param argv - The arguments of the process, with the program and the script.
  */
@@ -52,7 +52,8 @@ export async function runServiceCommand(
     if (!(error instanceof CommandError || error instanceof ConfigError || error instanceof StorageError))
       throw error;
     for (const line of error.message.split('\n')) console.error(`${service.name}: ${line}`);
-    process.exitCode = error instanceof CommandError ? error.status : 1;
+    if (error instanceof CommandError) process.exitCode = error.status;
+    else process.exitCode = error instanceof ConfigError ? configStatus : 1;
   }
 }
 
