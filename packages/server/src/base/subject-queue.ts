@@ -4,7 +4,7 @@
 export class SubjectQueue<Item extends { readonly subject: string }> {
   readonly #waiting = new Map<string, Item[]>();
   /** The items of each subject, in the order of their turns. */
-  #turns: Item[][] = [];
+  readonly #turns: Item[][] = [];
   #size = 0;
 
   /** The number of items. */
@@ -31,15 +31,5 @@ export class SubjectQueue<Item extends { readonly subject: string }> {
     else this.#waiting.delete(item.subject);
     this.#size--;
     return item;
-  }
-
-  /** Adds items that were taken, before all others. */
-  putBack(items: readonly Item[]): void {
-    if (items.length === 0) return;
-    const others = this.#turns.flat();
-    this.#waiting.clear();
-    this.#turns = [];
-    this.#size = 0;
-    for (const item of [...items, ...others]) this.add(item);
   }
 }

@@ -19,9 +19,7 @@ export function postgresUrl(value: string): string {
   if (authority.replace(/^.*@/, '').includes(','))
     throw new Error('must name one host, which always leads to the primary');
   if (authority.endsWith('@'))
-    throw new Error(
-      'must name a host; for a socket, its folder, such as postgres://USER@%2Fvar%2Frun%2Fpostgresql/DATABASE',
-    );
+    throw new Error('must name a host, or for a socket its folder, with %2F for each /');
   if (authority === '/' || !URL.canParse(value))
     throw new Error(
       'must be a URL: in its user and password, write %2F for /, %3F for ?, %23 for #, %40 for @, %3A for : and %25 for %',

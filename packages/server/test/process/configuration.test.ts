@@ -282,8 +282,8 @@ t.test('TLS, proxies, CORS and limits come from the environment', skipFor(certif
 t.test(
   'DATABASE_URL knows its parameters: a wrong one ends the start and each command with 78',
   async (t) => {
+    // cspell:ignore sslmod sslrootcrt
     const only = 'only application_name, options, sslcert, sslkey, sslmode, sslrootcert exist';
-    const socket = 'its folder, such as postgres://USER@%2Fvar%2Frun%2Fpostgresql/DATABASE';
     const modes = 'disable, allow, prefer, require, verify-ca, verify-full';
     const faults = {
       'h/x?sslmod=verify-full': 'have no parameter sslmod: use sslmode',
@@ -299,7 +299,7 @@ t.test(
         "name a file as sslrootcert: ENOENT: no such file or directory, access '/nowhere'",
       'a:5432,b:5432/x': 'name one host, which always leads to the primary',
       'a,b/x': 'name one host, which always leads to the primary',
-      '/x?host=/tmp': `name a host; for a socket, ${socket}`,
+      '/x?host=/tmp': 'name a host, or for a socket its folder, with %2F for each /',
     };
     for (const [rest, fault] of Object.entries(faults))
       t.strictSame(await faultsOf({ DATABASE_URL: `postgres://u:hidden@${rest}` }), [
