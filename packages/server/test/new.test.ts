@@ -1,5 +1,6 @@
 // The command `contract-server new`: the packages that it writes compile, pass their tests, start, and respond with 501.
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -11,6 +12,7 @@ import { temporaryFolder } from './support/engines.js';
 import { startOther } from './support/other-service.js';
 import { environment, run } from './support/processes.js';
 import { needsThreads } from './support/threads.js';
+import { repeatUntil } from './support/wait.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const server = join(root, 'packages/server');
@@ -401,6 +403,70 @@ t.test('from a contract of OpenAPI 3.1 with derived names, a base path, and no f
     t.strictSame(await response.json(), { error: 50100, message: 'The operation is not implemented yet.' });
   });
 });
+
+t.test(
+  'with npm run dev, a changed source is compiled and served, and a fault of it is waited out',
+  async (t) => {
+    const contract = await writeContract(
+      t,
+      '3.0.3',
+      `security: []
+paths:
+  /tide:
+    get:
+      operationId: getTide
+      responses:
+        '200': { description: The tide., content: { application/json: { schema: ${closed('height', '{ type: integer }')} } } }
+        default: ${content(closed('error', '{ type: integer }'))}
+`,
+    );
+    const folder = await write(t, 'changing', contract, '--no-store');
+    const child = spawn('npm', ['run', 'dev'], {
+      cwd: folder,
+      env: environment({ PORT: '0', LOG_LEVEL: 'info' }),
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // Leads a group of all that it starts.
+      detached: true,
+    });
+    t.teardown(async () => {
+      const ended = once(child, 'exit');
+      process.kill(-child.pid!, 'SIGTERM');
+      await ended;
+    });
+    let shown = '';
+    const printed = new EventEmitter();
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        shown += text;
+        printed.emit('text');
+      });
+    /** Resolves when something that matches has been printed since the last time. */
+    const prints = async (pattern: RegExp) => {
+      await repeatUntil(
+        () => pattern.test(shown),
+        () => once(printed, 'text'),
+      );
+      const [, value = ''] = pattern.exec(shown) ?? [];
+      shown = '';
+      return value;
+    };
+    const isReady = /"origin":"([^"]+)"/;
+    const statusAt = async (origin: string) => (await fetch(`${origin}/tide`)).status;
+    t.equal(await statusAt(await prints(isReady)), 501);
+    const handlers = join(folder, 'src/handlers.ts');
+    const text = await readFile(handlers, 'utf8');
+    await writeFile(
+      handlers,
+      text.replace('getTide: notImplemented', 'getTide: async () => ({ height: "high" })'),
+    );
+    await prints(/error TS\d+[^]*waiting for file changes/);
+    await writeFile(
+      handlers,
+      text.replace('getTide: notImplemented', 'getTide: async () => ({ height: 3 })'),
+    );
+    t.equal(await statusAt(await prints(isReady)), 200);
+  },
+);
 
 t.test('nothing is overwritten, and what cannot become a service is one message', async (t) => {
   const folder = await temporaryFolder(t);
