@@ -2,7 +2,7 @@
 import type { Contract } from '../contract/contract.js';
 import { isAnything, isNothing, type Schema, type Use } from '../contract/schema/schema.js';
 import { allSchemas } from '../contract/schema/schema.js';
-import { isOfType, typeNames, type TypeName } from '../contract/schema/json-types.js';
+import { isBig, isOfType, typeNames, type TypeName } from '../contract/schema/json-types.js';
 import { shapeOf, type Shape } from '../contract/schema/shape.js';
 
 /** The use of a value, and whether its bytes are files, as in multipart/form-data; otherwise they are strings. */
@@ -192,7 +192,7 @@ export class SchemaTypes {
     const types = (type ?? known ?? typeNames).filter((one) => known?.includes(one) ?? true);
     const form = type === undefined ? shapeOf(schema).number : schema.number;
     const isEither = form === undefined || form === 'either';
-    const number = isEither ? '(number | bigint)' : form === 'int64' ? 'bigint' : 'number';
+    const number = isEither ? '(number | bigint)' : isBig(form) ? 'bigint' : 'number';
     return unionOf(
       types.map((one) => {
         if (one === 'object') return this.#object(schema, place, described);
@@ -212,7 +212,9 @@ export class SchemaTypes {
     const members = Object.entries(properties)
       .filter(([name, one]) => !isAbsent(name, one))
       .map(([name, one]) => {
-        const isThere = required.includes(name) || this.#isFilled(one);
+        // A default is filled in.
+        const isFilled = shapeOf(one).default !== undefined && !this.#unfilled.has(one);
+        const isThere = required.includes(name) || isFilled;
         const text = this.#type(one, place);
         return { name, isThere, text, described: described?.properties?.[name] };
       });
@@ -247,12 +249,6 @@ export class SchemaTypes {
       .map((one, i) => this.#type(one, place) + (i < minItems ? '' : '?'));
     const isOpen = rest !== 'never' && maxItems > prefixItems.length;
     return `[${[...places, ...(isOpen ? [`...${rest}[]`] : [])].join(', ')}]`;
-  }
-
-  /** Whether a request always has a property, because its default is filled in. */
-  #isFilled(schema: Schema): boolean {
-    const isLost = () => [...allSchemas(schema, ['allOf'])].some((one) => this.#unfilled.has(one));
-    return shapeOf(schema).default !== undefined && !isLost();
   }
 }
 
@@ -296,7 +292,7 @@ function canHave(value: unknown, types: readonly TypeName[] | undefined): boolea
 
 /** The type of a value that is JSON. */
 function literal(value: unknown, number: Schema['number']): string {
-  if (typeof value === 'number') return number === 'int64' ? `${value}n` : String(value);
+  if (typeof value === 'number') return isBig(number) ? `${value}n` : String(value);
   if (Array.isArray(value)) return `[${value.map((item) => literal(item, undefined)).join(', ')}]`;
   if (typeof value === 'string') return quoted(value);
   if (typeof value !== 'object' || value === null) return String(value);

@@ -5,7 +5,6 @@ import { methods, readOperations, type Operation } from './operations.js';
 import { ContractNode } from './document/contract-node.js';
 import { Schemas } from './schema/schema-normalizer.js';
 import type { Sample, Schema, Use } from './schema/schema.js';
-import { depthOf } from './schema/shape.js';
 import { checkReferences } from './document/references.js';
 import { ContractText } from './document/contract-text.js';
 import { ContractError, type Finding } from './document/finding.js';
@@ -33,8 +32,6 @@ export interface Contract {
   readonly methods: readonly string[];
   /** The names of all headers that responses declare. */
   readonly responseHeaders: readonly string[];
-  /** The deepest nesting of arrays and objects in any request body. */
-  readonly bodyDepth: number;
   /** The defaults of requests, which are filled in unchanged. */
   readonly defaults: readonly Sample[];
   /** The schemas whose defaults handlers may have to fill in. */
@@ -96,7 +93,6 @@ function readContract(
   const schemas = new Schemas(is30);
   const operations = readOperations({ document, schemes: securitySchemes, schemas, is30, hasOwnErrors });
   text.throwFaults(() => findWrong?.(text.value as OpenApiDocument, schemas.defaults) ?? []);
-  const bodies = operations.flatMap(({ body }) => body?.contents ?? []);
   const responses = operations.flatMap(({ declaredResponses }) => declaredResponses);
   return {
     bytes,
@@ -111,7 +107,6 @@ function readContract(
         operations.some((one) => one.method === method || (one.method === 'GET' && method === 'HEAD')),
       ),
     responseHeaders: [...new Set(responses.flatMap(({ headers }) => headers.map(({ name }) => name)))].sort(),
-    bodyDepth: Math.max(0, ...bodies.map(({ schema }) => depthOf(schema))),
     defaults: schemas.defaults,
     unfilled: schemas.unfilled,
     warnings: text.warnings,

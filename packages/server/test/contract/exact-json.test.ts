@@ -63,10 +63,10 @@ function fits(literal: string, value: unknown): boolean {
   const meant = oracle(literal);
   if (meant === 'fraction')
     return isInexact(value) || (typeof value === 'number' && !Number.isInteger(value));
-  if (meant >= int64.min && meant <= int64.max) {
+  if (meant >= int64.min && meant < 2n ** 64n) {
     return (typeof value === 'bigint' || Number.isSafeInteger(value)) && BigInt(value as number) === meant;
   }
-  // Beyond int64, a double has the same digits, or the number counts as inexact.
+  // Beyond 64 bits, a double has the same digits, or the number counts as inexact.
   return isInexact(value) || (typeof value === 'number' && oracle(String(value)) === meant);
 }
 
@@ -96,7 +96,7 @@ t.test('the limits of the range are parsed exactly', async (t) => {
     ['900719925474099300e-2', 9007199254740993n],
     ['9223372036854775807', 9223372036854775807n],
     ['-9223372036854775808', -9223372036854775808n],
-    ['9500000000000000000', 9.5e18],
+    ['18446744073709551615', 18446744073709551615n],
     ['1.0', 1],
     ['1e3', 1000],
     ['1.5', 1.5],
@@ -126,7 +126,7 @@ t.test('a number that a double rounds is detected', async (t) => {
     '9007199254740993.5',
     '1.00000000000000000001',
     '1e-400',
-    '9223372036854775808',
+    '18446744073709551617',
     '-9223372036854775809',
     '12345678901234567890123',
     '1.23456789012345678e+100',
@@ -232,25 +232,4 @@ t.test('exact numbers are read as deep as JSON.parse reads', async (t) => {
   let value = parseExactJson(`${'['.repeat(deep)}9007199254740993${']'.repeat(deep)}`);
   while (Array.isArray(value)) [value] = value as unknown[];
   t.equal(value, 9007199254740993n);
-});
-
-t.test('the place of a fault is where the text ceases to be the beginning of JSON', async (t) => {
-  const faults: [text: string, place: string][] = [
-    ['', 'line 1, column 1, where it ends'],
-    ['{"id": 2', 'line 1, column 9, where it ends'],
-    ['{"id": 1,\n "name": }', 'line 2, column 10'],
-    ['{"id": 1,}', 'line 1, column 10'],
-    ['\uFEFF{}', 'line 1, column 1, a byte order mark'],
-    ["{'id': 1}", 'line 1, column 2'],
-    ['[1, 2,, 3]', 'line 1, column 7'],
-    ['[01]', 'line 1, column 3'],
-    ['{"a": tru}', 'line 1, column 7'],
-    ['{"a": "x\ny"}', 'line 1, column 7'],
-    ['{"a": "\\x"}', 'line 1, column 7'],
-    ['{"a": "\\\\"} {}', 'line 1, column 13'],
-    ['["open', 'line 1, column 2'],
-    ['[1}', 'line 1, column 3'],
-  ];
-  for (const [text, place] of faults)
-    t.throws(() => parseExactJson(text), { message: `the fault is at ${place}` }, text);
 });

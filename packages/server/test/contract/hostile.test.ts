@@ -340,7 +340,7 @@ t.test('what no contract needs is one clear fault', (t) => {
     t.match(faults, [{ line, message, ...(fix !== undefined && { fix }) }]);
     t.equal(faults.length, 1);
   }
-  for (const inner of ['items: *', 'properties: { a: * }', 'allOf: [*]', 'oneOf: [*, {}]', 'not: *']) {
+  for (const inner of ['allOf: [*]', 'oneOf: [*, {}]', 'not: *']) {
     const schemas = Array.from(
       { length: 5_000 },
       (_, i) => `    S${i}: { ${inner.replace('*', `{ $ref: '#/components/schemas/S${i + 1}' }`)} }\n`,

@@ -1,9 +1,11 @@
 // Parses 64-bit integers exactly, in JSON and in the decimal digits of paths and queries.
+import { randomUUID } from 'node:crypto';
 
-/** The ranges of integers of the format int64, and of those without one, as doubles. */
+/** The ranges of integers by their formats, and of those without one, as doubles. */
 export const integerRanges = {
   double: { min: BigInt(Number.MIN_SAFE_INTEGER), max: BigInt(Number.MAX_SAFE_INTEGER) },
   int64: { min: -(2n ** 63n), max: 2n ** 63n - 1n },
+  uint64: { min: 0n, max: 2n ** 64n - 1n },
 } as const;
 
 /**
@@ -16,92 +18,44 @@ const mayRound = /\d{16}|\d[.eE]/;
  * Parses JSON like JSON.parse, but never rounds an integer that fits in 64 bits. If it is not a safe integer, it becomes
  * a bigint, in any notation (9007199254740993.0, 9.007199254740993e15). Any other number with more digits than a double
  * keeps becomes a symbol (see `isInexact`).
- * @throws SyntaxError that says where the fault is.
+ * @throws SyntaxError if it is not JSON (RFC 8259).
  * @example
  * parseExactJson('{"id":9007199254740993}'); // { id: 9007199254740993n }
  */
 export function parseExactJson(text: string): unknown {
-  if (mayRound.test(text)) return readJson(text);
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The message of JSON.parse has no place in some releases of Node.js.
-    return readJson(text);
-  }
+  const rounded: unknown = JSON.parse(text);
+  return mayRound.test(text) ? readExactly(text, rounded) : rounded;
 }
 
-/** What may follow in a text. */
-type Expected = 'value' | 'name' | 'colon' | 'end';
+/** Begins the texts that stand for numbers while they are parsed; no text that arrives can contain it. */
+const mark = randomUUID();
+/** A quote that begins a string, or a number. */
+const piece = /"|-?\d[\d.eE+-]*/g;
 
-/** An array or object that is being read, the property that is read next, and what ends it. */
-interface Frame {
-  readonly into: unknown[] | object;
-  readonly closer: string | undefined;
-  name: string;
-}
-
-// Blanks, and what follows: a string up to its quote, a number, a literal or punctuation.
-const piece = /[ \t\n\r]*("|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[[\]{}:,])?/y;
-const closers: Readonly<Record<string, string>> = { '[': ']', '{': '}' };
-
-/** Reads JSON (RFC 8259). An explicit stack supports the same depth of nesting as JSON.parse. */
-function readJson(text: string): unknown {
-  const root: unknown[] = [];
-  const stack: Frame[] = [{ into: root, closer: undefined, name: '' }];
-  let expected: Expected = 'value';
-  /** Whether nothing is in the innermost array or object yet, so that it may end. */
-  let isEmpty = false;
+/** Reads the numbers of a well-formed text again, if JSON.parse has rounded one. */
+function readExactly(text: string, rounded: unknown): unknown {
+  let marked = '';
+  let end = 0;
   piece.lastIndex = 0;
-  for (;;) {
-    const [, token = ''] = piece.exec(text)!;
-    const start = piece.lastIndex - token.length;
-    const frame = stack.at(-1)!;
-    const closer = closers[token];
-    if (token === '' && start === text.length && expected === 'end' && stack.length === 1) return root[0];
-    if (token !== '' && token === frame.closer && (expected === 'end' || isEmpty)) {
-      stack.pop();
-      expected = 'end';
-    } else if (expected === 'colon' && token === ':') expected = 'value';
-    else if (expected === 'end' && token === ',' && stack.length > 1)
-      expected = frame.closer === '}' ? 'name' : 'value';
-    else if (expected === 'name' && token === '"') {
-      frame.name = readScalar(text, token, start) as string;
-      expected = 'colon';
-    } else if (expected === 'value' && closer !== undefined) {
-      const into = token === '[' ? [] : {};
-      put(frame, into);
-      stack.push({ into, closer, name: '' });
-      expected = token === '[' ? 'value' : 'name';
-    } else if (expected === 'value' && /^["\w-]/.test(token)) {
-      put(frame, readScalar(text, token, start));
-      expected = 'end';
-    } else throw faultAt(text, start);
-    isEmpty = closer !== undefined;
+  for (let found = piece.exec(text); found !== null; found = piece.exec(text)) {
+    const [literal] = found;
+    if (literal === '"') piece.lastIndex = endOfString(text, found.index);
+    else if (typeof readNumber(literal) !== 'number') {
+      marked += `${text.slice(end, found.index)}"${mark}${literal}"`;
+      end = piece.lastIndex;
+    }
   }
-}
-
-function put({ into, name }: Frame, value: unknown): void {
-  if (Array.isArray(into)) into.push(value);
-  else setOwn(into, name, value);
-}
-
-/** Reads the scalar that begins with a token; the next piece is what follows it. */
-function readScalar(text: string, token: string, start: number): unknown {
-  if (token !== '"') return /^[-\d]/.test(token) ? readNumber(token) : JSON.parse(token);
-  piece.lastIndex = endOfString(text, start);
-  try {
-    return JSON.parse(text.slice(start, piece.lastIndex));
-  } catch {
-    throw faultAt(text, start);
-  }
-}
-
-/** The fault of a text at an offset; it names what is there if that is invisible. */
-function faultAt(text: string, offset: number): SyntaxError {
-  const lines = text.slice(0, offset).split('\n');
-  const unseen =
-    offset === text.length ? ', where it ends' : text[offset] === '\uFEFF' ? ', a byte order mark' : '';
-  return new SyntaxError(`the fault is at line ${lines.length}, column ${lines.at(-1)!.length + 1}${unseen}`);
+  if (marked === '') return rounded;
+  const root = { value: JSON.parse(marked + text.slice(end)) as unknown };
+  // Not by recursion, to support the same depth of nesting as JSON.parse.
+  const owners: object[] = [root];
+  for (const owner of owners)
+    for (const [key, value] of Object.entries(owner) as [string, unknown][]) {
+      if (typeof value === 'object' && value !== null) owners.push(value);
+      else if (typeof value === 'string' && value.startsWith(mark))
+        setOwn(owner, key, readNumber(value.slice(mark.length)));
+    }
+  return root.value;
 }
 
 /** Whether a value of parseExactJson is a number with more digits than a double keeps; its description has them. */
@@ -156,10 +110,10 @@ function readNumber(literal: string): number | bigint | symbol {
   // The value is digits[start..end) times 10^scale.
   const scale = Number(exponent) - fraction.length + (digits.length - end);
   const isFraction = scale < 0;
-  if (!isFraction && end - start + scale <= 19) {
+  if (!isFraction && end - start + scale <= 20) {
     const exact = BigInt(sign + digits.slice(start, end) + '0'.repeat(scale));
     if (Number.isSafeInteger(Number(exact))) return Number(exact);
-    if (BigInt.asIntN(64, exact) === exact) return exact;
+    if (exact >= integerRanges.int64.min && exact <= integerRanges.uint64.max) return exact;
   }
   // A fraction that a double rounds to an integer is another number.
   const isKept = Number.isInteger(rounded) !== isFraction && hasDigits(rounded, digits.slice(start, end));
@@ -171,8 +125,8 @@ function hasDigits(rounded: number, digits: string): boolean {
   return digits.length <= 15 || rounded.toExponential().replace(/e.*|[-.]/g, '') === digits;
 }
 
-// No `+`, no leading zeros, no `-0`, and at most the digits of int64.
-const canonicalDecimal = /^(?:0|-?[1-9]\d{0,18})$/;
+// No `+`, no leading zeros, no `-0`, and at most the digits of uint64.
+const canonicalDecimal = /^(?:0|-?[1-9]\d{0,19})$/;
 
 /**
  * Parses an integer of a path or a query, in canonical decimal digits.

@@ -17,7 +17,15 @@ export function isOfType(value: unknown, types: readonly TypeName[] | undefined)
 }
 
 /** How a number is represented in the code: as a bigint, as a safe integer, or as the nearest double. */
-export type NumberForm = 'int64' | 'integer' | 'double';
+export type NumberForm = 'int64' | 'uint64' | 'integer' | 'double';
+
+/** Whether a number is represented as a bigint, wherever it is. */
+export function isBig(form: NumberForm | 'either' | undefined): form is 'int64' | 'uint64' {
+  return form === 'int64' || form === 'uint64';
+}
 
 /** A number in decimal digits, as in JSON. */
 export const decimalNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/** The maximum nesting of arrays and objects in a request: deep enough for any, and shallow enough to walk through. */
+export const maxNesting = 64;

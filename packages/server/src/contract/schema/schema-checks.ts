@@ -1,7 +1,7 @@
 // Finds combinations of schemas that no value can match, and defaults that are not filled in.
 import type { ContractNode } from '../document/contract-node.js';
-import type { TypeName } from './json-types.js';
-import { allSchemas, partsOf, type Schema } from './schema.js';
+import { isBig, type TypeName } from './json-types.js';
+import { allSchemas, type Schema } from './schema.js';
 import { absent, propertyShape, shapeOf, type Shape } from './shape.js';
 
 /** The maximum depth to which properties that several parts describe are compared. */
@@ -31,9 +31,10 @@ function checkContradictions(node: ContractNode, shape: Shape, place: string, de
     node.fault(`${what} cannot be ${listed(types)} at the same time`, agree);
     return;
   }
-  const forms = new Set(parts.map(({ number }) => number).filter((form) => form !== undefined));
-  if (forms.has('int64') && (forms.has('integer') || forms.has('double')))
-    node.fault(`${what} cannot have the format int64 and be another number at the same time`, agree);
+  const forms = parts.map(({ number }) => number).filter((form) => form !== undefined && form !== 'either');
+  const big = forms.find(isBig);
+  if (big !== undefined && forms.some((form) => form !== big))
+    node.fault(`${what} cannot have the format ${big} and be another number at the same time`, agree);
   if (depth > 0 && parts.filter((part) => part.types?.includes('object') ?? true).length > 1)
     for (const [name, property] of Object.entries(shape.properties))
       checkContradictions(node, property, place === '' ? name : `${place}.${name}`, depth - 1);
@@ -65,34 +66,16 @@ function checkRoom(node: ContractNode, { parts, types, required }: Shape): void 
     );
 }
 
-/** Finds the schemas whose defaults are not filled in, because they, or others of the same value, do not allow them. */
+/** Finds the schemas whose defaults are not filled in everywhere, because they, or others of the same value, do not allow them. */
 export function findUnfilled(schema: Schema): Schema[] {
   const own = schema.default !== undefined && shapeOf(schema).default === undefined ? [schema] : [];
-  return [...own, ...unfilledIn([...allSchemas(schema, ['allOf'])], new Set())];
-}
-
-/**
- * @param together - Schemas that apply to the same value.
- * @param known - The alternatives that have been examined.
- */
-function unfilledIn(together: readonly Schema[], known: Set<Schema>): Schema[] {
-  const properties = together.flatMap((part) => Object.entries(part.properties ?? {}));
-  const lost = properties.flatMap(([name, property]) => {
+  const together = allSchemas(schema, ['allOf', 'anyOf', 'oneOf', 'then', 'else', 'dependentSchemas']);
+  const properties = [...together].flatMap((part) => Object.entries(part.properties ?? {}));
+  const lost = properties.filter(([name, property]) => {
     const value = propertyShape(property).default;
-    if (value === undefined) return [];
-    const isRefused = properties.some(
-      ([other, limit]) => other === name && shapeOf(limit).accepts?.(value) === false,
-    );
-    return isRefused ? [property] : [];
+    const isLimited = ([other, limit]: [string, Schema]) =>
+      other === name && shapeOf(limit).accepts?.(value) === false;
+    return value !== undefined && properties.some(isLimited);
   });
-  const alternatives = together
-    .flatMap((part) => partsOf(part, ['anyOf', 'oneOf', 'then', 'else', 'dependentSchemas']))
-    .filter((part) => !known.has(part));
-  return [
-    ...lost,
-    ...alternatives.flatMap((part) => {
-      known.add(part);
-      return unfilledIn([...together, ...allSchemas(part, ['allOf'])], known);
-    }),
-  ];
+  return [...own, ...lost.map(([, property]) => property)];
 }

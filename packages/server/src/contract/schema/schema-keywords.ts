@@ -14,9 +14,10 @@ import {
 const textFormats = 'date-time date time uuid email uri hostname ipv4 ipv6 byte password'.split(' ');
 /** Formats that ask for nothing that a server could check. */
 const freeFormats = ['password', 'binary'];
-const numberFormats: Readonly<Record<string, readonly string[]>> = {
-  integer: ['int32', 'int64'],
-  number: ['float', 'double'],
+/** The formats of numbers, with what is checked of any other. */
+const numberFormats: Readonly<Record<string, readonly [checked: string, ...formats: string[]]>> = {
+  integer: ['any integer from -9007199254740991 to 9007199254740991', 'int32', 'uint32', 'int64', 'uint64'],
+  number: ['any number', 'float', 'double'],
 };
 
 /** Keywords that only describe. */
@@ -78,7 +79,7 @@ export function readKeywords(node: ContractNode, context: KeywordContext): Parti
 }
 
 /** Reads the schemas inside a schema. */
-function readSchemas(node: ContractNode, { use, normalize }: KeywordContext): Partial<MutableSchema> {
+function readSchemas(node: ContractNode, { normalize }: KeywordContext): Partial<MutableSchema> {
   const { one, list, named } = schemaKeywords;
   const draft: Partial<MutableSchema> = {};
   for (const keyword of one) {
@@ -101,30 +102,10 @@ function readSchemas(node: ContractNode, { use, normalize }: KeywordContext): Pa
     const parts = node
       .entries(keyword)
       .filter(([name, part]) => keyword !== 'patternProperties' || checkPattern(part, name, 'request'))
-      .map(([name, part]) => {
-        const schema = normalize(part);
-        const refused = keyword === 'properties' ? leftOut(part, use) : undefined;
-        return [name, refused === undefined ? schema : { refused }] as const;
-      });
+      .map(([name, part]) => [name, normalize(part)] as const);
     if (node.has(keyword)) draft[keyword] = Object.fromEntries(parts);
   }
   return draft;
-}
-
-/**
- * Why a property must not be in a request or in a response, by itself or by what it combines; undefined if it may be.
- * @param outer - The schemas that contain it.
- */
-export function leftOut(node: ContractNode, use: Use, outer = new Set<unknown>()): Schema['refused'] {
-  const [flag, reason] =
-    use === 'request' ? (['readOnly', 'read-only'] as const) : (['writeOnly', 'write-only'] as const);
-  if (use === 'text' || outer.has(node.value)) return undefined;
-  outer.add(node.value);
-  if (node.flag(flag) === true) return reason;
-  if (!node.has('$ref') && !node.has('allOf')) return undefined;
-  const { quiet } = node;
-  const parts = [...(node.has('$ref') ? [quiet.follow('schemas')] : []), ...quiet.list('allOf')];
-  return parts.map((part) => leftOut(part, use, outer)).find((found) => found !== undefined);
 }
 
 /** Checks the references of a discriminator, which otherwise only describes. */
@@ -142,12 +123,15 @@ function readTexts(node: ContractNode, { use, types }: KeywordContext): Partial<
   const pattern = node.text('pattern');
   const isUsable = pattern !== undefined && checkPattern(node.at('pattern'), pattern, use);
   const format = node.text('format') ?? '';
-  const isOfNumbers = types?.some((type) => numberFormats[type]?.includes(format));
   const isChecked = textFormats.includes(format) && (types?.includes('string') ?? true);
-  if (node.has('format') && !isChecked && isOfNumbers !== true && !freeFormats.includes(format))
+  const [checked, ...known] = numberFormats[types?.find((type) => type in numberFormats) ?? ''] ?? [''];
+  if (node.has('format') && !isChecked && ![...known, ...freeFormats].includes(format))
     node
       .at('format')
-      .warn(`the format ${format} is not checked`, 'Add a pattern, or check it in the handler');
+      .warn(
+        `the format ${format} is not checked${checked === '' ? '' : `: it is ${checked}`}`,
+        `${checked === '' ? 'Add a pattern' : 'Write minimum and maximum'}, or check it in the handler`,
+      );
   return { ...(isChecked && { format }), ...(isUsable && { pattern }) };
 }
 
@@ -181,11 +165,13 @@ function readNumbers(node: ContractNode, is30: boolean): Partial<MutableSchema> 
   const types = [node.at('type').value].flat();
   const isInteger = types.includes('integer');
   // The range of other integers is narrower in any case.
-  const isWide = types[0] === undefined || (isInteger && node.at('format').value === 'int64');
+  const format = node.scalar('format') ?? '';
+  const isWide = types[0] === undefined || (isInteger && /^u?int64$/.test(format));
+  const end64 = format === 'uint64' ? 2 ** 64 : 2 ** 63;
   const boundOf = (keyword: 'minimum' | 'maximum' | 'exclusiveMinimum' | 'exclusiveMaximum') => {
     const value = node.number(keyword);
-    // A bound beyond the range of int64 has no effect.
-    if (value !== undefined && isWide && Math.abs(value) < 2 ** 63) checkExact(node.at(keyword), value);
+    // A bound beyond the range of the format has no effect.
+    if (value !== undefined && isWide && Math.abs(value) < end64) checkExact(node.at(keyword), value);
     const bound: Partial<Record<typeof keyword, number>> = value === undefined ? {} : { [keyword]: value };
     return bound;
   };
@@ -253,6 +239,9 @@ function checkExact(node: ContractNode, value: number): void {
   );
 }
 
+/** The maximum length of a pattern in a message, in characters. */
+const shownLength = 100;
+
 /** Checks a pattern, and returns whether it is applied. In responses, a pattern that cannot be matched is ignored. */
 function checkPattern(node: ContractNode, pattern: string, use: Use): boolean {
   try {
@@ -261,8 +250,9 @@ function checkPattern(node: ContractNode, pattern: string, use: Use): boolean {
   } catch (error) {
     if (!(error instanceof PatternError)) throw error;
     const { message, fix } = error;
-    if (use === 'response') node.warn(`${pattern} is not checked in responses: ${message}`, fix);
-    else node.fault(`${pattern} is not supported: ${message}`, fix);
+    const start = pattern.length > shownLength ? `${pattern.slice(0, shownLength)}…` : pattern;
+    if (use === 'response') node.warn(`${start} is not checked in responses: ${message}`, fix);
+    else node.fault(`${start} is not supported: ${message}`, fix);
     return false;
   }
 }

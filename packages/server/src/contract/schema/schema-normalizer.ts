@@ -1,15 +1,17 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
 import type { ContractNode } from '../document/contract-node.js';
 import { stepsOf } from '../document/references.js';
-import { typeNames, type NumberForm, type TypeName } from './json-types.js';
+import { isBig, typeNames, type NumberForm, type TypeName } from './json-types.js';
 import { checkTogether, findUnfilled } from './schema-checks.js';
-import { checkKeywords, leftOut, onlyDescribes, readKeywords } from './schema-keywords.js';
+import { checkKeywords, onlyDescribes, readKeywords } from './schema-keywords.js';
 import {
+  allSchemas,
   anySchema,
   combiningKeywords,
   isOfRequests,
   nothing,
   partsOf,
+  whyHidden,
   type MutableSchema,
   type Sample,
   type Schema,
@@ -28,7 +30,9 @@ export class Schemas {
   };
   /** Reads of schemas that are still empty: each may contain itself. */
   readonly #reads: (() => void)[] = [];
-  /** Checks of schemas, for when all have been read. */
+  /** What a schema takes from those inside, for when all have been read. */
+  readonly #links: (() => void)[] = [];
+  /** Checks of schemas, for after that. */
   readonly #checks: { readonly schema: MutableSchema; readonly check: () => void }[] = [];
   readonly #nodes = new Map<Schema, ContractNode>();
   /** Schemas that have been searched for themselves. */
@@ -47,6 +51,7 @@ export class Schemas {
   normalize(node: ContractNode, use: Use): Schema {
     const schema = this.#find(node, use);
     for (let read = this.#reads.pop(); read !== undefined; read = this.#reads.pop()) read();
+    for (const link of this.#links.splice(0)) link();
     const checks = this.#checks.splice(0);
     for (const { schema: part } of checks) this.#refuseCycles(part, new Set());
     for (const { check } of checks) check();
@@ -120,18 +125,30 @@ export class Schemas {
     );
     const number = numberForm(node, types);
     if (number !== undefined) schema.number = number;
-    if (use === 'request' && isBinary(node, this.#is30)) schema.binary = true;
+    if (use === 'request' && isBinary(node, this.#is30)) {
+      schema.binary = true;
+      if (schema.pattern !== undefined)
+        node.at('pattern').warn('it is not checked of bytes', 'Check it in the handler');
+    }
     const { value } = node.at('default');
     if (isOfRequests(use) && value !== undefined) schema.default = value;
-    if (number === 'integer' && node.at('format').value === 'int32') {
-      schema.minimum = Math.max(schema.minimum ?? -Infinity, -(2 ** 31));
-      schema.maximum = Math.min(schema.maximum ?? Infinity, 2 ** 31 - 1);
-    }
-    if (use !== 'error') discriminate(node, schema);
+    const [least, most] = (number === 'integer' && smallIntegers[node.scalar('format') ?? '']) || [];
+    if (least !== undefined) schema.minimum = Math.max(schema.minimum ?? least, least);
+    if (most !== undefined) schema.maximum = Math.min(schema.maximum ?? most, most);
+    const [flag, hidden] =
+      use === 'request' ? (['readOnly', 'read-only'] as const) : (['writeOnly', 'write-only'] as const);
+    if (node.flag(flag) === true && use !== 'text') schema.hidden = hidden;
     if (node.has('$ref')) schema.allOf = [normalize(node.follow('schemas')), ...(schema.allOf ?? [])];
+    this.#links.push(() => {
+      if (use !== 'error') discriminate(node, schema);
+      for (const [name, property] of Object.entries(schema.properties ?? {})) {
+        const refused = whyHidden(property);
+        if (refused !== undefined) schema.properties = { ...schema.properties, [name]: { refused } };
+      }
+    });
     const check = () => {
       checkTogether(node, schema);
-      if (isOfRequests(use)) this.#addDefault(node, schema, use);
+      if (isOfRequests(use)) this.#addDefault(node, schema);
     };
     this.#checks.push({ schema, check });
   }
@@ -154,21 +171,20 @@ export class Schemas {
     this.#searched.add(schema);
   }
 
-  #addDefault(node: ContractNode, schema: Schema, use: Use): void {
+  #addDefault(node: ContractNode, schema: Schema): void {
     // Values that a request must not contain are not filled in.
-    if (leftOut(node, use) !== undefined) return;
+    if (whyHidden(schema) !== undefined) return;
     for (const lost of findUnfilled(schema)) {
-      if (this.unfilled.has(lost)) continue;
       this.unfilled.add(lost);
-      const place = this.#nodes.get(lost) ?? node;
-      (place.has('default') ? place.at('default') : place).warn(
+      const owner = this.#nodes.get(lost) ?? node;
+      (owner.has('default') ? owner.at('default') : owner).warn(
         'it is not filled in: its schema, or another one of the same value, does not allow it',
         'Fill it in in the handler',
       );
     }
     const { default: value } = shapeOf(schema);
-    if (value === undefined) return;
     const place = node.has('default') ? node.at('default') : node;
+    if (value === undefined) return;
     this.defaults.push({ schema, value, find: (message, fix) => place.find(message, fix) });
   }
 
@@ -216,42 +232,37 @@ export class Schemas {
  * alternative that has values of its own keeps them, and one without the property is left alone.
  */
 function discriminate(node: ContractNode, schema: MutableSchema): void {
-  const discriminator = node.at('discriminator').quiet;
+  const discriminator = node.at('discriminator');
   const name = discriminator.text('propertyName');
   if (name === undefined) return;
   const mapping = discriminator.entries('mapping').map(([value, target]) => {
     const text = String(target.value);
     return [value, /[#/.]/.test(text) ? text : `#/components/schemas/${text}`] as const;
   });
-  const hold = (part: Schema, alternative: ContractNode): Schema => {
-    const reference = alternative.at('$ref').value;
+  const hold = (part: Schema, reference: unknown): Schema => {
     if (typeof reference !== 'string') return part;
     const mapped = mapping.filter(([, target]) => target === reference).map(([value]) => value);
     const values = mapped.length > 0 ? mapped : [stepsOf(reference)?.at(-1)];
-    const own = valuesOf(alternative.quiet, name);
-    if (own === undefined || (own.length > 0 && !own.some((value) => values.includes(value as string))))
-      return part;
+    const described = [...allSchemas(part, ['allOf'])].flatMap(({ properties = {} }) =>
+      Object.hasOwn(properties, name) ? [...allSchemas(properties[name]!, ['allOf'])] : [],
+    );
+    const own = described.flatMap((property) => property.enum ?? []);
+    const isOther = own.length > 0 && !own.some((value) => values.includes(value as string));
+    if (described.length === 0 || isOther) return part;
     const property = { type: ['string'], enum: values } as const;
     return { allOf: [part], required: [name], properties: { [name]: property } };
   };
   for (const keyword of ['anyOf', 'oneOf'] as const) {
-    const held = schema[keyword]?.map((part, i) => hold(part, node.at(keyword).at(i)));
+    const held = schema[keyword]?.map((part, i) => hold(part, node.at(keyword).at(i).at('$ref').value));
     if (held !== undefined) schema[keyword] = held;
   }
 }
 
-/** The values that a schema allows for a property: none if it names none, and undefined if it has no such property. */
-function valuesOf(node: ContractNode, name: string, known = new Set<unknown>()): unknown[] | undefined {
-  const schema = node.target('schemas');
-  if (known.has(schema.value)) return undefined;
-  known.add(schema.value);
-  const property = schema.at('properties').at(name).target('schemas');
-  const own = property.has('const') ? [property.at('const').value] : property.at('enum').value;
-  const inParts = schema.list('allOf').map((part) => valuesOf(part, name, known));
-  const all = [...(property.isObject ? [Array.isArray(own) ? own : []] : []), ...inParts];
-  const described = all.filter((values) => values !== undefined);
-  return described.length === 0 ? undefined : described.flat();
-}
+/** The ranges of integers of less than 64 bits. */
+const smallIntegers: Readonly<Record<string, readonly [min: number, max: number]>> = {
+  int32: [-(2 ** 31), 2 ** 31 - 1],
+  uint32: [0, 2 ** 32 - 1],
+};
 
 /** Whether a text stands for bytes, as in a form. In 3.1, `contentEncoding` says that the text itself is sent. */
 function isBinary(node: ContractNode, is30: boolean): boolean {
@@ -262,5 +273,6 @@ function isBinary(node: ContractNode, is30: boolean): boolean {
 function numberForm(node: ContractNode, types: readonly TypeName[] | undefined): NumberForm | undefined {
   if (types?.includes('number')) return 'double';
   if (!types?.includes('integer')) return undefined;
-  return node.at('format').value === 'int64' ? 'int64' : 'integer';
+  const format = node.at('format').value as NumberForm;
+  return isBig(format) ? format : 'integer';
 }

@@ -58,8 +58,10 @@ export interface Schema
   readonly uniqueItems?: true;
   readonly required?: readonly string[];
   readonly dependentRequired?: Readonly<Record<string, readonly string[]>>;
-  /** Why a request or a response must not contain the value. */
-  readonly refused?: 'read-only' | 'write-only';
+  /** Why a property of this schema, by itself or in combination, must not be in a request or a response. */
+  readonly hidden?: 'read-only' | 'write-only';
+  /** The same, in place of everything else that the schema of a property says. */
+  readonly refused?: Schema['hidden'];
 }
 
 /** A default in the contract, which its schema must allow. */
@@ -90,12 +92,6 @@ export function isNothing({ not }: Schema): boolean {
 /** The keywords whose schemas apply to the value itself. */
 export const combiningKeywords = [
   ...(['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', 'dependentSchemas'] as const),
-];
-
-/** The keywords whose schemas apply to parts of the value. */
-export const insideKeywords = [
-  ...(['items', 'prefixItems', 'unevaluatedItems', 'properties', 'patternProperties'] as const),
-  ...(['additionalProperties', 'unevaluatedProperties'] as const),
 ];
 
 type SchemaKeyword = (typeof schemaKeywords)[keyof typeof schemaKeywords][number];
@@ -132,4 +128,9 @@ export function allSchemas(root: Schema, keywords?: readonly SchemaKeyword[]): S
   const all = new Set([root]);
   for (const schema of all) for (const part of partsOf(schema, keywords)) all.add(part);
   return all;
+}
+
+/** Why a property of a schema must not be there, because of the schema or of what it combines; undefined if it may be. */
+export function whyHidden(schema: Schema): Schema['hidden'] {
+  return [...allSchemas(schema, ['allOf'])].find(({ hidden }) => hidden !== undefined)?.hidden;
 }

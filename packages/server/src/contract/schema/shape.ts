@@ -1,20 +1,12 @@
 // The shape of a value: the types and places that all parts of its schema describe together, without the limits.
-import {
-  allSchemas,
-  combiningKeywords,
-  insideKeywords,
-  isAnything,
-  isNothing,
-  partsOf,
-  type Schema,
-} from './schema.js';
-import { type TypeName, isOfType, type NumberForm } from './json-types.js';
+import { isAnything, isNothing, type Schema } from './schema.js';
+import { isBig, isOfType, typeOf, type NumberForm, type TypeName } from './json-types.js';
 
 /** Facts about a value itself, whichever alternatives it matches. */
 interface Outside {
   /** The possible types; undefined if the schema names none. */
   readonly types: readonly TypeName[] | undefined;
-  /** `either` if some alternatives have int64s, and others do not; undefined if no schema says that it is a number. */
+  /** `either` if only some alternatives are bigints; undefined if no schema says that it is a number. */
   readonly number: NumberForm | 'either' | undefined;
   /** Whether the value is bytes, where it is not JSON. */
   readonly binary: boolean;
@@ -115,12 +107,11 @@ const describing = [
 /** Returns the shape of a schema without the schemas that it combines. */
 function ownShape(schema: Schema): Shape {
   const { type, enum: listed, number, binary = false, default: value } = schema;
-  const isText = listed?.every((one) => typeof one === 'string') === true;
   const isListed = (one: unknown) =>
     listed?.some((other) => JSON.stringify(other) === JSON.stringify(one)) ?? true;
   const { properties = {}, patternProperties = {}, prefixItems = [], required = [] } = schema;
   const outside = {
-    types: type ?? (isText ? (['string'] as const) : undefined),
+    types: type ?? (listed && [...new Set(listed.map(typeOf))]),
     number,
     binary,
     default: value,
@@ -161,7 +152,8 @@ function allOf(shapesOfValue: readonly Shape[]): Shape {
   const forms = parts.map(({ number }) => number);
   const outside = {
     types: types.length === 0 ? undefined : types.reduce(commonTypes),
-    number: (['int64', 'either', 'integer', 'double'] as const).find((form) => forms.includes(form)),
+    number:
+      forms.find(isBig) ?? (['either', 'integer', 'double'] as const).find((form) => forms.includes(form)),
     binary: parts.some(({ binary }) => binary),
     default: parts.find((part) => part.default !== undefined)?.default,
     accepts: (value: unknown) => parts.every(({ accepts }) => accepts?.(value) ?? true),
@@ -229,8 +221,8 @@ function anyOf(alternatives: readonly Shape[]): Shape {
 
 function eitherForm(forms: readonly Shape['number'][]): Shape['number'] {
   const given = new Set(forms.filter((form) => form !== undefined));
-  if (given.has('either') || (given.has('int64') && given.size > 1)) return 'either';
-  return (['double', 'integer', 'int64'] as const).find((form) => given.has(form));
+  if (given.has('either') || ([...given].some(isBig) && given.size > 1)) return 'either';
+  return (['double', 'integer', 'int64', 'uint64'] as const).find((form) => given.has(form));
 }
 
 function propertiesOf(parts: readonly Shape[], find: (name: string) => Shape): Record<string, Shape> {
@@ -248,36 +240,4 @@ function commonTypes(a: readonly TypeName[], b: readonly TypeName[]): readonly T
 export function propertyOf({ properties, additional }: Shape, name: string): Shape {
   if (Object.hasOwn(properties, name)) return properties[name]!;
   return additional || anything;
-}
-
-/**
- * The maximum nesting of a value without a schema: deep enough for any document, and shallow enough to walk through.
- */
-export const unknownDepth = 64;
-
-/** The deepest nesting of arrays and objects that a schema allows; `unknownDepth` if it contains itself. */
-export function depthOf(schema: Schema): number {
-  const depth = innerDepth(schema, new Map());
-  return Number.isFinite(depth) ? depth : unknownDepth;
-}
-
-/** Infinity if the schema contains itself. */
-function innerDepth(schema: Schema, known: Map<Schema, number>): number {
-  const before = known.get(schema);
-  if (before !== undefined) return before;
-  known.set(schema, Infinity);
-  const { types, additional, items } = shapeOf(schema);
-  const takes = (type: TypeName) => types?.includes(type) === true;
-  const isOpen = (takes('object') && additional === undefined) || (takes('array') && items === undefined);
-  const inner = [...allSchemas(schema, combiningKeywords)]
-    .flatMap((part) => partsOf(part, insideKeywords))
-    .filter((part) => !isNothing(part));
-  const deepest = inner.reduce(
-    (most, part) => Math.max(most, innerDepth(part, known)),
-    isOpen ? unknownDepth : 0,
-  );
-  const isContainer = takes('object') || takes('array');
-  const depth = types === undefined ? Math.max(unknownDepth, deepest) : isContainer ? 1 + deepest : 0;
-  known.set(schema, depth);
-  return depth;
 }

@@ -15,6 +15,9 @@ const piece = /["[\]{}]|[^\s,:"[\]{}]+/g;
 /** Matches the colon after a key. */
 const colon = /[ \t\n\r]*:/y;
 
+/** The end of a message of JSON.parse that repeats the text, or the place by another count. */
+const excerpt = /, (?:"|\.{3})[^]*| \(line.*/;
+
 /** Parses the JSON of one body: all of it, or the texts of the fields of a form, which share the limits. */
 export class JsonReader {
   readonly #maxDepth: number;
@@ -38,7 +41,8 @@ export class JsonReader {
     try {
       return parseExactJson(text);
     } catch (error) {
-      throw new ApiError('malformedJson', { cause: error, detail: (error as Error).message });
+      const detail = (error as Error).message.replace(excerpt, '');
+      throw new ApiError('malformedJson', { detail });
     }
   }
 

@@ -6,6 +6,7 @@ import type { AnyHandlers } from '../../contract/handlers.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Schema } from '../../contract/schema/schema.js';
 import { ContractError } from '../../contract/document/finding.js';
+import { maxNesting } from '../../contract/schema/json-types.js';
 import { literalRoute } from '../../contract/parameters.js';
 import { keysOf } from '../../contract/responses.js';
 import { ApiError, notImplementedEntry, UndeclaredResponseError, withHeader } from '../../base/errors.js';
@@ -52,9 +53,6 @@ declare module 'fastify' {
     statusOf?: Operation['statusOf'];
   }
 }
-
-/** The levels by which a body may be nested deeper than its schema, so that validation can still describe its faults. */
-const spareDepth = 8;
 
 /** A handler as it is called; validation has given the request the type that the handler expects. */
 type Handle = (request: object) => Promise<unknown>;
@@ -121,7 +119,6 @@ function withoutSchemas({ document, operations }: Contract): object {
 function createRoute(app: FastifyInstance, operation: Operation, options: RoutesOptions) {
   const { operationId, method, body, statusOf } = operation;
   const admitCaller = authenticate(app, operation, options.authentication);
-  const maxDepth = options.contract.bodyDepth + spareDepth;
   const readsBody = body !== undefined || ['POST', 'PUT', 'PATCH'].includes(method);
   const route = {
     // HEAD runs GET's handler; Node does not send the body.
@@ -134,7 +131,7 @@ function createRoute(app: FastifyInstance, operation: Operation, options: Routes
     },
     onRequest: [admitCaller, admitCaller && options.countCaller].filter((hook) => hook !== undefined),
     ...(readsBody && {
-      preValidation: bodyHook(body, { ...options.bodies, maxDepth }),
+      preValidation: bodyHook(body, { ...options.bodies, maxDepth: maxNesting }),
       onSend: releaseBody,
     }),
     handler: operationHandler(operation, options),
@@ -153,7 +150,7 @@ function readerOf(operation: Operation, { contract, compiler, ignoresBodies }: R
     credentials: schemes.flatMap((scheme) =>
       scheme?.kind === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
     ),
-    maxDepth: contract.bodyDepth + spareDepth,
+    maxDepth: maxNesting,
     ignoresBody: ignoresBodies,
   });
 }

@@ -43,11 +43,11 @@ t.test(
     const filler = ' '.repeat(10_000);
     const keys = (count: number) => Array.from({ length: count }, () => '"name":"a"').join(',');
     const bodies: [string, RegExp][] = [
-      [`{"id":1,"name":${deep(8)}}`, /: name must be a string, not an (object|array)\.$/],
-      [`{"id":1,"name":${deep(9)}}`, /: it may be nested at most 9 levels deep\.$/],
-      [`{"id":1,"name":${deep(500_000)}}`, /nested at most 9 levels deep/],
-      [`{"id":1,"name":${'{"a":'.repeat(9)}1${'}'.repeat(9)}}`, /nested at most 9 levels deep/],
-      [`{"id":1,"name":${'['.repeat(500_000)}`, /nested at most 9 levels deep/],
+      [`{"id":1,"name":${deep(63)}}`, /: name must be a string, not an (object|array)\.$/],
+      [`{"id":1,"name":${deep(64)}}`, /: it may be nested at most 64 levels deep\.$/],
+      [`{"id":1,"name":${deep(500_000)}}`, /nested at most 64 levels deep/],
+      [`{"id":1,"name":${'{"a":'.repeat(64)}1${'}'.repeat(64)}}`, /nested at most 64 levels deep/],
+      [`{"id":1,"name":${'['.repeat(500_000)}`, /nested at most 64 levels deep/],
       [`{"id":1,"name":[${'{},'.repeat(9_994)}{}]}`, /: name must be a string, not an (object|array)\.$/],
       [`{"id":1,"name":[${'{},'.repeat(9_995)}{}]}`, /: it may contain at most 10000 values and keys\.$/],
       [`{"id":1,"name":[${'0,'.repeat(20_000)}0]}`, /at most 10000 values and keys/],

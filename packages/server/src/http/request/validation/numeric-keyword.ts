@@ -1,6 +1,6 @@
 // Checks numbers exactly: Ajv does not accept a bigint as an integer, and accepts a rounded number.
 import { integerRanges, isInexact, parseDecimal, toDouble } from '../../../contract/document/exact-json.js';
-import { decimalNumber, typeOf } from '../../../contract/schema/json-types.js';
+import { decimalNumber, isBig, typeOf } from '../../../contract/schema/json-types.js';
 import type { Schema } from '../../../contract/schema/schema.js';
 import { insteadOf } from './fault-messages.js';
 import type { At, Verdict } from './verdicts.js';
@@ -49,7 +49,7 @@ export function createNumericCheck(schema: Schema) {
     for (const { rule, expected, message, holds } of limits)
       if (!holds(value))
         this.refuse(at, data, rule, message + (isInteger && rule !== 'multipleOf' ? instead : ''), expected);
-    if (number === 'int64') this.change(at, BigInt(value));
+    if (isBig(number)) this.change(at, BigInt(value));
     else if (number === 'double' && typeof data !== 'number') this.change(at, Number(value));
   };
 }
@@ -67,7 +67,7 @@ function integerRange({
   exclusiveMinimum,
   exclusiveMaximum,
 }: Schema): IntegerRange {
-  const range = integerRanges[number === 'int64' ? 'int64' : 'double'];
+  const range = integerRanges[isBig(number) ? number : 'double'];
   const least = [
     minimum && Math.ceil(minimum),
     exclusiveMinimum === undefined ? undefined : Math.floor(exclusiveMinimum) + 1,

@@ -5,7 +5,7 @@ import { pointerOf, type Finding } from '../../../contract/document/finding.js';
 import { UploadedFile } from '../../../contract/raw-body.js';
 import { patternOf } from '../../../contract/schema/pattern.js';
 import type { Sample, Schema } from '../../../contract/schema/schema.js';
-import { depthOf, unknownDepth } from '../../../contract/schema/shape.js';
+import { maxNesting } from '../../../contract/schema/json-types.js';
 import { unreadable } from '../texts.js';
 import { writeSchema } from './ajv-schema.js';
 import { textOf, type Fault, type ValueSource } from './fault-messages.js';
@@ -81,15 +81,12 @@ export class CompiledSchema {
   readonly #schema: Schema;
   readonly #find: (schema: Schema) => ValidateFunction;
   readonly #source: ValueSource;
-  readonly #depth: number;
 
   /** @param find - Finds the compiled form of the schema, and of each inside. */
   constructor(schema: Schema, find: (schema: Schema) => ValidateFunction, source: ValueSource) {
     this.#schema = schema;
     this.#find = find;
     this.#source = source;
-    // Values that are nested deeper than the schema are described as any others that it does not allow.
-    this.#depth = Math.max(depthOf(schema), unknownDepth);
   }
 
   /** Returns the faults of a value, at most one more than are listed; none if it is valid. */
@@ -109,8 +106,8 @@ export class CompiledSchema {
   read(data: unknown): { readonly value: unknown; readonly faults: readonly Fault[] } {
     const doubts: Doubt[] = [];
     const owner = { value: data };
-    if (!isWithin(this.#depth, owner, 'value', [], doubts)) {
-      const message = `is nested more than ${this.#depth} levels deep`;
+    if (!isWithin(maxNesting, owner, 'value', [], doubts)) {
+      const message = `is nested more than ${maxNesting} levels deep`;
       return { value: data, faults: [{ path: '', rule: 'type', message }] };
     }
     const verdict = this.#judge(owner);
