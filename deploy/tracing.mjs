@@ -22,7 +22,7 @@ import {
 } from '@opentelemetry/resources';
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
 
-// The main thread serves, or threads with a number do. The SQLite writer thread has no requests to trace.
+// The main thread serves, and so do those with a number. The SQLite writer thread has no requests to trace.
 if (isMainThread || workerData?.thread !== undefined) {
   // The service imports pg as an ES module, which only a loader hook can instrument.
   register('@opentelemetry/instrumentation/hook.mjs', import.meta.url, {

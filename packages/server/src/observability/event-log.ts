@@ -18,12 +18,9 @@ type EventOf<Type extends ServiceEvent['type']> = Extract<ServiceEvent, { type: 
 
 /** Failures of one kind, from the first one until the operations that failed succeed again. */
 interface Outage {
-  readonly since: number;
   readonly operations: Set<string>;
-  requests: number;
+  /** When something failed last. */
   last: number;
-  /** When a line was logged. */
-  shown: number;
 }
 
 /** The log of a process or thread. */
@@ -32,9 +29,8 @@ class EventLog {
   readonly #now: () => number;
   /** By the code and the kind of the cause. */
   readonly #outages = new Map<string, Outage>();
-  /** For each reason, the number of rejections since the last line, and when that was. */
-  readonly #rejections = new Map<string, { count: number; shown: number }>();
-  #hasNamedProxy = false;
+  /** For what would repeat, the number of times since the last line, and when that was. */
+  readonly #repeated = new Map<string, { count: number; shown: number }>();
 
   /** @param now - A monotonic clock, in ms. */
   constructor(log: FastifyBaseLogger, now = () => performance.now()) {
@@ -103,22 +99,14 @@ class EventLog {
       request.log.error({ err: error }, 'request failed');
       return;
     }
-    const time = this.#now();
     const kind = kindOf(error);
-    const outage = this.#outages.get(kind) ?? {
-      since: time,
-      operations: new Set(),
-      requests: 0,
-      last: time,
-      shown: -Infinity,
-    };
+    const outage = this.#outages.get(kind) ?? { operations: new Set(), last: 0 };
     this.#outages.set(kind, outage);
     outage.operations.add(operationOf(request));
-    outage.last = time;
-    outage.requests++;
-    if (time - outage.shown < failureInterval) return;
-    outage.shown = time;
-    const facts = { err: error, requests: outage.requests };
+    outage.last = this.#now();
+    const requests = this.#countOf(kind, failureInterval);
+    if (requests === undefined) return;
+    const facts = { err: error, requests };
     if (isDamage(error))
       request.log.fatal(facts, 'the store is damaged: see "The store is damaged" in docs/runbook.md');
     else request.log.error(facts, 'requests fail');
@@ -128,35 +116,42 @@ class EventLog {
   #endOutages(request: FastifyRequest): void {
     if (this.#outages.size === 0) return;
     const operation = operationOf(request);
-    for (const [kind, { since, operations, requests, last }] of this.#outages) {
+    for (const [kind, { operations, last }] of this.#outages) {
       if (!operations.has(operation) || kind.endsWith(damage) || this.#now() - last < quietTime) continue;
       this.#outages.delete(kind);
-      const facts = { error: Number.parseInt(kind), requests, seconds: Math.round((last - since) / 1000) };
-      request.log.warn(facts, 'requests fail no longer');
+      this.#repeated.delete(kind);
+      request.log.warn({ error: Number.parseInt(kind) }, 'requests fail no longer');
     }
   }
 
   #logRejection({ reason, requestId, address }: EventOf<'rejected'>): void {
-    const time = this.#now();
-    const line = this.#rejections.get(reason) ?? { count: 0, shown: -Infinity };
-    this.#rejections.set(reason, line);
-    line.count++;
-    if (time - line.shown < rejectionInterval) return;
-    const { count } = line;
-    Object.assign(line, { count: 0, shown: time });
+    const count = this.#countOf(reason, rejectionInterval);
+    if (count === undefined) return;
     // Only for this reason, the operator can do something.
     const level = reason === 'connection_limit' ? 'warn' : 'info';
     this.#log[level]({ reason, count, requestId, address }, 'rejected before it was a request');
   }
 
   #nameProxy({ proxy }: EventOf<'proxy not trusted'>): void {
-    if (this.#hasNamedProxy) return;
-    this.#hasNamedProxy = true;
+    if (this.#countOf('proxy', Infinity) === undefined) return;
     this.#log.warn(
       { proxy },
       'a request was forwarded by an address that TRUST_PROXY does not name: if that is a proxy, name it, since all its ' +
         'clients count as one address',
     );
+  }
+
+  /**
+   * Counts what would repeat.
+   * @param interval - The minimum time between two lines about it, in ms.
+   * @returns The number of times since the last line, if there may be another one.
+   */
+  #countOf(what: string, interval: number): number | undefined {
+    const time = this.#now();
+    const { count, shown } = this.#repeated.get(what) ?? { count: 0, shown: undefined };
+    const isDue = shown === undefined || time - shown >= interval;
+    this.#repeated.set(what, isDue ? { count: 0, shown: time } : { count: count + 1, shown });
+    return isDue ? count + 1 : undefined;
   }
 }
 

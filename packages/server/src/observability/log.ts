@@ -6,8 +6,6 @@ import { isMainThread } from 'node:worker_threads';
 import { destination, pino, type Logger } from 'pino';
 import { oncePerIteration } from '../base/once-per-iteration.js';
 
-/** The number of characters that are collected before they are written: about as many as a pipe accepts atomically. */
-const maxCollected = 4_096;
 /** Maximum number of bytes that wait for the reader. */
 const maxWaiting = 4 * 1024 * 1024;
 /** The pause before output that was not accepted is tried again, in ms. */
@@ -18,12 +16,12 @@ const exitPause = 10;
 
 /**
  * Opens the log of this process or thread.
- * @param thread - The number of this thread among those that serve, from 1, or `main` for the main one of several.
+ * @param thread - The number of this thread, if several serve.
  * @param isReadable - Whether lines are for people, if pino-pretty, a development dependency, is installed.
  */
 export async function openLog(
   level: string,
-  thread: number | 'main' | undefined,
+  thread: number | undefined,
   isReadable: boolean,
 ): Promise<Logger> {
   const base = { pid: process.pid, hostname: hostname(), thread };
@@ -33,10 +31,12 @@ export async function openLog(
     const shown = { ignore: 'pid,hostname', translateTime: 'HH:MM:ss' };
     return pino(options, pretty.default({ destination: 1, sync: true, ...shown }));
   }
-  const reportLoss = (lines: number) => {
-    log.warn({ lines }, 'lines of the log were lost: standard output did not accept them');
-  };
-  const log: Logger = pino(options, new Destination(reportLoss));
+  const log: Logger = pino(
+    options,
+    openDestination((lines) => {
+      log.warn({ lines }, 'lines of the log were lost: standard output did not accept them');
+    }),
+  );
   return log;
 }
 
@@ -62,79 +62,60 @@ function openOutput(): number {
 }
 
 /**
- * A destination of pino. To save system calls, the lines of one iteration of the event loop are written together; a
+ * Opens a destination of pino. To save system calls, the lines of one iteration of the event loop are written together; a
  * process that is killed loses those of its last iteration. While the reader accepts nothing, lines wait up to a limit.
  * Beyond it, lines are lost, and counted.
+ * @param reportLoss - Called with the number of lost lines when there is room again. It logs.
  */
-class Destination {
-  readonly #reportLoss: (lines: number) => void;
-  // With `sync: false`, lines that are written at the exit could come before earlier ones, or be lost. Pino's own way of
-  // waiting for a reader blocks the thread.
-  readonly #output = destination({
+function openDestination(reportLoss: (lines: number) => void) {
+  // With `sync: false`, lines that are written at the exit could come before earlier ones, or be lost. Pino's own ways of
+  // waiting for a reader, and of flushing to a full disk, block the thread.
+  const output = destination({
     dest: openOutput(),
     sync: true,
     maxLength: maxWaiting,
     retryEAGAIN: () => false,
   });
-  readonly #flushSoon = oncePerIteration(() => {
-    this.flushSync();
-  });
-  #collected = '';
-  #lost = 0;
-  #isStalled = false;
-  #retry: NodeJS.Timeout | undefined;
-
-  /** @param reportLoss - Called with the number of lost lines after the others are written. It may log. */
-  constructor(reportLoss: (lines: number) => void) {
-    this.#reportLoss = reportLoss;
-    this.#output.on('drop', (lines: string) => (this.#lost += lines.split('\n').length - 1));
-    this.#output.on('error', () => {
-      this.#isStalled = true;
-      if (this.#retry !== undefined) return;
-      this.#retry = setTimeout(() => {
-        this.#retry = undefined;
-        this.flushSync();
-      }, retryTime).unref();
-    });
-    process.on('exit', () => {
-      this.#end();
-    });
-  }
-
-  write(line: string): void {
-    if (this.#collected.length + line.length > maxCollected) this.flushSync();
-    this.#collected += line;
-    this.#flushSoon();
-  }
-
-  /** Writes what waits, as far as the reader accepts it. Pino calls it after a line of level fatal. */
-  flushSync(): void {
-    this.#tryAgain();
-    const lines = this.#collected;
-    this.#collected = '';
-    if (lines !== '') this.#output.write(lines);
-    if (this.#isStalled || this.#lost === 0) return;
-    const count = this.#lost;
-    this.#lost = 0;
-    this.#reportLoss(count);
-  }
-
-  #tryAgain(): void {
-    if (!this.#isStalled) return;
-    this.#isStalled = false;
+  let collected = '';
+  let lost = 0;
+  let isStalled = false;
+  const tryAgain = () => {
+    if (!isStalled) return;
+    isStalled = false;
     // When its buffer is full, it drops other text than an empty one without trying.
-    this.#output.write('');
-  }
-
-  /** Waits a moment for a reader that accepts nothing. */
-  #end(): void {
-    const clock = new Int32Array(new SharedArrayBuffer(4));
-    this.flushSync();
-    for (let tries = 0; this.#isStalled && tries < exitTries; tries++) {
-      Atomics.wait(clock, 0, 0, exitPause);
-      this.flushSync();
+    output.write('');
+  };
+  const flush = () => {
+    tryAgain();
+    if (!isStalled && lost > 0) {
+      const count = lost;
+      lost = 0;
+      reportLoss(count);
     }
-    // Writes the report of lost lines.
-    this.flushSync();
-  }
+    if (collected !== '') output.write(collected);
+    collected = '';
+  };
+  const retry = setTimeout(flush, retryTime).unref();
+  output.on('drop', (lines: string) => (lost += lines.split('\n').length - 1));
+  output.on('error', () => {
+    isStalled = true;
+    retry.refresh();
+  });
+  process.on('exit', () => {
+    const clock = new Int32Array(new SharedArrayBuffer(4));
+    flush();
+    for (let tries = 0; isStalled && tries < exitTries; tries++) {
+      Atomics.wait(clock, 0, 0, exitPause);
+      flush();
+    }
+  });
+  const flushSoon = oncePerIteration(flush);
+  return {
+    write(line: string): void {
+      collected += line;
+      flushSoon();
+    },
+    /** Pino calls it after a line of level fatal. */
+    flushSync: flush,
+  };
 }

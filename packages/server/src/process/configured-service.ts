@@ -1,8 +1,10 @@
-// Builds the storage and the service from the configuration.
+// Builds the storage and the service from the configuration, checks them, and shuts them down.
+import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { Limits } from '../base/limits.js';
+import { within } from '../base/time-limit.js';
 import { version } from '../base/version.js';
 import type { Tls } from '../http/connection/server.js';
-import { closeWithin } from '../http/connection/shutdown.js';
 import { reportTo } from '../observability/event-log.js';
 import { openLog } from '../observability/log.js';
 import type { Metrics } from '../observability/metrics.js';
@@ -14,10 +16,17 @@ import { openFilesLimit } from './system-limits.js';
 import { notifyReady } from './systemd.js';
 import { readTls } from './tls.js';
 
-/** The options that differ between the threads of a service. */
-interface ThreadOptions extends StorageRole {
-  /** For the log: the number of this thread among those that serve, from 1, or `main` for the main one of several. */
-  thread?: number | 'main';
+/** The time for a request to reach the server, in ms: a service that drains listens at least this long. */
+const requestTravelTime = 1_000;
+/** The interval of checks for connections that are still open, in ms. */
+const checkInterval = 50;
+/** The time for the service to close after its last connections were cut off, in ms. */
+const closeGrace = 1_000;
+
+/** What differs between the threads of a service. */
+interface ThreadOptions extends Pick<StorageRole, 'share'> {
+  /** The number of this thread among those that serve; 1 by default. */
+  thread?: number;
   /** Whether the server runs in development mode. */
   dev?: boolean;
   /** The certificate; by default read from the configured files. */
@@ -28,68 +37,35 @@ interface ThreadOptions extends StorageRole {
 export interface BuiltService {
   readonly app: FastifyInstance;
   readonly storage: OpenStorage;
-}
-
-/** Opens the log of this process or thread. */
-export function openServiceLog(
-  { LOG_LEVEL: level, NODE_ENV }: Config,
-  { thread, dev = false }: Pick<ThreadOptions, 'thread' | 'dev'>,
-) {
-  const isReadable = dev && process.stdout.isTTY && NODE_ENV !== 'production';
-  return openLog(level, thread, isReadable);
-}
-
-/** Creates the metrics if the admin listener is configured. Otherwise skips their import, to start faster. */
-export async function loadMetrics(service: Service, { OPS_PORT }: Config): Promise<Metrics | undefined> {
-  if (OPS_PORT === undefined) return undefined;
-  return (await import('../observability/metrics.js')).createMetrics(service);
+  /** Undefined without an admin listener, which shows them. */
+  readonly metrics: Metrics | undefined;
+  readonly tls: Tls | undefined;
 }
 
 /**
- * Loads the tracing of writes if an OpenTelemetry SDK may be present, which an option of Node.js loads. Otherwise skips
- * the import, to start faster.
- */
-async function loadTraces({ name }: Service) {
-  const options = [...process.execArgv, process.env['NODE_OPTIONS']].join(' ');
-  return /(?:^|\s)(?:-r|--require|--import|--(?:experimental-)?loader)\b/.test(options)
-    ? (await import('../observability/traces.js')).createWriteTracer(name)
-    : undefined;
-}
-
-/**
- * Opens the configured storage. On PostgreSQL, waits until it can be reached.
- * @throws StorageError when it cannot be opened.
- */
-export async function openConfiguredStorage(
-  service: Service,
-  config: Config,
-  log: FastifyBaseLogger,
-  metrics: Metrics | undefined,
-  { dev = false, ...role }: StorageRole & Pick<ThreadOptions, 'dev'>,
-): Promise<OpenStorage> {
-  const report = reportTo(log, metrics?.record);
-  const writes = { ...config.limits, report, trace: await loadTraces(service) };
-  const postgres = { poolSize: config.limits.poolSize, timeout: config.limits.databaseTimeout };
-  // In production, only "init" creates a store. Otherwise a wrong path would begin an empty one.
-  const mayCreate = dev || config.NODE_ENV !== 'production';
-  return openStorage(service, config.DATABASE_URL, writes, postgres, { ...role, mayCreate, waits: true });
-}
-
-/**
- * Opens the storage and builds the service, which does not listen yet. When the process is to end meanwhile, what the
- * service opens is closed.
+ * Opens the storage and builds the service, which does not listen yet. On PostgreSQL, waits until it can be reached. When
+ * the process is to end meanwhile, what the service opens is closed.
  * @throws ConfigError, StorageError, OpenError, ContractError or a system error; nothing is open then.
  */
 export async function buildService(
   service: Service,
   config: Config,
-  metrics: Metrics | undefined,
-  options: ThreadOptions = {},
+  { thread = 1, dev = false, share, tls = readTls(config) }: ThreadOptions = {},
 ): Promise<BuiltService> {
-  const logger = await openServiceLog(config, options);
+  const { LOG_LEVEL: level, WORKERS, OPS_PORT, NODE_ENV, limits } = config;
+  const isAlone = WORKERS === 1;
+  const isReadable = dev && isAlone && process.stdout.isTTY && NODE_ENV !== 'production';
+  const logger = await openLog(level, isAlone ? undefined : thread, isReadable);
+  // Optional modules are imported on demand, because every import delays the start.
+  const metrics =
+    OPS_PORT === undefined ? undefined : (await import('../observability/metrics.js')).createMetrics(service);
+  const writes = { ...limits, report: reportTo(logger, metrics?.record), trace: await loadTraces(service) };
+  const postgres = { poolSize: limits.poolSize, timeout: limits.databaseTimeout };
+  // In production, only "init" creates a store. Otherwise a wrong path would begin an empty one.
+  const mayCreate = dev || NODE_ENV !== 'production';
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
-    openConfiguredStorage(service, config, logger, metrics, options),
+    openStorage(service, config.DATABASE_URL, writes, postgres, { share, mayCreate, waits: true }),
     import('./app.js'),
   ]);
   try {
@@ -97,36 +73,30 @@ export async function buildService(
     const app = await buildApp({
       service,
       storage,
-      worker: typeof options.thread === 'number' ? options.thread : 1,
+      worker: thread,
       interruption: interrupted,
       identityProvider: identityProvider(config),
       observe: metrics?.record,
       logger,
-      limits: { ...config.limits, maxConnections: maxConnectionsOf(config) },
+      limits: { ...limits, maxConnections: maxConnectionsOf(config) },
       corsOrigins: config.CORS_ORIGINS,
-      maxEventLoopDelay: config.limits.maxEventLoopDelay,
+      maxEventLoopDelay: limits.maxEventLoopDelay,
       trustedProxies: config.TRUST_PROXY,
-      tls: options.tls ?? readTls(config),
+      tls,
     });
-    return { app, storage };
+    return { app, storage, metrics, tls };
   } catch (error) {
     await storage.close();
     throw error;
   }
 }
 
-/**
- * Resolves if this thread can serve: its storage, and what the service has opened.
- * @throws Error with the reason otherwise.
- */
-export async function checkBoth({ app, storage }: BuiltService): Promise<void> {
-  await Promise.all([storage.check(), app.checkService()]);
-}
-
-/** Ends a service that does not serve yet: what it has opened, then its storage. */
-export async function closeBoth({ app, storage }: BuiltService, patience: number): Promise<void> {
-  await closeWithin(app, patience);
-  await storage.close();
+/** Loads the tracing of writes if an OpenTelemetry SDK may be present, which an option of Node.js loads. */
+async function loadTraces({ name }: Service) {
+  const options = [...process.execArgv, process.env['NODE_OPTIONS']].join(' ');
+  return /(?:^|\s)(?:-r|--require|--import|--(?:experimental-)?loader)\b/.test(options)
+    ? (await import('../observability/traces.js')).createWriteTracer(name)
+    : undefined;
 }
 
 /** The connections of a thread: those of all take at most three quarters of the open files. */
@@ -134,12 +104,20 @@ function maxConnectionsOf({ limits, WORKERS }: Config): number {
   return Math.min(limits.maxConnections, Math.ceil((0.75 * openFilesLimit()) / WORKERS));
 }
 
-/** Logs what the operator should know about the configuration: once for all threads of a service. */
+/** The identity provider, if configured: either all of its variables are set or none. */
+export function identityProvider(config: Config) {
+  const { OIDC_ISSUER: issuer, OIDC_AUDIENCE: audience, OIDC_JWKS_URL: jwksUrl } = config;
+  if (issuer === undefined || audience === undefined || jwksUrl === undefined) return undefined;
+  return { issuer, audience, jwksUrl, requireType: config.OIDC_REQUIRE_AT_JWT };
+}
+
+/** Logs what the operator should know about the configuration. */
 export function warnOfConfiguration(log: FastifyBaseLogger, config: Config): void {
   for (const { name, meant } of misspelledVariables(process.env))
     log.warn(`${name} is not a variable of the service; did you mean ${meant}?`);
   const maxConnections = maxConnectionsOf(config);
-  if (maxConnections < config.limits.maxConnections)
+  // The default is as many as there can be.
+  if (process.env['MAX_CONNECTIONS'] && maxConnections < config.limits.maxConnections)
     log.warn(
       { maxConnections },
       'MAX_CONNECTIONS is lowered: raise the limit of open files (LimitNOFILE=, ulimit -n)',
@@ -159,9 +137,33 @@ export function reportReady(
   notifyReady(log);
 }
 
-/** The identity provider, if configured: either all of its variables are set or none. */
-export function identityProvider(config: Config) {
-  const { OIDC_ISSUER: issuer, OIDC_AUDIENCE: audience, OIDC_JWKS_URL: jwksUrl } = config;
-  if (issuer === undefined || audience === undefined || jwksUrl === undefined) return undefined;
-  return { issuer, audience, jwksUrl, requireType: config.OIDC_REQUIRE_AT_JWT };
+/**
+ * Resolves if this thread can serve: its storage, and what the service has opened.
+ * @throws Error with the reason otherwise.
+ */
+export async function checkService({ app, storage }: BuiltService): Promise<void> {
+  await Promise.all([storage.check(), app.checkService()]);
+}
+
+/**
+ * Shuts the service of this thread down: clients reconnect elsewhere while it drains; then it closes, when all requests that
+ * have arrived have their responses. Never rejects.
+ */
+export async function shutDown(
+  app: FastifyInstance,
+  { drainTime, shutdownTime }: Pick<Limits, 'drainTime' | 'shutdownTime'>,
+): Promise<void> {
+  app.drain();
+  // Node.js would lose requests that are already on their way to a service that no longer listens.
+  const deadline = performance.now() + Math.max(drainTime, requestTravelTime);
+  const isDraining = () => app.front.listening && (drainTime > 0 || app.openConnections > 0);
+  while (isDraining() && performance.now() < deadline) await pause(checkInterval);
+  const timer = setTimeout(() => {
+    if (app.openConnections > 0) app.log.warn('requests were still running at the end of SHUTDOWN_SECONDS');
+    app.cutOff();
+  }, shutdownTime);
+  const closed = app.close().then(() => true);
+  if (!(await within(closed, shutdownTime + closeGrace, false)))
+    app.log.error('the service did not close within SHUTDOWN_SECONDS');
+  clearTimeout(timer);
 }

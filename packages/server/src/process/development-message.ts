@@ -1,7 +1,7 @@
 // The message that a developer sees when the server starts in development mode.
 import { nodeCommand } from '../base/node-command.js';
 import { placed } from '../http/security/credentials.js';
-import type { TokenPlace } from '../http/security/verifier.js';
+import type { FastifyInstance } from 'fastify';
 import type { ExampleRequest, Service } from '../service/definition.js';
 import { issueToken } from '../storage/core/access-token.js';
 import type { Storage } from '../storage/core/interface.js';
@@ -9,12 +9,6 @@ import { describeStore } from '../storage/open.js';
 import type { Config } from './config.js';
 
 const loopback = ['127.0.0.1', '::1', 'localhost'];
-
-/** The origin of a service, and the place of its own access tokens in a request, if it takes them. */
-export interface Reachable {
-  readonly origin: string;
-  readonly tokenPlace: TokenPlace | undefined;
-}
 
 /**
  * Prints the addresses of the service, its documentation and its store to standard error, not to the log. If the store
@@ -25,7 +19,7 @@ export interface Reachable {
  */
 export async function greetDeveloper(
   service: Service,
-  { origin: url, tokenPlace }: Reachable,
+  { listeningOrigin: url, tokenPlace }: FastifyInstance,
   { tokens }: Storage,
   config: Config,
 ): Promise<void> {

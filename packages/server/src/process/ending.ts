@@ -1,10 +1,9 @@
-// Ends a process on a signal, and a thread on a message of the main thread. Entry points load this before all else, so that
-// no signal is ignored or lost; so it must not load much.
-import { parentPort } from 'node:worker_threads';
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+// Ends a process on a signal, and a thread when the main one asks. Entry points load this before all else, so that no
+// signal is ignored or lost; so it must not load much.
+import { isMainThread } from 'node:worker_threads';
+import type { FastifyBaseLogger } from 'fastify';
 import type { Service } from '../service/definition.js';
 import type { Storage } from '../storage/core/interface.js';
-import { endMessage, threadData } from './threads/thread-data.js';
 
 const ending = new AbortController();
 
@@ -14,26 +13,27 @@ export const interrupted: AbortSignal = ending.signal;
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 const exit = () => process.exit(0);
 
-/** Handles signals from now on; in a thread that serves, the message of the main thread. At first there is nothing to close. */
+/** Handles the end from now on, and signals, which only the main thread receives. At first there is nothing to close. */
 export function receiveSignals(): void {
   interrupted.addEventListener('abort', exit);
-  if (threadData !== undefined) {
-    parentPort?.on('message', (message: unknown) => {
-      if (message === endMessage) end(endMessage);
-    });
-    return;
-  }
+  if (!isMainThread) return;
   // Without a handler, a process with PID 1 would ignore these signals.
   for (const signal of signals)
     process.on(signal, () => {
-      end(signal);
+      if (interrupted.aborted) endAtOnce();
+      else end(signal);
     });
 }
 
-/** Ends this process or thread in order, or at once if that takes too long for the one who asks again. */
-function end(reason: string): void {
-  if (interrupted.aborted) endAtOnce();
-  else ending.abort(reason);
+/** Ends this process or thread in order. */
+export function end(reason: string): void {
+  ending.abort(reason);
+}
+
+/** Ends the process in order, with the exit status 1. */
+export function fail(reason: string): void {
+  process.exitCode = 1;
+  end(reason);
 }
 
 /**
@@ -42,12 +42,6 @@ function end(reason: string): void {
  */
 export function endAtOnce(): void {
   process.kill(process.pid, 'SIGKILL');
-}
-
-/** Ends the process in order, with the exit status 1. */
-export function fail(reason: string): void {
-  process.exitCode = 1;
-  if (!interrupted.aborted) ending.abort(reason);
 }
 
 /** From now on, there is something to close before this process or thread ends. */
@@ -63,19 +57,16 @@ export function onEnd(close: (reason: string) => Promise<void>): void {
   else interrupted.addEventListener('abort', run);
 }
 
-/** The parts of a process that its end stops. */
-interface Parts {
-  service: Service;
-  log: FastifyBaseLogger;
-  storage: Storage;
-  /** Undefined if there is none. */
-  admin: Promise<FastifyInstance | undefined>;
-  /** Stops the service; resolves when all requests that have arrived have their responses. */
-  stop: () => Promise<void>;
-}
-
-/** From now on, shuts the process down gracefully when it is to end, also because its storage is broken. */
-export function shutDownOnEnd({ service: { name }, log, storage, admin, stop }: Parts): void {
+/**
+ * From now on, shuts the process down when it is to end, also because its storage is broken.
+ * @param close - Closes everything when all requests that have arrived have their responses. Never rejects.
+ */
+export function shutDownOnEnd(
+  { name }: Service,
+  log: FastifyBaseLogger,
+  storage: Storage,
+  close: () => Promise<void>,
+): void {
   onEnd(async (reason) => {
     log.info({ reason }, `${name} is shutting down`);
     // A line of the level fatal is written before the next statement runs.
@@ -83,12 +74,7 @@ export function shutDownOnEnd({ service: { name }, log, storage, admin, stop }: 
       process.prependListener(signal, () => {
         log.fatal({ reason: signal }, `${name} ends at once`);
       });
-    try {
-      await stop();
-    } finally {
-      await storage.close();
-    }
-    await (await admin)?.close();
+    await close();
     log.info(`${name} has shut down`);
     process.exit();
   });

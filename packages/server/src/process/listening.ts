@@ -9,21 +9,26 @@ import { AddressError, type Config } from './config.js';
 export interface Address {
   readonly host: string;
   readonly port: number;
+  /** Whether several threads listen on it, to which the kernel distributes the connections. */
+  readonly reusePort?: boolean;
 }
 
 /**
- * Calls a function that listens on an address.
+ * Listens on an address.
  * @param prefix - That of the two variables that have it.
  * @throws AddressError naming the variable that prevents it.
  */
-async function listen<T>(
-  prefix: '' | 'OPS_',
-  { host, port }: Address,
-  listenOn: (address: Address) => Promise<T>,
-): Promise<T> {
+export async function listenOn(
+  app: FastifyInstance,
+  address: Address,
+  prefix: '' | 'OPS_' = '',
+): Promise<void> {
+  await naming(prefix, address, () => app.listen({ ...address }));
+}
+
+async function naming(prefix: string, { host, port }: Address, listen: () => Promise<unknown>) {
   try {
-    // For this name, Fastify would open a second server, which it neither lists nor waits for on close.
-    return await listenOn({ host: host === 'localhost' ? '127.0.0.1' : host, port });
+    await listen();
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'EADDRINUSE')
@@ -33,42 +38,37 @@ async function listen<T>(
 }
 
 /**
- * Listens on the address of the service.
+ * Finds the address of the service. For several threads, it listens there alone first, because threads that share a port
+ * would also share it with another server that does. This also chooses port 0.
  * @throws AddressError naming the variable that prevents it.
  */
-export async function listenAlone(app: FastifyInstance, { HOST: host, PORT: port }: Config): Promise<void> {
-  await listen('', { host, port }, (address) => app.listen({ ...address }));
+export async function findAddress({ HOST, PORT: port, WORKERS }: Config): Promise<Address> {
+  const address = { host: addressOf(HOST), port };
+  if (WORKERS === 1) return address;
+  const server = createServer((socket) => socket.destroy());
+  await naming('', address, () => once(server.listen({ ...address }), 'listening'));
+  const { port: chosen } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return { ...address, port: chosen, reusePort: true };
+}
+
+/** For this name, Fastify would open a second server, which it neither lists nor waits for on close. */
+function addressOf(host: string): string {
+  return host === 'localhost' ? '127.0.0.1' : host;
 }
 
 /**
- * Finds the address on which several threads can listen together, with `reusePort`. It listens there alone first, because
- * threads that share a port would also share it with another server that does. This also chooses port 0.
- * @throws AddressError naming the variable that prevents it.
- */
-export function findAddress({ HOST: host, PORT: port }: Config): Promise<Address> {
-  return listen('', { host, port }, async (address) => {
-    const server = createServer((socket) => socket.destroy()).listen({ ...address });
-    await once(server, 'listening');
-    const { port: chosen } = server.address() as AddressInfo;
-    server.close();
-    await once(server, 'close');
-    return { host: address.host, port: chosen };
-  });
-}
-
-/**
- * Opens the admin listener, in the thread that owns the storage.
- * @returns Undefined when none is configured.
+ * Opens the admin listener, if one is configured.
  * @throws AddressError when it cannot listen.
  */
 export async function openAdminListener(
-  { metrics, ...options }: Omit<AdminOptions, 'metrics'> & { metrics: AdminOptions['metrics'] | undefined },
-  { OPS_HOST: host, OPS_PORT: port }: Config,
-): Promise<FastifyInstance | undefined> {
-  if (metrics === undefined || port === undefined) return undefined;
+  options: AdminOptions,
+  { OPS_HOST, OPS_PORT: port }: Config,
+): Promise<void> {
+  if (port === undefined) return;
   const { buildAdminListener } = await import('../observability/admin-listener.js');
-  const admin = await buildAdminListener({ ...options, metrics });
-  await listen('OPS_', { host, port }, (address) => admin.listen({ ...address }));
+  const admin = await buildAdminListener(options);
+  await listenOn(admin, { host: addressOf(OPS_HOST), port }, 'OPS_');
   options.log.info({ operations: admin.listeningOrigin }, 'admin listener ready');
-  return admin;
 }

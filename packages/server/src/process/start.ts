@@ -1,21 +1,24 @@
-// Starts the service: all of it in this thread, or in several threads, or the part of it that this thread serves.
-import { shutDown } from '../http/connection/shutdown.js';
+// Starts the service: in this thread, and in as many others as WORKERS says.
+import { isMainThread } from 'node:worker_threads';
 import type { Service } from '../service/definition.js';
 import type { ServerOptions } from './commands/command-line.js';
 import { readConfig, type Config } from './config.js';
 import {
   buildService,
-  checkBoth,
-  closeBoth,
-  loadMetrics,
+  checkService,
   reportReady,
+  shutDown,
   warnOfConfiguration,
+  type BuiltService,
 } from './configured-service.js';
-import { interrupted, shutDownOnEnd } from './ending.js';
-import { listenAlone, openAdminListener } from './listening.js';
+import { endAtOnce, fail, interrupted, shutDownOnEnd } from './ending.js';
+import { findAddress, listenOn, openAdminListener } from './listening.js';
 import { describeFault, statusOf } from './start-errors.js';
 import { feedWatchdog } from './systemd.js';
-import { threadData } from './threads/thread-data.js';
+import { ServingThreads } from './threads/serving-threads.js';
+
+/** The time to wait for threads after their own time limits have passed, in ms. */
+const endGrace = 5_000;
 
 /**
  * Starts this process, or this thread of it. If it cannot, prints why to standard error, and exits with a status that is not 0.
@@ -25,24 +28,10 @@ import { threadData } from './threads/thread-data.js';
 export async function startProcess(
   service: Service,
   environment: NodeJS.ProcessEnv,
-  options: ServerOptions,
-): Promise<void> {
-  try {
-    await startAs(service, environment, options);
-  } catch (error) {
-    if (interrupted.aborted) process.exit();
-    console.error(describeFault(error, service));
-    process.exit(statusOf(error));
-  }
-}
-
-async function startAs(
-  service: Service,
-  environment: NodeJS.ProcessEnv,
   { host, port, database, dev = false }: ServerOptions,
 ): Promise<void> {
-  if (threadData !== undefined) {
-    await (await import('./threads/serving-thread.js')).serveInThread(service, threadData);
+  if (!isMainThread) {
+    await (await import('./threads/serving-thread.js')).serveInThread(service);
     return;
   }
   Object.assign(
@@ -51,36 +40,90 @@ async function startAs(
     port !== undefined && { PORT: port },
     database !== undefined && { DATABASE_URL: database },
   );
-  const config = readConfig(environment, service);
-  // The process goes on when the reader of its standard error exits. Reading the property also makes a pipe or socket
-  // non-blocking, so that a warning of Node.js does not wait for a reader that stalls.
-  process.stderr.on('error', () => undefined);
-  if (config.WORKERS === 1) await serveAlone(service, config, dev);
-  else await (await import('./threads/serve-in-threads.js')).serveInThreads(service, config, dev);
+  try {
+    const config = readConfig(environment, service);
+    // The process goes on when the reader of its standard error exits. Reading the property also makes a pipe or socket
+    // non-blocking, so that a warning of Node.js does not wait for a reader that stalls.
+    process.stderr.on('error', () => undefined);
+    await serve(service, config, dev);
+  } catch (error) {
+    if (interrupted.aborted) process.exit();
+    console.error(describeFault(error, service));
+    process.exit(statusOf(error));
+  }
 }
 
-async function serveAlone(service: Service, config: Config, dev: boolean): Promise<void> {
-  const metrics = await loadMetrics(service, config);
+/**
+ * Serves in this thread and the others. This one owns what exists once: the store's lock and writer, the admin listener,
+ * the signals, and the message for developers.
+ * @param dev - Whether the server runs in development mode.
+ * @throws Error as buildService, or when an address cannot be listened on or a thread cannot start; nothing is open then.
+ */
+async function serve(service: Service, config: Config, dev: boolean): Promise<void> {
   const greet = dev ? (await import('./development-message.js')).greetDeveloper : undefined;
-  const built = await buildService(service, config, metrics, { dev });
+  const built = await buildService(service, config, { dev });
   const { app, storage } = built;
   const { log } = app;
+  warnOfConfiguration(log, config);
+  const threads = new ServingThreads(service, (thread, reason) => {
+    log.fatal({ thread, reason }, 'a thread has ended: the service ends');
+    fail('thread');
+  });
+  const close = () => closeAll(built, threads, config);
+  shutDownOnEnd(service, log, storage, close);
   try {
-    warnOfConfiguration(log, config);
-    const serving = () => app.server.listening && !app.draining;
-    const check = () => checkBoth(built);
-    const admin = openAdminListener({ serving, check, metrics: metrics?.registry, log }, config);
-    await admin;
-    await listenAlone(app, config);
+    const address = await findAddress(config);
+    // Threads that were started now would miss the end.
+    interrupted.throwIfAborted();
+    await threads.start(config, { tls: built.tls, address, share: storage.share });
+    await openAdmin(service, built, threads, config);
+    await listenOn(app, address);
     interrupted.throwIfAborted();
     reportReady(service, log, config, storage, app.listeningOrigin);
-    // The timer alone shows that the event loop runs.
-    feedWatchdog(log, () => Promise.resolve());
-    shutDownOnEnd({ service, log, storage, admin, stop: () => shutDown(app, config.limits) });
-    const { listeningOrigin: origin, tokenPlace } = app;
-    await greet?.(service, { origin, tokenPlace }, storage, config);
+    feedWatchdog(log, () => threads.respond());
+    await greet?.(service, app, storage, config);
   } catch (error) {
-    await closeBoth(built, config.limits.shutdownTime);
+    // What the end calls closes everything, and exits.
+    if (interrupted.aborted) return;
+    await close();
     throw error;
   }
+}
+
+async function openAdmin(
+  { metricPrefix }: Service,
+  built: BuiltService,
+  threads: ServingThreads,
+  config: Config,
+): Promise<void> {
+  const { app, metrics } = built;
+  if (metrics === undefined) return;
+  // Imported on demand, because it delays the start.
+  const gathered =
+    config.WORKERS === 1
+      ? metrics.registry
+      : (await import('../observability/gathered-metrics.js')).gatherMetrics(
+          metrics.registry,
+          threads.all,
+          metricPrefix,
+        );
+  const serving = () => app.server.listening && !app.draining;
+  const check = async () => {
+    await Promise.all([checkService(built), threads.check()]);
+  };
+  await openAdminListener({ serving, check, metrics: gathered, log: app.log }, config);
+}
+
+async function closeAll(
+  { app, storage }: BuiltService,
+  threads: ServingThreads,
+  { limits }: Config,
+): Promise<void> {
+  const patience = limits.drainTime + limits.shutdownTime + endGrace;
+  const [left] = await Promise.all([threads.end(patience), shutDown(app, limits)]);
+  if (left.length > 0) {
+    app.log.fatal({ threads: left }, 'threads did not end within SHUTDOWN_SECONDS: the process ends at once');
+    endAtOnce();
+  }
+  await storage.close();
 }

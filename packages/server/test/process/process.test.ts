@@ -144,7 +144,7 @@ const printing = (condition: string) =>
 
 for (const [WORKERS, options, condition] of [
   ['1', linux(), 'workerData === null'],
-  ['2', needsThreads(), 'workerData?.thread'],
+  ['2', needsThreads(), 'workerData === null || workerData.thread'],
 ] as const)
   t.test(`what is printed beside the log of ${WORKERS} does not wait for its reader`, options, async (t) => {
     const nodeArgs = ['--import', printing(condition)];

@@ -36,7 +36,8 @@ t.test(
   'clients never use up the file descriptors, whatever MAX_CONNECTIONS is',
   needsPrlimit(),
   async (t) => {
-    const server = await startServer(t, { launcher: ['prlimit', '--nofile=200:200'] });
+    const env = { MAX_CONNECTIONS: '10000' };
+    const server = await startServer(t, { env, launcher: ['prlimit', '--nofile=200:200'] });
     const lowered = server.log.find(({ maxConnections }) => maxConnections !== undefined);
     t.match(lowered, { level: 40, maxConnections: Number });
     const room = Number(lowered?.['maxConnections']);

@@ -117,7 +117,6 @@ t.test('nothing is loaded before signals are handled but what handles them', asy
       loaded: [
         `${service}dist/main.js`,
         'packages/server/dist/process/ending.js',
-        'packages/server/dist/process/threads/thread-data.js',
         'packages/server/dist/start.js',
       ].sort(),
     });

@@ -2,15 +2,11 @@
 import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
-import type { Limits } from '../../base/limits.js';
-import { within } from '../../base/time-limit.js';
 
 /** The time for a request to reach the server, in ms: connections without a request stay open this long. */
 const requestTravelTime = 1_000;
 /** The interval of checks for connections that can be closed, in ms. */
 const checkInterval = 50;
-/** The time for the service to close after its last connections were cut off, in ms. */
-const closeGrace = 1_000;
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -69,40 +65,4 @@ export function prepareShutdown(app: FastifyInstance): Promise<void> {
     }
   });
   return isCutOff;
-}
-
-/** Shuts the service down gracefully: clients reconnect elsewhere while it drains, then it closes. */
-export async function shutDown(
-  app: FastifyInstance,
-  { drainTime, shutdownTime }: Pick<Limits, 'drainTime' | 'shutdownTime'>,
-): Promise<void> {
-  app.drain();
-  await drained(drainTime, () => app.openConnections > 0);
-  await closeWithin(app, shutdownTime);
-}
-
-/**
- * Waits until a draining service may stop listening. Node would lose requests that are already on their way. The service
- * therefore keeps listening for at least one second, unless no connection is left.
- * @param drainTime - The minimum time for which the service still accepts connections, in ms.
- * @param hasConnections - Whether a connection may be open.
- */
-export async function drained(drainTime: number, hasConnections = () => true): Promise<void> {
-  const deadline = performance.now() + Math.max(drainTime, requestTravelTime);
-  while (performance.now() < deadline && (drainTime > 0 || hasConnections())) await pause(checkInterval);
-}
-
-/**
- * Closes the service when all requests that have arrived have their responses. Never rejects.
- * @param patience - The time for that, and for closing the service's own resources, before the rest is cut off, in ms.
- */
-export async function closeWithin(app: FastifyInstance, patience: number): Promise<void> {
-  const timer = setTimeout(() => {
-    if (app.openConnections > 0) app.log.warn('requests were still running at the end of SHUTDOWN_SECONDS');
-    app.cutOff();
-  }, patience);
-  const closed = app.close().then(() => true);
-  if (!(await within(closed, patience + closeGrace, false)))
-    app.log.error('the service did not close within SHUTDOWN_SECONDS');
-  clearTimeout(timer);
 }

@@ -1,65 +1,76 @@
-// A thread that serves: it listens on the address that all have, and reads the store itself.
-import { parentPort } from 'node:worker_threads';
-import { shutDown } from '../../http/connection/shutdown.js';
-import type { Metrics } from '../../observability/metrics.js';
+// A thread that serves besides the main one: it listens on the address that all have, and reads the store itself.
+import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
+import type { Tls } from '../../http/connection/server.js';
 import type { Service } from '../../service/definition.js';
 import { messageOf } from '../../storage/core/interface.js';
-import { buildService, checkBoth, loadMetrics, type BuiltService } from '../configured-service.js';
-import { interrupted, onEnd } from '../ending.js';
+import type { StorageShare } from '../../storage/open.js';
+import type { Config } from '../config.js';
+import { buildService, checkService, shutDown, type BuiltService } from '../configured-service.js';
+import { end, interrupted, onEnd } from '../ending.js';
+import { listenOn, type Address } from '../listening.js';
 import { describeFault } from '../start-errors.js';
-import type { Answer, Answers, FirstMessage, Question, ThreadData } from './thread-data.js';
+
+/** The worker data of a thread that serves. */
+export interface ThreadData {
+  /** Its number, from 2: the main thread is the first one. */
+  readonly thread: number;
+  readonly config: Config;
+  readonly tls: Tls | undefined;
+  readonly share: StorageShare;
+  readonly address: Address;
+}
+
+/** The answers of a thread that serves, by the kind of question. */
+export interface Answers {
+  /** Its metrics, as Registry.getMetricsAsJSON returns them; this also shows that its event loop runs. */
+  readonly measure: readonly object[];
+  /** The reason if it cannot serve. */
+  readonly check: string | undefined;
+}
+
+/** A message to a thread: it is to end, also while it starts; or a question, with the port for the answer. */
+export type Message = 'end' | { readonly kind: keyof Answers; readonly reply: MessagePort };
+
+/** The first message of a thread: the reason why it cannot serve; undefined when it does. */
+export type FirstMessage = string | undefined;
 
 /** Serves until the main thread ends this one. Tells the main thread if it cannot start. */
-export async function serveInThread(service: Service, data: ThreadData): Promise<void> {
-  const { config } = data;
+export async function serveInThread(service: Service): Promise<void> {
+  const data = workerData as ThreadData;
+  const { config, address } = data;
+  const port = parentPort!;
+  port.once('message', (message: Message) => {
+    if (message === 'end') end(message);
+  });
   try {
-    const metrics = await loadMetrics(service, config);
-    const built = await buildService(service, config, metrics, data);
-    answerQuestions(service, built, metrics);
-    say(undefined);
+    const built = await buildService(service, config, data);
     onEnd(async () => {
       await shutDown(built.app, config.limits);
       await built.storage.close();
       // This ends the thread alone. It does not wait for what a service has left open.
       process.exit(0);
     });
+    if (interrupted.aborted) return;
+    await listenOn(built.app, address);
+    answerQuestions(port, built);
+    port.postMessage(undefined satisfies FirstMessage);
   } catch (error) {
     if (interrupted.aborted) process.exit(0);
-    say(describeFault(error, service));
+    port.postMessage(describeFault(error, service) satisfies FirstMessage);
     process.exit(1);
   }
 }
 
-/** The function that answers each question. */
-type Answering = {
-  readonly [Kind in keyof Answers]: (at: Question['at']) => Promise<Answers[Kind]>;
-};
-
-function answerQuestions(service: Service, built: BuiltService, metrics: Metrics | undefined): void {
-  const { app } = built;
-  const answering: Answering = {
-    listen: async (at) => {
-      // The kernel distributes the connections.
-      await app.listen({ ...at!, reusePort: true } as { port: number });
-      return { origin: app.listeningOrigin, tokenPlace: app.tokenPlace };
-    },
-    measure: async () => (await metrics?.registry.getMetricsAsJSON()) ?? [],
-    probe: () => checkBoth(built).then(() => undefined, messageOf),
+function answerQuestions(port: MessagePort, built: BuiltService): void {
+  const answers: { readonly [Kind in keyof Answers]: () => Promise<Answers[Kind]> } = {
+    measure: async () => (await built.metrics?.registry.getMetricsAsJSON()) ?? [],
+    check: () => checkService(built).then(() => undefined, messageOf),
   };
-  parentPort?.on('message', (question: Question | string) => {
-    if (typeof question === 'string') return;
-    const { kind, at, reply } = question;
-    void answering[kind](at)
-      .then(
-        (value): Answer<unknown> => ({ value }),
-        (error: unknown): Answer<unknown> => ({ fault: describeFault(error, service) }),
-      )
-      .then((answer) => {
-        reply.postMessage(answer);
+  port.on('message', (message: Message) => {
+    if (message === 'end') end(message);
+    else
+      void answers[message.kind]().then((answer) => {
+        message.reply.postMessage(answer);
       });
   });
-}
-
-function say(message: FirstMessage): void {
-  parentPort?.postMessage(message);
 }

@@ -1,73 +1,51 @@
-// The threads of a service that serve, as the main thread sees them. They share one fate: if one of them ends, all end.
+// The other threads of a service, as the main one sees them. They share one fate: if one of them ends, all end.
 import { inspect } from 'node:util';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import { within } from '../../base/time-limit.js';
-import type { Measured, Source } from '../../observability/gathered-metrics.js';
+import type { Source } from '../../observability/gathered-metrics.js';
 import type { Service } from '../../service/definition.js';
 import { StorageError } from '../../storage/core/interface.js';
-import type { Reachable } from '../development-message.js';
-import type { Address } from '../listening.js';
+import type { OpenStorage } from '../../storage/open.js';
+import type { Config } from '../config.js';
 import { ThreadStartError } from '../start-errors.js';
-import {
-  endMessage,
-  type Answer,
-  type Answers,
-  type FirstMessage,
-  type Question,
-  type ThreadData,
-} from './thread-data.js';
+import type { Answers, FirstMessage, Message, ThreadData } from './serving-thread.js';
 
 /** The space for new objects that Node.js 22 takes; Node.js 24 would take far more for the same speed. */
 const resourceLimits = { maxYoungGenerationSizeMb: 48 };
 
-/** All threads that serve. */
+/** The threads that serve, besides the main one. */
 export class ServingThreads {
-  readonly #threads: readonly ServingThread[];
-  #phase: 'starting' | 'serving' | 'ending' = 'starting';
+  readonly #service: Service;
+  readonly #failed: (thread: number, reason: string) => void;
+  #threads: readonly ServingThread[] = [];
+
+  /** @param failed - Called when a thread ends by itself, once all serve. */
+  constructor(service: Service, failed: (thread: number, reason: string) => void) {
+    this.#service = service;
+    this.#failed = failed;
+  }
+
+  get all(): readonly ServingThread[] {
+    return this.#threads;
+  }
 
   /**
-   * Starts the threads.
-   * @param failed - Called when a thread ends by itself, once all threads serve.
+   * Starts the threads. Resolves when all of them serve.
+   * @param share - Returns what each thread needs to open the store.
+   * @throws ThreadStartError when one of them cannot. The others still run then.
    */
-  constructor(
-    service: Service,
-    data: readonly ThreadData[],
-    failed: (thread: number, reason: string) => void,
-  ) {
-    this.#threads = data.map((each) => new ServingThread(service, each));
+  async start(
+    config: Config,
+    { share, ...data }: Pick<ThreadData, 'tls' | 'address'> & { share: OpenStorage['share'] },
+  ): Promise<void> {
+    this.#threads = Array.from({ length: config.WORKERS - 1 }, (_, i) => {
+      return new ServingThread(this.#service, { ...data, config, thread: i + 2, share: share?.() });
+    });
+    await Promise.all(this.#threads.map(({ started }) => started));
     for (const { number, ended } of this.#threads)
       void ended.then((reason) => {
-        if (reason !== undefined && this.#phase !== 'starting') failed(number, reason);
+        if (reason !== undefined) this.#failed(number, reason);
       });
-  }
-
-  /** Whether all listen, and none has been asked to end. */
-  get serving(): boolean {
-    return this.#phase === 'serving';
-  }
-
-  /** The threads whose metrics can be read. */
-  get sources(): readonly Source[] {
-    return this.#threads.filter(({ isReady, hasEnded }) => isReady && !hasEnded);
-  }
-
-  /**
-   * Resolves when all threads can listen.
-   * @throws ThreadStartError when one of them cannot start. The others still run then.
-   */
-  async ready(): Promise<void> {
-    await Promise.all(this.#threads.map(({ ready }) => ready));
-  }
-
-  /**
-   * Makes all threads listen on one address, when they are ready.
-   * @returns How the service can be reached.
-   * @throws ThreadStartError when one of them cannot listen. The others still run then.
-   */
-  async listen(at: Address): Promise<Reachable> {
-    const [reachable] = await Promise.all(this.#threads.map((thread) => thread.ask('listen', at)));
-    if (this.#phase === 'starting') this.#phase = 'serving';
-    return reachable!;
   }
 
   /**
@@ -75,13 +53,13 @@ export class ServingThreads {
    * @throws StorageError when one cannot. Does not settle while one does not respond.
    */
   async check(): Promise<void> {
-    for (const fault of await Promise.all(this.#threads.map((thread) => thread.ask('probe'))))
+    for (const fault of await Promise.all(this.#threads.map((thread) => thread.ask('check'))))
       if (fault !== undefined) throw new StorageError('unavailable', fault);
   }
 
   /** Resolves when the event loops of all threads have run. Does not settle while one does not. */
-  respond(): Promise<unknown> {
-    return Promise.all(this.#threads.map((thread) => thread.measure()));
+  async respond(): Promise<void> {
+    await Promise.all(this.#threads.map((thread) => thread.ask('measure')));
   }
 
   /**
@@ -90,8 +68,6 @@ export class ServingThreads {
    * @returns The numbers of the threads that are still running. Never rejects.
    */
   async end(patience: number): Promise<readonly number[]> {
-    // A thread that cannot start is known by the error of `ready`.
-    if (this.#phase === 'serving') this.#phase = 'ending';
     for (const thread of this.#threads) thread.end();
     await within(Promise.all(this.#threads.map(({ ended }) => ended)), patience, undefined);
     return this.#threads.flatMap(({ number, hasEnded }) => (hasEnded ? [] : [number]));
@@ -101,15 +77,12 @@ export class ServingThreads {
 /** A thread that serves, as the main thread sees it. */
 class ServingThread implements Source {
   readonly number: number;
-  /** Resolves when the thread can listen. @throws ThreadStartError if it ends before. */
-  readonly ready: Promise<void>;
+  /** Resolves when the thread serves. @throws ThreadStartError if it ends before. */
+  readonly started: Promise<void>;
   /** Resolves when it has ended, with the reason if that was not in order. Never rejects. */
   readonly ended: Promise<string | undefined>;
-  isReady = false;
   hasEnded = false;
   readonly #worker: Worker;
-  /** Rejects when it has ended. */
-  readonly #refused: Promise<never>;
   /** Whether it has been asked to end. */
   #isAsked = false;
 
@@ -121,7 +94,6 @@ class ServingThread implements Source {
     this.number = number;
     this.#worker = worker;
     let error: unknown;
-    let fault: FirstMessage;
     this.ended = new Promise((resolve) => {
       worker.on('error', (thrown: unknown) => (error = thrown));
       worker.on('exit', (code) => {
@@ -130,42 +102,33 @@ class ServingThread implements Source {
         else resolve(this.#isAsked && code === 0 ? undefined : `it exited with status ${code}`);
       });
     });
-    this.#refused = this.ended.then((reason = 'it has ended') => {
-      throw new ThreadStartError(fault ?? `${name}: thread ${number}: ${reason}`);
-    });
-    const started = new Promise<void>((resolve) => {
-      worker.on('message', (message: FirstMessage) => {
-        fault = message;
-        if (fault !== undefined) return;
-        this.isReady = true;
-        resolve();
+    this.started = new Promise((resolve, reject) => {
+      worker.on('message', (fault: FirstMessage) => {
+        if (fault === undefined) resolve();
+        else reject(new ThreadStartError(fault));
+      });
+      void this.ended.then((reason = 'it has ended') => {
+        reject(new ThreadStartError(`${name}: thread ${number}: ${reason}`));
       });
     });
-    this.ready = Promise.race([started, this.#refused]);
-    // The rejections are handled even if nobody waits.
-    this.ready.catch(() => undefined);
+    // The rejection is handled even if nobody waits any more.
+    this.started.catch(() => undefined);
   }
 
-  /** Asks it something. Does not settle if it does not respond. @throws ThreadStartError when it cannot do that. */
-  ask<Kind extends keyof Answers>(kind: Kind, at?: Address): Promise<Answers[Kind]> {
+  /** Asks it something. Does not settle if it does not respond. */
+  ask<Kind extends keyof Answers>(kind: Kind): Promise<Answers[Kind]> {
     const { port1, port2 } = new MessageChannel();
-    const answer = new Promise<Answers[Kind]>((resolve, reject) => {
-      port1.once('message', (answer: Answer<Answers[Kind]>) => {
+    this.#worker.postMessage({ kind, reply: port2 } satisfies Message, [port2]);
+    return new Promise((resolve) => {
+      port1.once('message', (answer: Answers[Kind]) => {
         port1.close();
-        if ('fault' in answer) reject(new ThreadStartError(answer.fault));
-        else resolve(answer.value);
+        resolve(answer);
       });
     });
-    this.#worker.postMessage({ kind, at, reply: port2 } satisfies Question, [port2]);
-    return Promise.race([answer, this.#refused]);
-  }
-
-  measure(): Promise<Measured> {
-    return this.ask('measure');
   }
 
   end(): void {
     this.#isAsked = true;
-    this.#worker.postMessage(endMessage);
+    this.#worker.postMessage('end' satisfies Message);
   }
 }
