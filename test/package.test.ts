@@ -35,18 +35,18 @@ const npm = (cwd: string, ...argv: string[]) => run('npm', argv, { cwd });
 const tarball = ({ name, version }: Manifest) => join(folder, `${name}-${version}.tgz`);
 
 /** A program that uses all of the client's types. */
-const program = `import { ApiError, createClient, type Answer, type NewPlant, type Plant } from 'plant-store-client';
+const program = `import { ApiError, createClient, type Attempt, type NewPlant, type Plant } from 'plant-store-client';
 export async function use(token: () => Promise<string>, signal?: AbortSignal): Promise<void> {
-  const onAnswer = (answer: Answer) => {};
-  const plants = createClient({ baseUrl: '/', token, timeout: 0, maxWait: 1_000, onAnswer });
+  const onAttempt = ({ answer, cause }: Attempt) => {};
+  const plants = createClient({ baseUrl: '/', token, timeout: 0, maxWait: 1_000, onAttempt });
   const monstera: NewPlant = { id: BigInt(1), name: 'Monstera deliciosa', tag: undefined };
-  const created: Plant = await plants.createPlant(monstera, { signal, onAnswer, retries: 0 });
+  const created: Plant = await plants.createPlant(monstera, { signal, onAttempt, retries: 0 });
   for await (const { name, tag } of plants.streamPlants({ limit: 10 })) [name, tag] satisfies unknown[];
   await plants.deletePlant(1, { timeout: 10 }).catch((error: unknown) => {
     if (!(error instanceof ApiError) || !error.is('plantNotFound')) throw error;
     const status: 404 = error.status;
   });
-  const call = { signal: undefined, onAnswer: undefined, timeout: undefined, retries: undefined };
+  const call = { signal: undefined, onAttempt: undefined, timeout: undefined, retries: undefined };
   const none = { ...call, maxWait: undefined, maxPlantBytes: undefined, fetch: undefined, clock: undefined };
   await createClient({ baseUrl: '/', token, ...none }).listPlants({ ...call, limit: undefined });
   // @ts-expect-error -- a list has no ids

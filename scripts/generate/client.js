@@ -94,6 +94,9 @@ export const routes: { readonly [Name in keyof Contract]: Route } = ${JSON.strin
 /** The schemas that have names. */
 export const shapes: Readonly<Record<string, Shape>> = ${JSON.stringify(shapes)};
 
+/** The version of this client. */
+export const version = '${JSON.parse(read('packages/client/package.json')).version}';
+
 /** The error codes, by their names. */
 export const errorCodes = ${JSON.stringify(codes)} as const;
 `,

@@ -94,6 +94,7 @@ export interface Answer {
   readonly error: { error: number; message: string } | undefined;
   /** The request's id in the service's logs. */
   readonly requestId: string;
+  readonly headers: Headers;
   /** How long to wait before repeating the call, in ms, from the response's Retry-After. */
   readonly retryAfter: number | undefined;
 }
@@ -107,13 +108,15 @@ export class ApiError extends PlantStoreError {
   readonly code: number | undefined;
   /** The name of the code; undefined without a code, or if this client does not know it. Then use the status. */
   readonly kind: ErrorKind | undefined;
+  /** The headers of the response. */
+  readonly headers: Headers;
   /** How long to wait before repeating the call, in ms, from the response's Retry-After. */
   readonly retryAfter: number | undefined;
 
   /** @param fault - What is wrong with a response whose status means success. */
   constructor(
     call: Omit<FailedCall, 'requestId'>,
-    { status, error, requestId, retryAfter }: Answer,
+    { status, error, requestId, headers, retryAfter }: Answer,
     fault?: string,
   ) {
     const unexpected = `Unexpected response with status ${status}, not from the Plant Store`;
@@ -124,6 +127,7 @@ export class ApiError extends PlantStoreError {
     this.status = status;
     this.code = error?.error;
     this.kind = kindOf(error?.error);
+    this.headers = headers;
     this.retryAfter = retryAfter;
   }
 

@@ -1,19 +1,21 @@
-// The Plant Store's client for Node.js and browsers: exact ids, typed errors, retries without duplicates.
+// The Plant Store's client for Node.js, Deno, Bun and browsers: exact ids, typed errors, retries without duplicates.
 import { exactJson } from './json-text.gen.js';
 import type { components, operations } from './types.gen.js';
 import { readBody, readJson, type SameAs } from './response-body.js';
-import { Fault, type Answer } from './errors.js';
+import { Fault } from './errors.js';
 import { readElements } from './json-array.js';
 import { checkLimits } from './limits.js';
 import { routes, shapes } from './operations.gen.js';
-import { systemClock, type Clock } from './retries.js';
+import type { Clock } from './retries.js';
 import {
   createSender,
+  type Attempt,
   type CallOptions,
   type OrUndefined,
   type Parameters,
   type RequestBody,
   type Sender,
+  type SenderOptions,
 } from './sending.js';
 
 export {
@@ -25,7 +27,7 @@ export {
   type ErrorKind,
   type ErrorStatus,
 } from './errors.js';
-export type { CallOptions, Clock };
+export type { Attempt, CallOptions, Clock };
 
 /** A plant as the service returns it, without its id. */
 export type Plant = components['schemas']['Plant'];
@@ -37,33 +39,13 @@ type ListQuery = NonNullable<Parameters<'listPlants'>['query']>;
 export type NewPlant = OrUndefined<Omit<RequestBody<'createPlant'>, 'id'>> & { id: PlantId };
 
 /** The options of a client. */
-export interface ClientOptions {
-  /** The URL of the service, with an optional path and trailing slash. In a browser it may be relative. */
-  baseUrl: string;
-  /** The access token, or a function that returns it; called before every attempt, so that it can renew the token. */
-  token: string | (() => string | Promise<string>);
-  /** Maximum number of retries after a lost connection, a 429 or a 503; 3 by default. */
-  retries?: number | undefined;
-  /** Maximum wait before a retry, in ms; 60,000 by default. A longer `Retry-After` ends the call. */
-  maxWait?: number | undefined;
-  /**
-   * Maximum time for an attempt, from the call of the token function to the end of the response, in ms; 30,000 by
-   * default, 0 or Infinity for no limit. For streamPlants, it limits the wait for the list to begin, then each wait for
-   * a complete plant or the end of the list.
-   */
-  timeout?: number | undefined;
+export interface ClientOptions extends SenderOptions {
   /**
    * Maximum number of bytes that streamPlants reads without completing a plant, white space included; 16 MiB by
    * default, 16 times the longest body that the service accepts unless its operator allows more. It is checked after
    * each chunk of the response, so a plant that exceeds it by less than two chunks may pass.
    */
   maxPlantBytes?: number | undefined;
-  /** The runtime's fetch by default. */
-  fetch?: ((request: Request) => Promise<Response>) | undefined;
-  /** The system clock by default. */
-  clock?: Clock | undefined;
-  /** Called for every response to any call, before the call's own `onAnswer`. If it throws, so does the call. */
-  onAnswer?: ((answer: Answer) => void) | undefined;
 }
 
 /** The options of listPlants and streamPlants. */
@@ -72,7 +54,7 @@ export interface ListOptions extends CallOptions, OrUndefined<ListQuery> {}
 /**
  * One method per operation of the contract. Each rejects with ApiError when the service returns an error, or anything
  * else that the contract does not promise, and with ConnectionError when no complete response arrives. All other errors
- * are the caller's own: the signal's reason, what the token function or `onAnswer` throws, and, before anything is sent,
+ * are the caller's own: the signal's reason, what the token function or `onAttempt` throws, and, before anything is sent,
  * a TypeError or RangeError for a URL, token, option or argument that is invalid. If one of them ends a create or delete
  * between two attempts, the first may have taken effect.
  */
@@ -107,19 +89,10 @@ export interface PlantStoreClient extends Record<keyof operations, unknown> {
  * Creates a client. It holds no resources, so it need not be closed.
  * @throws TypeError when the token or the URL is missing or invalid, RangeError when a number is negative or NaN.
  */
-export function createClient({
-  baseUrl,
-  token,
-  retries = 3,
-  maxWait = 60_000,
-  timeout = 30_000,
-  maxPlantBytes = 16 * 1024 * 1024,
-  fetch = globalThis.fetch,
-  clock = systemClock,
-  onAnswer,
-}: ClientOptions): PlantStoreClient {
-  checkLimits({ maxWait, maxPlantBytes, retries, timeout });
-  const call = createSender({ baseUrl, token, retries, maxWait, timeout, fetch, clock, onAnswer });
+export function createClient(options: ClientOptions): PlantStoreClient {
+  const { maxPlantBytes = 16 * 1024 * 1024 } = options;
+  checkLimits({ maxPlantBytes });
+  const call = createSender(options);
   return {
     createPlant: createPlant(call),
     listPlants: listPlants(call),
@@ -213,9 +186,10 @@ function isSame(plant: Plant, sent: Plant): boolean {
 }
 
 /** Separates the parameters of a list from the options of its call. */
-function splitOptions({ signal, onAnswer, timeout, retries, requestId, ...query }: ListOptions) {
+function splitOptions(options: ListOptions) {
+  const { signal, headers, onAttempt, timeout, retries, requestId, ...query } = options;
   // What is undefined is left out of the URL.
-  return { query: query as ListQuery, caller: { signal, onAnswer, timeout, retries, requestId } };
+  return { query: query as ListQuery, caller: { signal, headers, onAttempt, timeout, retries, requestId } };
 }
 
 /** Converts an id to a bigint. Refuses one that may have been rounded, since it could identify another plant. */

@@ -40,6 +40,9 @@ export const shapes: Readonly<Record<string, Shape>> = {
   },
 };
 
+/** The version of this client. */
+export const version = '1.0.0';
+
 /** The error codes, by their names. */
 export const errorCodes = {
   malformedRequest: 40000,

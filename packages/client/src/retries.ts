@@ -1,5 +1,5 @@
 // Retries requests after lost connections and the statuses of passing failures, until the outcome is known or the retries are used up.
-import { ApiError, ConnectionError, kindOf, type Answer, type ErrorKind } from './errors.js';
+import { ApiError, ConnectionError, kindOf, type Answer, type ErrorKind, type Fault } from './errors.js';
 
 /** The clock for the waits between attempts. */
 export interface Clock {
@@ -14,7 +14,9 @@ export interface Clock {
  * missing response; `sent`, whether the request may have reached the service.
  */
 export type Outcome<Value> =
-  { value: Value } | { answer: Answer; fault?: string } | { lost: unknown; requestId: string; sent: boolean };
+  | { answer: Answer; value: Value }
+  | { answer: Answer; fault?: Fault }
+  | { lost: unknown; requestId: string; sent: boolean };
 
 /** A call that may take several attempts. */
 export interface RepeatedCall<Value> {
@@ -22,6 +24,8 @@ export interface RepeatedCall<Value> {
   attempt: (attempts: number) => Promise<Outcome<Value>>;
   /** Whether the request may change something. */
   writes: boolean;
+  /** Whether an attempt may send its request more than once. */
+  sendsAgain: boolean;
   /** The error that shows a retry that an earlier attempt took effect, and the call's value in that case. */
   done?: { kind: ErrorKind; value: Value } | undefined;
   signal?: AbortSignal | undefined;
@@ -42,18 +46,23 @@ const firstWait = 100;
  * @throws ApiError, ConnectionError, the signal's reason, or the attempt's own error.
  */
 export async function withRetries<Value>(
-  { attempt, writes, done, signal, retries, maxWait }: RepeatedCall<Value>,
+  { attempt, writes, sendsAgain, done, signal, retries, maxWait }: RepeatedCall<Value>,
   clock: Clock,
 ): Promise<Value> {
+  /** Whether an earlier attempt may have taken effect, as far as its own outcome says. */
+  let isOpen = false;
   let mayHaveTakenEffect = false;
   for (let attempts = 1; ; attempts++) {
     const outcome = await attempt(attempts);
     if ('value' in outcome) return outcome.value;
     const answer = 'answer' in outcome ? outcome.answer : undefined;
+    const kind = kindOf(answer?.error?.error);
     // Most likely, an earlier attempt of this call took effect.
-    if (done !== undefined && mayHaveTakenEffect && done.kind === kindOf(answer?.error?.error))
-      return done.value;
-    if (writes) mayHaveTakenEffect ||= 'answer' in outcome ? leavesOpen(outcome.answer) : outcome.sent;
+    if (done !== undefined && isOpen && done.kind === kind) return done.value;
+    if (writes) {
+      isOpen ||= 'answer' in outcome ? leavesOpen(outcome.answer) : outcome.sent;
+      mayHaveTakenEffect ||= isOpen || (sendsAgain && answer !== undefined && !isFinal(answer, done?.kind));
+    }
 
     const backoff = firstWait * 2 ** (attempts - 1) * (0.5 + Math.random() / 2);
     const retryAfter = answer?.retryAfter ?? 0;
@@ -63,9 +72,17 @@ export async function withRetries<Value>(
       continue;
     }
     const call = { attempts, mayHaveTakenEffect };
-    if ('answer' in outcome) throw new ApiError(call, outcome.answer, outcome.fault);
+    if ('answer' in outcome) throw new ApiError(call, outcome.answer, outcome.fault?.message);
     throw new ConnectionError({ ...call, requestId: outcome.requestId }, outcome.lost);
   }
+}
+
+/**
+ * Whether a response to a write that was sent more than once also says that the requests before it had no effect: it
+ * refuses the request itself. What may pass, or what the write itself causes, says that only of the last one.
+ */
+function isFinal({ status, error }: Answer, done: ErrorKind | undefined): boolean {
+  return error !== undefined && kindOf(error.error) !== done && !passing.includes(status);
 }
 
 /** Whether a write with this response may have taken effect, because the error does not rule it out. */

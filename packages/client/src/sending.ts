@@ -5,27 +5,46 @@ import type { components, operations } from './types.gen.js';
 import { readBody, type ParsedJson } from './response-body.js';
 import { Fault, isUnsent, type Answer, type ErrorKind } from './errors.js';
 import { checkLimits, Limits } from './limits.js';
-import { routes } from './operations.gen.js';
-import { withRetries, type Clock, type Outcome } from './retries.js';
+import { routes, version } from './operations.gen.js';
+import { systemClock, withRetries, type Clock, type Outcome } from './retries.js';
 
-/** The options of a sender; see ClientOptions. */
-interface SenderOptions {
-  baseUrl: string;
-  token: string | (() => string | Promise<string>);
-  retries: number;
-  maxWait: number;
-  timeout: number;
-  fetch: (request: Request) => Promise<Response>;
-  clock: Clock;
-  onAnswer: ((answer: Answer) => void) | undefined;
+/** What the options of a client and of a call have in common. */
+interface SharedOptions {
+  /**
+   * Headers to send with every request, such as `traceparent`. They do not replace the token, the request id and the
+   * condition of a list.
+   */
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** Called after every attempt. If it throws, so does the call. */
+  onAttempt?: ((attempt: Attempt) => void) | undefined;
 }
 
-/** The options of every call. */
-export interface CallOptions {
+/** The options of a client that concern all operations. */
+export interface SenderOptions extends SharedOptions {
+  /** The URL of the service, with an optional path and trailing slash. In a browser it may be relative. */
+  baseUrl: string;
+  /** The access token, or a function that returns it; called before every attempt, so that it can renew the token. */
+  token: string | (() => string | Promise<string>);
+  /** Maximum number of retries after a lost connection, or the status 429, 500, 502, 503 or 504; 3 by default. */
+  retries?: number | undefined;
+  /** Maximum wait before a retry, in ms; 60,000 by default. A longer `Retry-After` ends the call. */
+  maxWait?: number | undefined;
+  /**
+   * Maximum time for an attempt, from the call of the token function to the end of the response, in ms; 30,000 by
+   * default, 0 or Infinity for no limit. For streamPlants, it limits the wait for the list to begin, then each wait for
+   * a complete plant or the end of the list.
+   */
+  timeout?: number | undefined;
+  /** The runtime's fetch by default. */
+  fetch?: ((request: Request) => Promise<Response>) | undefined;
+  /** The system clock by default. */
+  clock?: Clock | undefined;
+}
+
+/** The options of every call. Headers are added to those of the client; both `onAttempt` are called, the client's first. */
+export interface CallOptions extends SharedOptions {
   /** Ends the call, which rejects with the signal's reason. A write may still have taken effect. */
   signal?: AbortSignal | undefined;
-  /** Called for every response, including those that are followed by a retry. If it throws, so does the call. */
-  onAnswer?: ((answer: Answer) => void) | undefined;
   /** Replaces the client's `timeout` in this call. */
   timeout?: number | undefined;
   /** Replaces the client's `retries` in this call. */
@@ -35,6 +54,21 @@ export interface CallOptions {
    * of each attempt has this id with the attempt's number: `ID-1`, `ID-2`.
    */
   requestId?: string | undefined;
+}
+
+/** An attempt of a call, and how it ended. */
+export interface Attempt {
+  readonly operation: keyof operations;
+  /** Its number in the call, from 1. */
+  readonly number: number;
+  /** The id of its request in the service's logs. */
+  readonly requestId: string;
+  /** How long it took, in ms. */
+  readonly duration: number;
+  /** The response, in streamPlants its beginning; undefined if no complete one arrived. */
+  readonly answer: Answer | undefined;
+  /** Why there is no complete response, or what in it violates the contract; otherwise undefined. */
+  readonly cause: unknown;
 }
 
 /** The parameters of an operation, as the contract has them. */
@@ -106,57 +140,79 @@ interface Received {
   response: Response;
 }
 
+/** The runtime's own name: `Node.js/24`, `Deno/2.9`, `Bun/1.4`, or `Mozilla/5.0` in browsers. Node.js 20 has none. */
+const runtime = (globalThis.navigator as Navigator | undefined)?.userAgent ?? 'Node.js/20';
+
+/** Which client sends a request. Browsers keep their own User-Agent. */
+const identity = {
+  [runtime.startsWith('Mozilla/') ? 'x-client' : 'user-agent']: `plant-store-client/${version}`,
+};
+
 /**
  * Creates a sender, which throws RangeError when a limit of a call is negative or NaN.
  * @throws TypeError when the token or the URL is missing or invalid.
  */
 export function createSender(options: SenderOptions): Sender {
-  const { baseUrl, token, maxWait, clock } = options;
+  const { baseUrl, token, retries = 3, maxWait = 60_000, timeout = 30_000 } = options;
+  const { fetch = globalThis.fetch, clock = systemClock } = options;
   if (typeof token !== 'function') checkToken(token);
   checkUrl(baseUrl);
-  const { request: send } = createFetchClient({
-    baseUrl,
-    bodySerializer: exactJson,
-    // The service does not redirect, and fetch may turn a redirected POST into a GET.
-    redirect: 'manual',
-  }) as { request: SendRequest };
+  checkLimits({ retries, maxWait, timeout });
+  // Browsers, Deno and Bun send a request again when a connection is lost; a fetch of the caller's may, too.
+  const sendsAgain = fetch !== globalThis.fetch || !runtime.startsWith('Node.js/');
+  // The service does not redirect, and fetch may turn a redirected POST into a GET.
+  const settings = { cache: 'no-store', redirect: 'manual' } as const;
+  const { request: send } = createFetchClient({ baseUrl, bodySerializer: exactJson, ...settings }) as {
+    request: SendRequest;
+  };
 
   return <Name extends keyof operations, Value>(call: Call<Name, Value>, own: CallOptions) => {
-    const { signal, onAnswer, timeout = options.timeout, retries = options.retries } = own;
-    checkLimits({ timeout, retries });
+    const { operation, done } = call;
+    const { signal } = own;
+    const limit = { timeout: own.timeout ?? timeout, retries: own.retries ?? retries };
+    checkLimits(limit);
     const callId = checkId(own.requestId ?? newId());
+    const headers = { ...identity, ...options.headers, ...own.headers };
 
-    async function attempt(attempts: number): Promise<Outcome<Value>> {
+    const attempt = async (number: number): Promise<Outcome<Value>> => {
       signal?.throwIfAborted();
-      const requestId = `${callId}-${attempts}`;
-      const limits = new Limits(timeout, signal);
-      const exchange: Exchange = { sent: false, isConditional: false };
-      let received: Received;
-      try {
-        received = await limits.within(sendOnce(call, send, { ...options, requestId, limits, exchange }));
-      } catch (cause) {
-        signal?.throwIfAborted();
-        const { sent, response } = exchange;
-        // Other errors before sending are the caller's, such as an invalid base URL.
-        if (!sent && !limits.signal.aborted) throw cause;
-        const lost = sent ? cause : new Error('the token function did not return', { cause });
-        // A fetch of the caller's may have sent the request before, and failed when it repeated it.
-        const unsent = options.fetch === globalThis.fetch && response === undefined && isUnsent(cause);
-        return { lost, requestId: requestIdOf(response) ?? requestId, sent: sent && !unsent };
-      }
-      const { data, error, response } = received;
-      const answer = answerOf(response, error, requestId, clock);
-      options.onAnswer?.(answer);
-      onAnswer?.(answer);
-      const outcome = readSuccess(call, data, exchange, { response, answer, attempts, limits });
-      // Closes the connection of a stream; a body that has been read cannot be cancelled.
-      if (!('value' in outcome)) response.body?.cancel().catch(() => undefined);
+      const begin = performance.now();
+      const requestId = `${callId}-${number}`;
+      const limits = new Limits(limit.timeout, signal);
+      const sending = { send, token, fetch, sendsAgain, clock, number, requestId, headers, limits };
+      const outcome = await attemptOnce(call, sending);
+      const duration = performance.now() - begin;
+      const ended = { operation, number, duration, ...endOf(outcome) };
+      options.onAttempt?.(ended);
+      own.onAttempt?.(ended);
+      if ('lost' in outcome) signal?.throwIfAborted();
       return outcome;
-    }
-
-    const writes = routes[call.operation].method !== 'GET';
-    return withRetries({ attempt, writes, done: call.done, signal, retries, maxWait }, clock);
+    };
+    const writes = routes[operation].method !== 'GET';
+    return withRetries({ attempt, writes, sendsAgain, done, signal, retries: limit.retries, maxWait }, clock);
   };
+}
+
+/** What an observer learns of an outcome. */
+function endOf(outcome: Outcome<unknown>): Pick<Attempt, 'requestId' | 'answer' | 'cause'> {
+  if ('lost' in outcome) return { requestId: outcome.requestId, answer: undefined, cause: outcome.lost };
+  const { answer } = outcome;
+  return { requestId: answer.requestId, answer, cause: 'fault' in outcome ? outcome.fault : undefined };
+}
+
+/** How an attempt is sent. */
+interface Sending {
+  send: SendRequest;
+  token: SenderOptions['token'];
+  fetch: NonNullable<SenderOptions['fetch']>;
+  clock: Clock;
+  /** Whether fetch may send a request again by itself. */
+  sendsAgain: boolean;
+  /** From 1. */
+  number: number;
+  requestId: string;
+  headers: Readonly<Record<string, string>>;
+  limits: Limits;
 }
 
 /** How far an attempt has come. */
@@ -168,18 +224,41 @@ interface Exchange {
   response?: Response;
 }
 
-interface Sending extends Pick<SenderOptions, 'token' | 'fetch'> {
-  requestId: string;
-  limits: Limits;
-  /** Is updated. */
-  exchange: Exchange;
+/** Sends the request of a call once, and interprets the response. It rejects if the request cannot be sent at all. */
+async function attemptOnce<Name extends keyof operations, Value>(
+  call: Call<Name, Value>,
+  sending: Sending,
+): Promise<Outcome<Value>> {
+  const { sendsAgain, clock, number: attempts, requestId, limits } = sending;
+  const exchange: Exchange = { sent: false, isConditional: false };
+  let received: Received;
+  try {
+    received = await limits.within(sendOnce(call, sending, exchange));
+  } catch (cause) {
+    const { sent, response } = exchange;
+    // Other errors before sending are the caller's, such as an invalid base URL.
+    if (!sent && !limits.signal.aborted) throw cause;
+    const lost = sent ? cause : new Error('the token function did not return', { cause });
+    // A fetch that sends again may have sent the request before, and failed when it repeated it.
+    const unsent = !sendsAgain && response === undefined && isUnsent(cause);
+    return { lost, requestId: requestIdOf(response) ?? requestId, sent: sent && !unsent };
+  }
+  const { data, error, response } = received;
+  const answer = answerOf(response, error, requestId, clock);
+  const outcome = readSuccess(call, data, exchange, { response, answer, attempts, limits });
+  // Closes the connection of a stream; a body that has been read cannot be cancelled.
+  if (!('value' in outcome)) response.body?.cancel().catch(() => undefined);
+  return outcome;
 }
 
-/** Sends the request of a call, with the token of the moment. */
+/**
+ * Sends the request of a call, with the token of the moment.
+ * @param exchange - Is updated.
+ */
 async function sendOnce<Name extends keyof operations, Value>(
   { operation, params, body, streams = false, etag: etagFor }: Call<Name, Value>,
-  send: SendRequest,
-  { token, fetch, requestId, limits: { signal }, exchange }: Sending,
+  { send, token, fetch, requestId, headers, limits: { signal } }: Sending,
+  exchange: Exchange,
 ): Promise<Received> {
   const authorization = `Bearer ${checkToken(typeof token === 'function' ? await token() : token)}`;
   // The token may have come too late.
@@ -191,7 +270,7 @@ async function sendOnce<Name extends keyof operations, Value>(
   return send(method, path, {
     params,
     body,
-    headers: { authorization, 'x-request-id': requestId, ...condition },
+    headers: { ...headers, authorization, 'x-request-id': requestId, ...condition },
     signal,
     fetch: async (request: Request) => {
       exchange.sent = true;
@@ -218,9 +297,9 @@ function readSuccess<Name extends keyof operations, Value>(
     if (shape !== null) checkMediaType(data, response);
     const text = shape === null || streams === true ? undefined : (data as string);
     const body = text === undefined ? undefined : readBody(text, shape!);
-    return { value: value({ ...known, text, body: body as ResponseBody<Name> }) };
+    return { answer, value: value({ ...known, text, body: body as ResponseBody<Name> }) };
   } catch (cause) {
-    if (cause instanceof Fault) return { answer, fault: cause.message };
+    if (cause instanceof Fault) return { answer, fault: cause };
     return { lost: cause, requestId: answer.requestId, sent: true };
   }
 }
@@ -235,10 +314,12 @@ function checkToken(token: unknown): string {
   return token;
 }
 
-/** @throws TypeError when a URL is missing, or has a scheme that fetch would only refuse in each call, after retries. */
+/** @throws TypeError when a URL is missing, has a query, or a scheme that fetch would only refuse in each call, after retries. */
 function checkUrl(baseUrl: unknown): void {
   if (typeof baseUrl !== 'string')
     throw new TypeError('baseUrl is missing: it must be the URL of the service');
+  // The path of each operation is added at its end.
+  if (/[?#]/.test(baseUrl)) throw new TypeError('baseUrl must have no query and no fragment');
   // In a browser it may be relative.
   if (URL.canParse(baseUrl) && !/^https?:/i.test(baseUrl.trim()))
     throw new TypeError(`baseUrl must begin with http:// or https://: ${baseUrl}`);
@@ -269,6 +350,7 @@ function answerOf(response: Response, error: unknown, requestId: string, clock: 
     status: response.status,
     error: isErrorBody(error) ? error : undefined,
     requestId: requestIdOf(response) ?? requestId,
+    headers: response.headers,
     retryAfter: readRetryAfter(response.headers.get('retry-after'), clock.now()),
   };
 }

@@ -1,7 +1,7 @@
 // The TypeScript client is exact, retries only what is safe to repeat, and reports every failure as what it is: against the
 // real service, through real sockets, some of which are cut.
 import { execFile } from 'node:child_process';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -13,7 +13,7 @@ import {
   ApiError,
   ConnectionError,
   createClient,
-  type Answer,
+  type Attempt,
   type Clock,
   type ClientOptions,
   type ListOptions,
@@ -511,11 +511,11 @@ t.test('a connection that is refused after a lost one leaves the effect open', a
 t.test('a call can name its requests', async (t) => {
   const { client, connect, fates } = await startSetting(t);
   const ids: string[] = [];
-  const observed = connect({ onAnswer: ({ requestId }) => ids.push(requestId) });
+  const observed = connect({ onAttempt: ({ requestId }) => ids.push(requestId) });
   fates.push('lose request');
   await observed.createPlant({ id: 1, name: 'a' }, { requestId: 'import.1' });
   await observed.listPlants({ requestId: 'x'.repeat(54) });
-  t.strictSame(ids, ['import.1-2', `${'x'.repeat(54)}-1`]);
+  t.strictSame(ids, ['import.1-1', 'import.1-2', `${'x'.repeat(54)}-1`]);
   for (const requestId of ['', 'a b', 'x'.repeat(55)])
     await t.rejects(client.listPlants({ requestId }), { name: 'RangeError', message: /requestId/ });
 });
@@ -942,10 +942,10 @@ t.test('an unchanged list is not sent again', async (t) => {
   const { storage } = service;
   await client.createPlant({ id: 1, name: 'a' });
   const statuses: number[] = [];
-  const onAnswer = ({ status }: Answer) => statuses.push(status);
+  const onAttempt = ({ answer }: Attempt) => statuses.push(answer!.status);
   const lists = [];
   for (let i = 0; i < 3; i++) {
-    const list = await client.listPlants({ onAnswer });
+    const list = await client.listPlants({ onAttempt });
     lists.push(list);
     t.strictSame(list, [{ name: 'a' }]);
     list[0]!.name = 'changed by the caller';
@@ -953,15 +953,15 @@ t.test('an unchanged list is not sent again', async (t) => {
   t.strictSame(statuses.splice(0), [200, 304, 304]);
 
   await storage.plants.create(subject, 2n, { name: 'b' });
-  t.strictSame(await client.listPlants({ onAnswer }), [{ name: 'a' }, { name: 'b' }]);
-  t.strictSame(await client.listPlants({ onAnswer, limit: 1 }), [{ name: 'a' }], 'another list');
-  t.strictSame(await client.listPlants({ onAnswer, limit: 1 }), [{ name: 'a' }]);
+  t.strictSame(await client.listPlants({ onAttempt }), [{ name: 'a' }, { name: 'b' }]);
+  t.strictSame(await client.listPlants({ onAttempt, limit: 1 }), [{ name: 'a' }], 'another list');
+  t.strictSame(await client.listPlants({ onAttempt, limit: 1 }), [{ name: 'a' }]);
   t.strictSame(statuses.splice(0), [200, 200, 304]);
 
   const tokens = [service.issue(subject), other, service.issue(subject)];
   const changing = connect({ token: async () => tokens.shift()! });
-  await changing.listPlants({ onAnswer });
-  t.strictSame(await changing.listPlants({ onAnswer }), [], "never another token's");
+  await changing.listPlants({ onAttempt });
+  t.strictSame(await changing.listPlants({ onAttempt }), [], "never another token's");
   t.strictSame(statuses.splice(0), [200, 200]);
 });
 
@@ -992,41 +992,124 @@ t.test('429 is retried after Retry-After, within the timeout of the caller', asy
   t.match(await failure(hasty.listPlants()), { attempts: 1, status: 429, retryAfter: 60_000 });
 });
 
-t.test('every response and every error has the request id of the service', async (t) => {
+t.test('onAttempt learns of every attempt, its response or its loss, and its request id', async (t) => {
   const { client, connect, fates } = await startSetting(t);
-  const answers: Answer[] = [];
-  const onAnswer = (answer: Answer) => answers.push(answer);
+  const attempts: Attempt[] = [];
+  const onAttempt = (attempt: Attempt) => attempts.push(attempt);
   failures.push({ reason: 'overloaded', acts: false });
-  await client.createPlant({ id: 1, name: 'a' }, { onAnswer });
-  await client.listPlants({ onAnswer });
-  await client.deletePlant(1, { onAnswer });
-  t.match(answers, [
-    { status: 503, error: { error: 50301 }, requestId: /^[\da-f]{16}-1$/ },
-    { status: 200, error: undefined, requestId: answers[0]!.requestId.replace(/1$/, '2') },
-    { status: 200, requestId: /-1$/ },
-    { status: 204, requestId: /-1$/ },
+  fates.push('pass', 'lose request');
+  await client.createPlant({ id: 1, name: 'a' }, { onAttempt });
+  await client.listPlants({ onAttempt });
+  await client.deletePlant(1, { onAttempt });
+  const [overloaded, lost, created] = attempts;
+  const create = { operation: 'createPlant', duration: Number } as const;
+  t.match(attempts, [
+    { ...create, number: 1, answer: { status: 503, error: { error: 50301 } }, requestId: /^[\da-f]{16}-1$/ },
+    { ...create, number: 2, answer: undefined, cause: Error, requestId: /-2$/ },
+    { ...create, number: 3, answer: { status: 200, error: undefined }, cause: undefined, requestId: /-3$/ },
+    { operation: 'listPlants', number: 1, answer: { status: 200 } },
+    { operation: 'deletePlant', number: 1, answer: { status: 204 } },
   ]);
-  t.equal(new Set(answers.map(({ requestId }) => requestId)).size, 4);
+  for (const { answer, requestId } of attempts.filter(({ answer }) => answer !== undefined))
+    t.equal(answer!.headers.get('x-request-id'), requestId);
+  const bases = [overloaded, lost, created].map((attempt) => attempt!.requestId.slice(0, -2));
+  t.equal(new Set(bases).size, 1, 'one call');
+  t.equal(new Set(attempts.map(({ requestId }) => requestId)).size, 5);
+
   const reason = new Error('not expected');
   const refuse = () => {
     throw reason;
   };
-  await t.rejects(client.listPlants({ onAnswer: refuse }), reason, 'what onAnswer throws ends the call');
-
+  await t.rejects(client.listPlants({ onAttempt: refuse }), reason, 'what onAttempt throws ends the call');
   const calls: string[] = [];
-  const observed = connect({ onAnswer: ({ status }) => calls.push(`client ${status}`) });
-  await observed.createPlant(
-    { id: 2, name: 'b' },
-    { onAnswer: ({ status }) => calls.push(`call ${status}`) },
-  );
+  const observed = connect({ onAttempt: ({ operation }) => calls.push(`client ${operation}`) });
+  await observed.createPlant({ id: 2, name: 'b' }, { onAttempt: ({ operation }) => calls.push(operation) });
   for await (const { name } of observed.streamPlants({ limit: 1 })) calls.push(name);
-  await observed.deletePlant(2);
-  t.strictSame(calls, ['client 200', 'call 200', 'client 200', 'b', 'client 204']);
-  await t.rejects(connect({ onAnswer: refuse }).listPlants(), reason);
+  t.strictSame(calls, ['client createPlant', 'createPlant', 'client listPlants', 'b']);
+  await t.rejects(connect({ onAttempt: refuse }).listPlants(), reason);
+
+  attempts.length = 0;
+  const ended = new AbortController();
+  const held = connect({
+    fetch: () => {
+      ended.abort(reason);
+      return new Promise(() => undefined);
+    },
+  });
+  await t.rejects(held.listPlants({ signal: ended.signal, onAttempt }), reason);
+  t.match(attempts, [{ number: 1, answer: undefined, cause: reason }], 'an attempt that the caller ends');
   fates.push('lose response', 'lose response', 'lose response', 'lose response');
-  const lost = await failure(client.listPlants());
-  t.match(lost.requestId, /^[\da-f]{16}-4$/);
+  const error = await failure(client.listPlants());
+  t.match(error.requestId, /^[\da-f]{16}-4$/);
 });
+
+t.test('an error has the headers of its response', async (t) => {
+  const { client } = await startSetting(t);
+  const error = await failure(client.deletePlant(1));
+  t.equal(error instanceof ApiError && error.headers.get('x-request-id'), error.requestId);
+});
+
+t.test('headers of a client and of a call are sent, except those of the client itself', async (t) => {
+  const seen: IncomingHttpHeaders[] = [];
+  const url = await startStranger(t, ({ headers }, response) => {
+    seen.push(headers);
+    response.end('[]');
+  });
+  const fixed = { Authorization: 'Basic eA==', 'X-Request-Id': 'mine' };
+  const client = createClient({
+    baseUrl: url,
+    token: 't',
+    headers: { 'X-Both': 'client', 'X-Mine': 'a', ...fixed },
+  });
+  await client.listPlants({ requestId: 'x', headers: { 'x-both': 'call', traceparent: '00-1' } });
+  await client.listPlants({ headers: { 'User-Agent': 'app/1' } });
+  const identity = /^plant-store-client\/\d+\.\d+\.\d+$/;
+  t.match(seen, [
+    {
+      'x-both': 'call',
+      'x-mine': 'a',
+      traceparent: '00-1',
+      authorization: /^Bearer t$/,
+      'x-request-id': /^x-1$/,
+      'user-agent': identity,
+    },
+    { 'x-both': 'client', 'user-agent': /^app\/1$/ },
+  ]);
+  await t.rejects(client.listPlants({ headers: { 'a b': 'c' } }), TypeError);
+  t.equal(seen.length, 2);
+});
+
+t.test(
+  'with a fetch that may send a request again, an error that speaks of the last one leaves the effect open',
+  async (t) => {
+    const { client, connect, stored } = await startSetting(t);
+    const own = connect({ fetch: (request) => fetch(request), retries: 0 });
+    await client.createPlant({ id: 1, name: 'a' });
+    const overloaded = { reason: 'overloaded', acts: false } as const;
+    const open: [kind: string, () => Promise<unknown>][] = [
+      ['plantExists', () => own.createPlant({ id: 1, name: 'a' })],
+      ['plantNotFound', () => own.deletePlant(2)],
+      ['overloaded', () => (failures.push(overloaded), own.deletePlant(1))],
+    ];
+    for (const [kind, call] of open)
+      t.match(summary(await failure(call())), { kind, mayHaveTakenEffect: true });
+    const settled: [kind: string, () => Promise<unknown>][] = [
+      ['idTaken', () => own.createPlant({ id: 1, name: 'b' })],
+      ['invalidBody', () => own.createPlant({ id: 2, name: '\ud800' })],
+      ['overloaded', () => (failures.push(overloaded), own.listPlants())],
+    ];
+    for (const [kind, call] of settled)
+      t.match(summary(await failure(call())), { kind, mayHaveTakenEffect: false });
+    failures.push(overloaded);
+    const found = await failure(own.createPlant({ id: 1, name: 'a' }, { retries: 1 }));
+    t.match(
+      summary(found),
+      { attempts: 2, kind: 'plantExists', mayHaveTakenEffect: true },
+      'never taken for a success',
+    );
+    t.strictSame(await stored(), [{ name: 'a' }]);
+  },
+);
 
 t.test('the token is requested before every attempt, and a failure to get it ends the call', async (t) => {
   const { connect, fates } = await startSetting(t);
@@ -1047,6 +1130,8 @@ t.test('the token is requested before every attempt, and a failure to get it end
       name: 'TypeError',
       message: /^baseUrl (?:must begin with http|is missing)/,
     });
+  for (const baseUrl of ['http://127.0.0.1?tenant=a', 'http://127.0.0.1/#a', '/api?'])
+    t.throws(() => connect({ baseUrl }), { name: 'TypeError', message: /no query/ });
 });
 
 t.test('a token function that hangs is ended by the timeout and by the signal', async (t) => {

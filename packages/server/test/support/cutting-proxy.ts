@@ -3,10 +3,12 @@ import type { Test } from 'tap';
 import { closeTogether, startProxy } from './proxy.js';
 
 /**
- * What happens to a request: it and its response pass; it is lost before the service sees it; its response is lost
- * after the service has sent it; half of the first bytes of its response are lost; its response is withheld forever.
+ * What happens to a request: it and its response pass; it is lost before the service sees it, or half of its first bytes;
+ * its response is lost after the service has sent it, or half of its first bytes, or the last of them; its response is
+ * withheld forever.
  */
-export type Fate = 'pass' | 'lose request' | 'lose response' | 'cut response' | 'hold response';
+export type Fate =
+  'pass' | 'lose request' | 'cut request' | 'lose response' | 'cut response' | 'cut body' | 'hold response';
 
 /** The proxy of a test. */
 export interface CuttingProxy {
@@ -28,6 +30,8 @@ export async function startCuttingProxy(t: Test, port: number): Promise<CuttingP
       responding = false;
       fate ??= fates.shift() ?? 'pass';
       if (fate === 'lose request') client.destroy();
+      else if (fate === 'cut request')
+        service.end(bytes.subarray(0, bytes.length / 2), () => client.destroy());
       else service.write(bytes);
     });
     service.on('data', (bytes) => {
@@ -35,6 +39,7 @@ export async function startCuttingProxy(t: Test, port: number): Promise<CuttingP
       responding = true;
       if (fate === 'pass') client.write(bytes);
       else if (fate === 'cut response' && first) client.end(bytes.subarray(0, bytes.length / 2));
+      else if (fate === 'cut body' && first) client.end(bytes.subarray(0, -1));
       else if (fate === 'lose response') client.destroy();
     });
   });
