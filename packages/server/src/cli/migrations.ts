@@ -71,7 +71,9 @@ function complete(
   const names = missing.flatMap(({ name, objects }) =>
     objects.some((object) => object.name === name) ? [name] : objects.map((object) => object.name),
   );
-  const file = new URL(`${number}_${names.join('_and_')}.sql`, folder);
+  // The names of files have a limit.
+  const title = names.length > 3 ? `${names[0]}_and_${names.length - 1}_more` : names.join('_and_');
+  const file = new URL(`${number}_${title}.sql`, folder);
   // Earlier releases can ignore what a migration adds.
   let text = `-- oldest-application: ${last?.oldestApplication ?? version}\n`;
   let said = '';

@@ -1,7 +1,7 @@
 // The recipes of docs/recipes.md: their code, on every engine, and its cost.
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
-import { parseExactJson, type JsonArray, type ServiceContext } from '../../dist/index.js';
+import { Documents, parseExactJson, type JsonArray, type ServiceContext } from '../../dist/index.js';
 import type {
   CollectionDefinition,
   Id,
@@ -15,8 +15,8 @@ import * as recipes from '../examples/recipes.js';
 
 const { members, plants, messages, tasks, accounts, counters, receipts, orders, expenses, payments } =
   recipes;
-const singles = { messages, tasks, counters };
-const groups = [members, plants, singles, accounts, receipts, orders, expenses, payments];
+const singles = { messages, tasks, counters, jobs: recipes.jobs, sessions: recipes.sessions };
+const groups = [members, plants, singles, accounts, receipts, orders, expenses, payments, recipes.outbox];
 const collections = groups.flatMap((group): CollectionDefinition[] => Object.values(group));
 
 /** The context of a service, which counts the documents that are read by their ids and written, and the pages. */
@@ -117,6 +117,76 @@ for (const engine of enginesToTest)
       await times(8, (i) => put('a', { ...ada, town: `town ${i % 4}` }));
       const found = await times(4, (i) => read(list('a', `town ${i}`)));
       t.equal(found.flat().length, 1, 'the index has the member in one place');
+    });
+
+    t.test('an index for documents that exist', async (t) => {
+      const { all } = members;
+      const stored = new Documents<string, recipes.Member>(context.collection(all), {
+        id: true,
+        name: true,
+        town: true,
+      });
+      const { fill, list } = recipes.createMembers(context);
+      const town = 'Penzance';
+      for (const [subject, id] of [
+        ['a', 'cy'],
+        ['b', 'di'],
+        ['b', 'ed'],
+      ] as const)
+        await stored.write(subject, id, { when: 'absent', value: { id, name: id, town } });
+      t.strictSame(await read(list('a', town)), []);
+      for (const time of ['once', 'again']) {
+        await fill();
+        t.strictSame(await read(list('a', town)), [{ id: 'cy', name: 'cy', town }], time);
+        t.match(await read(list('b', town)), [{ id: 'di' }, { id: 'ed' }], time);
+      }
+    });
+
+    t.test('an outbox', async (t) => {
+      const sent: string[] = [];
+      const keys = new Set<string>();
+      let fails = true;
+      const { put, flush } = recipes.createOutbox(context, async ({ to, text }, key) => {
+        if (fails && to === 'bob') throw new Error('no connection');
+        sent.push(`${to}: ${text}`);
+        keys.add(key);
+      });
+      const { transaction } = context;
+      await transaction('a', (tx) => put(tx, { to: 'ada', text: 'first' }));
+      await transaction('b', (tx) => put(tx, { to: 'bob', text: 'second' }));
+      const aborted = transaction('b', async (tx) => {
+        await put(tx, { to: 'bob', text: 'never' });
+        throw new Error('aborted');
+      });
+      await t.rejects(aborted, { message: 'aborted' });
+      await t.rejects(flush(), { message: 'no connection' });
+      t.strictSame(sent, ['ada: first']);
+      fails = false;
+      await Promise.all([flush(), flush()]);
+      t.strictSame(sent, ['ada: first', 'bob: second'], 'what was sent is not sent again');
+      t.equal(keys.size, 2);
+      await flush();
+      t.equal(sent.length, 2);
+    });
+
+    t.test('a job of each day', async (t) => {
+      const { runDaily } = recipes.createJobs(context);
+      const { add, deleteExpired, list } = recipes.createSessions(context);
+      const run = (time: string) => {
+        const now = new Date(time);
+        return runDaily('clean-up', now, () => deleteExpired(now.getTime()));
+      };
+      for (const [i, subject] of ['a', 'a', 'b'].entries())
+        await add(subject, { id: `${i}`, expires: Date.parse(`2031-12-2${4 + i}`) });
+      const ran = await times(8, () => run('2031-12-24T03:00:00Z'));
+      t.equal(ran.filter(Boolean).length, 1, 'one of all threads and instances');
+      t.match(await read(list('a')), [{ id: '1' }]);
+      await add('b', { id: 'old', expires: 0 });
+      t.equal(await run('2031-12-24T23:59:59Z'), false);
+      t.match(await read(list('b')), [{ id: '2' }, { id: 'old' }]);
+      t.equal(await run('2031-12-25T00:00:00Z'), true);
+      t.strictSame(await read(list('a')), []);
+      t.match(await read(list('b')), [{ id: '2' }]);
     });
 
     t.test('search by prefix', async (t) => {

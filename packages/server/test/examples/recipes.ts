@@ -5,8 +5,10 @@ import {
   Documents,
   IdempotencyKeys,
   prefixRange,
+  shared,
   type CollectionDefinition,
   type ServiceContext,
+  type Transaction,
 } from 'contract-server';
 
 export const errors = {
@@ -49,6 +51,14 @@ export function createMembers({ collection, transaction }: ServiceContext) {
         return all.delete(tx, id);
       }),
     list: (subject: string, town: string) => byTown.list(subject, prefixRange(inTown(town))),
+    /** Fills the index for the members that were stored before there was one. Can be repeated. */
+    fill: async () => {
+      for await (const { subject, id } of all.entriesOfAll())
+        await transaction(subject, async (tx) => {
+          const member = await all.value(tx, id);
+          if (member !== undefined) await byTown.write(tx, placeOf(member), { when: 'any', value: member });
+        });
+    },
   };
 }
 
@@ -300,5 +310,73 @@ export function createPayments(context: ServiceContext) {
         await all.write(tx, payment.id, { when: 'absent', value: payment });
         return payment;
       }),
+  };
+}
+
+export interface Mail {
+  readonly to: string;
+  readonly text: string;
+}
+
+/** Mails that are sent after the transaction that has written them, whatever happens in between. */
+export const outbox = { mails: texts('mails') };
+export function createOutbox(
+  { collection }: ServiceContext,
+  send: (mail: Mail, key: string) => Promise<void>,
+) {
+  const mails = new Documents<string, Mail>(collection(outbox.mails), { to: true, text: true });
+  let sending: Promise<void> | undefined;
+  const sendAll = async () => {
+    for await (const { subject, id, value, document } of mails.entriesOfAll()) {
+      await send(value, id);
+      await mails.deleteUnchanged(subject, id, document);
+    }
+  };
+  return {
+    put: (tx: Transaction, mail: Mail) =>
+      mails.write(tx, `${new Date().toISOString()} ${randomUUID()}`, { when: 'absent', value: mail }),
+    /** Sends all mails. A call while another one runs waits for that. */
+    flush: () => (sending ??= sendAll().finally(() => (sending = undefined))),
+  };
+}
+
+/** Jobs that run once a day, in whichever thread or instance begins first. */
+export const jobs = texts('jobs');
+export function createJobs({ collection, transaction }: ServiceContext) {
+  const days = new Documents<string, { day: string }>(collection(jobs), { day: true });
+  return {
+    /** Runs a job unless it has begun today, and resolves to whether it has run. */
+    runDaily: async (name: string, today: Date, job: () => Promise<void>) => {
+      const day = today.toISOString().slice(0, 10);
+      const isFirst = await transaction(shared('jobs'), async (tx) => {
+        if ((await days.value(tx, name))?.day === day) return false;
+        await days.write(tx, name, { when: 'any', value: { day } });
+        return true;
+      });
+      if (isFirst) await job();
+      return isFirst;
+    },
+  };
+}
+
+export interface Session {
+  readonly id: string;
+  /** In ms since the epoch. */
+  readonly expires: number;
+}
+
+/** Sessions, which a job deletes when they have expired. */
+export const sessions = texts('sessions');
+export function createSessions({ collection }: ServiceContext) {
+  const all = new Documents<string, Session>(collection(sessions), { id: true, expires: true });
+  return {
+    add: (subject: string, session: Session) =>
+      all.write(subject, session.id, { when: 'absent', value: session }),
+    /** Of all subjects. */
+    deleteExpired: async (now: number) => {
+      for await (const { subject, id, value, document } of all.entriesOfAll())
+        if (value.expires <= now) await all.deleteUnchanged(subject, id, document);
+    },
+    list: (subject: string) => all.list(subject),
   };
 }
