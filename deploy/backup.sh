@@ -17,7 +17,7 @@ cd "$folder"
 exec 9<"$folder"
 flock --nonblock 9 || { echo "Another backup to $folder is running." >&2; exit 1; }
 # What a killed backup has left.
-rm -f "$folder"/plants-*.db.partial*
+rm -f "$folder"/plants-*.db.*.partial*
 
 copy=$folder/plants-$(date -u +%F-%H%M%S).db
 node "$root/dist/cli.js" backup "$copy"

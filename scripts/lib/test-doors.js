@@ -17,7 +17,7 @@ const folders = ['', 'packages/server/', 'packages/client/', ...services].map((f
  */
 const exceptions = [
   [support, 'process/app', 'an app without a process, on a storage that fails'],
-  [support, 'storage/', 'stores of an earlier, a later or another process'],
+  [support, 'storage/', 'stores of a later or another process'],
   [support, 'testing/', 'requests and the check of every response'],
   [support, 'contract/', 'the types of handlers and verifiers of any contract'],
   [support, 'service/definition', 'the type of any service'],

@@ -168,11 +168,11 @@ async function cut({ before, disk, events, damaged }, ignores = () => false) {
  * @throws {Error} when it is a mix, or a token is valid that was revoked.
  */
 async function contentOf(file, damaged) {
-  const isMarked = existsSync(`${file}-restoring`);
+  const isMarked = existsSync(`${file}-restore`);
   if (damaged !== undefined && !isMarked && readFileSync(file).equals(damaged)) return 'old';
   const storage = await openStorage(service, `file:${file}`);
   try {
-    for await (const token of storage.tokens.list())
+    for (const token of await storage.tokens.stored(''))
       if (token.revokedAt === undefined) throw new Error(`the token of ${token.subject} is valid again`);
     const { json, count: listed } = await storage.collection(plants).page(subject, { limit: 1_000 });
     const names = new Set(JSON.parse(`[${json}]`).map((/** @type {{ name: string }} */ { name }) => name));

@@ -44,8 +44,8 @@ async function accessTo(
   config: Config,
 ): Promise<{ access: string; secret?: string }> {
   const create = `${nodeCommand(command)} token create SUBJECT`;
-  const { done: isFirst } = await tokens.list()[Symbol.asyncIterator]().next();
-  if (!isFirst) return { access: `in the store already; to create another: ${create}` };
+  if ((await tokens.stored('')).length > 0)
+    return { access: `in the store already; to create another: ${create}` };
   const isProduction = config.NODE_ENV === 'production';
   if (isProduction || !loopback.includes(config.HOST)) {
     const reason = isProduction ? 'NODE_ENV is production' : `HOST is ${config.HOST}, which others can reach`;

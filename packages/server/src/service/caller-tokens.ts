@@ -1,6 +1,6 @@
 // Access tokens that handlers issue and revoke, so that callers can log in and out.
 import type { Verified } from '../contract/verifiers.js';
-import { createToken, hashSecret, isSubject, isTokenId, secretTest } from '../storage/core/access-token.js';
+import { hashSecret, issueToken, isSubject, isTokenId, secretTest } from '../storage/core/access-token.js';
 import type { TokenRepository } from '../storage/core/interface.js';
 import { keptFor } from '../storage/core/token-row.js';
 
@@ -81,8 +81,9 @@ export function createCallerTokens(
         throw new TypeError(
           'expiresIn must be a positive integer, in milliseconds, that a Date can add to now',
         );
-      const { token, secret } = createToken({ prefix, subject, scopes, now: start, expiresAt });
-      await tokens.issue({ ...token, expiresAt }, hashSecret(secret));
+      const keptUntil = expiresAt + keptFor;
+      const issued = await issueToken(tokens, { prefix, subject, scopes, now: start, expiresAt, keptUntil });
+      const { token, secret } = issued;
       return { secret, id: token.id, expiresAt };
     },
     async verify(secret) {

@@ -16,17 +16,12 @@ export function openNoStore({ name }: Pick<StoreDefinition, 'name'>): Storage {
     transaction: refuse,
     tokens: {
       find: (hashes) => Promise.resolve(hashes.map(() => undefined)),
-      issue: refuse,
+      add: refuse,
       listOf: refuse,
       revokeOf: refuse,
-      create: refuse,
-      list: () => {
-        throw fault();
-      },
       revoke: refuse,
       prune: refuse,
       stored: refuse,
-      copy: refuse,
     },
     broken: new Promise(() => undefined),
     check: () => Promise.resolve(),

@@ -95,9 +95,13 @@ export async function openContents(store: StoreDefinition, url: string): Promise
   if (!isPostgres(url)) return (await sqlite()).openSqliteContents(store, existingFileOf(url));
   const storage = await openStorage(store, url);
   return {
-    stored: (definition, ...range) => storage.collection(definition).stored(...range),
-    storedOfAll: (definition, { after }) => storage.collection(definition).storedOfAll(after),
-    tokens: (after) => storage.tokens.stored(after),
+    documents: (definition, { subject, after }) => {
+      const collection = storage.collection(definition);
+      return subject === undefined
+        ? collection.storedOfAll(after)
+        : collection.stored(subject, { after: after?.id });
+    },
+    tokens: (...range) => storage.tokens.stored(...range),
     close: () => storage.close(),
   };
 }

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, statSync, writeSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -69,10 +69,10 @@ t.test('export reads while the server runs, and import says that it does', async
   const alices = line('alice', '1', '{"name":"a"}') + line('alice', '9007199254740993', '{"name":"a"}');
   t.strictSame(await run('cli.js', ['export'], env), {
     code: 0,
-    stdout: alices + line('bob', '-1', '{"name":"\u2028","tag":"b"}'),
+    stdout: `${alices}${line('bob', '-1', '{"name":"\u2028","tag":"b"}')}{"lines":3}\n`,
     stderr: `Store: ${file}\nExported 3 plants.\n`,
   });
-  t.equal(await exportOf(env, '--subject', 'alice'), alices);
+  t.equal(await exportOf(env, '--subject', 'alice'), `${alices}{"lines":2}\n`);
   t.match(await importOf(alices, env), { code: 1, stderr: /the store is in use by process/ });
 
   const copy = join(dirname(file), 'export.jsonl');
@@ -89,7 +89,7 @@ t.test('export reads while the server runs, and import says that it does', async
   });
   t.match(await run('cli.js', ['export', copy], env), { code: 1, stderr: `${copy} already exists` });
   t.match(await run('cli.js', ['export', '--json'], env), { code: 1, stderr: '--json needs a file' });
-  t.notOk(existsSync(`${copy}.partial`));
+  t.notOk(readdirSync(dirname(copy)).some((name) => name.endsWith('.partial')));
   t.equal(await server.end('SIGTERM'), 0);
 });
 
@@ -111,6 +111,7 @@ t.test('import leaves what is stored as it is, and names what differs and what i
       rest[0]!.replace('"name":"0"', '"name":"other"'),
       '',
       `{${key},"id":7,"document":{"name":"new"}}`,
+      '{"lines":4}',
     ].join('\n'),
     env,
   );
@@ -119,7 +120,8 @@ t.test('import leaves what is stored as it is, and names what differs and what i
     code: 1,
     stdout: '',
     stderr:
-      `Store: ${file}\nLine 1: the token ${id} is stored, and differs\n` +
+      `Store: ${file}\nLine 5: the export had 4 lines, and 3 of them are here\n` +
+      `Line 1: the token ${id} is stored, and differs\n` +
       'Line 2: plants 0 of "alice" is stored, and differs\n' +
       'Stored 1; 0 were stored already, 2 differ, 0 are wrong.\n' +
       'plant-store: what differs was left as it is stored\n',
@@ -163,6 +165,26 @@ t.test('import leaves what is stored as it is, and names what differs and what i
       const [id, name = id] = String(one).split(':');
       return `"id":${id},"document":{"name":"${name}"`;
     }),
+  );
+});
+
+t.test('import notices an export that was cut off, wherever that was', async (t) => {
+  const { env, file } = await fillStore(t, 3, (i) => `${i}`);
+  const lines = (await exportOf(env)).split('\n').slice(0, -1);
+  t.equal(lines.at(-1), '{"lines":3}');
+  for (const cut of [[], ['']])
+    t.strictSame(await importOf([...lines.slice(0, 2), ...cut].join('\n'), env), {
+      code: 65,
+      stdout: '',
+      stderr:
+        `Store: ${file}\nStored 0; 2 were stored already, 0 differ, 0 are wrong.\n` +
+        'plant-store: the last line of an export is missing; what was there was read\n',
+    });
+  t.match(await importOf('', env), { code: 65, stderr: /the last line of an export is missing/ });
+  t.match(
+    await importOf([...lines, ...lines].join('\n'), env),
+    { code: 0 },
+    'two exports, one after the other',
   );
 });
 
@@ -265,7 +287,7 @@ t.test(
     const first = await newStore(t, 'sqlite');
     await store(first, [...all.values()]);
     const lines = await exportOf(first);
-    t.equal(lines.trimEnd().split('\n').length, all.size);
+    t.equal(lines.trimEnd().split('\n').length, all.size + 1);
     for (const engine of ['sqlite', 'postgres'] as const) {
       const next = await newStore(t, engine);
       t.match(await importOf(lines, next), { code: 0, stderr: new RegExp(`Stored ${all.size}; 0 were`) });

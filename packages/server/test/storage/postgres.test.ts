@@ -40,6 +40,7 @@ const token = {
   createdAt: 0,
   expiresAt: undefined,
   revokedAt: undefined,
+  keptUntil: undefined,
 } as const;
 const remove = { when: 'any', text: null } as const;
 const put = (name: string) => ({ when: 'any', text: `{"name":"${name}"}` }) as const;
@@ -458,7 +459,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     const hashOf = (subject: string) => createHash('sha256').update(subject).digest();
     for (const subject of subjects) {
       await plants.create(subject, 1n, plant);
-      await tokens.create({ ...token, id: subject, subject }, hashOf(subject));
+      await tokens.add({ ...token, id: subject, subject, hash: hashOf(subject).toString('hex') });
     }
     const read = await openWatched(t, url, "IF subject LIKE 'broken%' THEN RAISE 'broken'; END IF");
     const isBroken = (subject: string) => subject.startsWith('broken');
@@ -764,7 +765,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       }
 
       const commands: Record<string, () => Promise<unknown>> = {
-        INSERT: () => store.tokens.create(token, randomBytes(32)),
+        INSERT: () => store.tokens.add({ ...token, hash: randomBytes(32).toString('hex') }),
         UPDATE: () => store.tokens.revoke('x', 0),
         DELETE: () => store.tokens.prune(0),
       };

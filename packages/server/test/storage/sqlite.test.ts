@@ -203,7 +203,7 @@ t.test(
     // Two batches, each with a commit, and a checkpoint.
     const lines = join(dirname(file), 'lines');
     const line = (id: number) => `{"collection":"plants","subject":"t","id":${id},"document":{}}\n`;
-    await writeFile(lines, Array.from({ length: 1_001 }, (_, id) => line(id)).join(''));
+    await writeFile(lines, Array.from({ length: 1_001 }, (_, id) => line(id)).join('') + '{"lines":1001}\n');
     const imported = (await synced('plants.db', 'import', lines)).filter((path) => path === 'plants.db-wal');
     t.ok(imported.length >= 1 + 3, `${imported.length} syncs of the log`);
     const made = ['', 'new', 'new/folder/plants.db', 'new/folder'];

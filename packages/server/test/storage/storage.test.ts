@@ -19,7 +19,6 @@ import {
   type CollectionDefinition,
   type Id,
   type OpenCollection,
-  StorageError,
   type StoredDocument,
   type Storage as AnyStorage,
   type Token,
@@ -344,37 +343,35 @@ for (const engine of enginesToTest) {
         const to = await openEmptyStorage(t, engine);
         const now = Date.now();
         const hashOf = (id: string) => createHash('sha256').update(id).digest();
-        const token: Token = {
-          id: 'kept',
+        const token = (id: string, more: Partial<Token> = {}): Token => ({
+          id,
           subject: 'é',
           scopes: ['a', 'b'],
           createdAt: 1,
           expiresAt: undefined,
           revokedAt: undefined,
-        };
-        await from.tokens.create(token, hashOf('kept'));
-        await from.tokens.create({ ...token, id: 'none', scopes: [], expiresAt: 8.64e15 }, hashOf('none'));
-        await from.tokens.issue({ ...token, id: 'gone', expiresAt: now + 60_000 }, hashOf('gone'));
+          hash: hashOf(id).toString('hex'),
+          keptUntil: undefined,
+          ...more,
+        });
+        const day = 86_400_000;
+        await from.tokens.add(token('kept'));
+        await from.tokens.add(token('none', { scopes: [], expiresAt: 8.64e15 }));
+        await from.tokens.add(token('gone', { expiresAt: now + day, keptUntil: now + 2 * day }));
         await from.tokens.revoke('gone', now);
         const stored = await from.tokens.stored('');
-        t.match(stored, [
-          { id: 'gone', hash: hashOf('gone').toString('hex'), revokedAt: now, keptUntil: now + 86_400_000 },
-          { id: 'kept', hash: hashOf('kept').toString('hex'), keptUntil: undefined },
-          { id: 'none', scopes: [], expiresAt: 8.64e15 },
-        ]);
+        const gone = token('gone', { expiresAt: now + day, revokedAt: now, keptUntil: now + day });
+        t.strictSame(stored, [gone, token('kept'), token('none', { scopes: [], expiresAt: 8.64e15 })]);
         t.strictSame(await from.tokens.stored('gone'), stored.slice(1));
         t.strictSame(await from.tokens.stored('none'), []);
-        t.strictSame(await to.tokens.copy(stored), ['inserted', 'inserted', 'inserted']);
+        const copy = (tokens: Token[]) => Promise.all(tokens.map((each) => to.tokens.add(each)));
+        t.strictSame(await copy(stored), ['inserted', 'inserted', 'inserted']);
         t.strictSame(await to.tokens.stored(''), stored);
-        t.strictSame(await to.tokens.find([hashOf('kept'), hashOf('gone')]), [
-          token,
-          { ...token, id: 'gone', expiresAt: now + 60_000, revokedAt: now },
-        ]);
+        t.strictSame(await to.tokens.find([hashOf('kept'), hashOf('gone')]), [token('kept'), gone]);
         await to.tokens.revoke('kept', 5);
         const takesHash = { ...stored[2]!, id: 'other' };
-        t.strictSame(await to.tokens.copy([...stored, takesHash]), ['same', 'other', 'same', 'other']);
+        t.strictSame(await copy([...stored, takesHash]), ['same', 'other', 'same', 'other']);
         t.equal((await to.tokens.stored('gone'))[0]?.revokedAt, 5, 'it stays revoked');
-        t.strictSame(await to.tokens.copy([]), []);
       },
     );
 
@@ -512,6 +509,8 @@ for (const engine of enginesToTest) {
         createdAt: 1_700_000_000_000,
         expiresAt: undefined,
         revokedAt: undefined,
+        hash: Buffer.alloc(32, 1).toString('hex'),
+        keptUntil: undefined,
       };
       const second: Token = {
         ...first,
@@ -519,9 +518,10 @@ for (const engine of enginesToTest) {
         scopes: ['plants:read', 'plants:write'],
         createdAt: 1,
         expiresAt: 8_640_000_000_000_000,
+        hash: Buffer.alloc(32, 2).toString('hex'),
       };
-      await tokens.create(first, Buffer.alloc(32, 1));
-      await tokens.create(second, Buffer.alloc(32, 2));
+      await tokens.add(first);
+      await tokens.add(second);
       t.strictSame(await listTokens(tokens), [second, first]);
       const find = (...bytes: number[]) => tokens.find(bytes.map((byte) => Buffer.alloc(32, byte)));
       t.strictSame(await find(1), [first]);
@@ -533,8 +533,8 @@ for (const engine of enginesToTest) {
       t.strictSame(await find(1), [{ ...first, revokedAt: 5 }]);
       t.strictSame(await find(2), [second]);
 
-      const third = { ...second, id: 'three', expiresAt: 100, revokedAt: undefined };
-      await tokens.create(third, Buffer.alloc(32, 3));
+      const third = { ...second, id: 'three', expiresAt: 100, hash: Buffer.alloc(32, 3).toString('hex') };
+      await tokens.add(third);
       t.equal(await tokens.prune(99), 1, 'the revoked one');
       t.strictSame(await find(1), [undefined]);
       t.strictSame(await find(3), [third], 'it expires later');
@@ -551,19 +551,25 @@ for (const engine of enginesToTest) {
         const now = Date.now();
         const hashOf = (id: string) => createHash('sha256').update(id).digest();
         const issue = async (id: string, subject: string, expiresAt: number) => {
-          const token = { id, subject, scopes: ['a', 'b'], createdAt: now, expiresAt, revokedAt: undefined };
-          await tokens.issue(token, hashOf(id));
+          const hash = hashOf(id).toString('hex');
+          const times = { createdAt: now, expiresAt, revokedAt: undefined, keptUntil: expiresAt + day };
+          const token: Token = { id, subject, scopes: ['a', 'b'], hash, ...times };
+          t.equal(await tokens.add(token), 'inserted');
           return token;
         };
         const idsOf = async (subject: string) => (await tokens.listOf(subject, now)).map(({ id }) => id);
         const [one, two] = [await issue('one', 's', now + day), await issue('two', 's', now + 2 * day)];
         await issue('over', 's', now);
         await issue('other', 'S', now + day);
-        const kept: Token = { ...one, id: 'kept', createdAt: 1, expiresAt: undefined };
-        await tokens.create(kept, hashOf('kept'));
+        const ofOperator = (id: string, expiresAt?: number): Token => {
+          const hash = hashOf(id).toString('hex');
+          return { ...one, id, createdAt: 1, expiresAt, hash, keptUntil: undefined };
+        };
+        const kept = ofOperator('kept');
+        await tokens.add(kept);
         t.strictSame(await tokens.listOf('s', now), [kept, one, two], 'the valid ones, the oldest first');
         t.strictSame(await tokens.find([hashOf('one')]), [one]);
-        await t.rejects(issue('one', 'x', now + day), StorageError, 'an id that is taken');
+        t.equal(await tokens.add({ ...two, id: 'one', subject: 'x' }), 'other', 'an id that is taken');
         t.strictSame(await idsOf('x'), []);
 
         for (const [subject, id] of [
@@ -580,7 +586,7 @@ for (const engine of enginesToTest) {
 
         // Each token that is issued makes room for up to four.
         for (let i = 0; i < 6; i++) await issue(`past${i}`, 's', now - day - 1);
-        await tokens.create({ ...kept, id: 'old', expiresAt: 1 }, hashOf('old'));
+        await tokens.add(ofOperator('old', 1));
         await issue('next', 's', now + day);
         await issue('last', 's', now + day);
         t.strictSame(
@@ -595,14 +601,15 @@ for (const engine of enginesToTest) {
     t.test('tokens that have ended are deleted as fast as others are issued at the same time', async (t) => {
       const { tokens } = await openEmptyStorage(t, engine);
       let count = 0;
+      const day = 86_400_000;
       const issue = async (expiresAt: number) => {
         const id = `${count++}`;
-        const token = { id, subject: 's', scopes: [], createdAt: 0, expiresAt, revokedAt: undefined };
-        await tokens.issue(token, createHash('sha256').update(id).digest());
+        const times = { createdAt: 0, expiresAt, revokedAt: undefined, keptUntil: expiresAt + day };
+        const hash = createHash('sha256').update(id).digest('hex');
+        await tokens.add({ id, subject: 's', scopes: [], hash, ...times });
       };
       const issueMany = (many: number, expiresAt: number) =>
         Promise.all(Array.from({ length: many }, () => issue(expiresAt)));
-      const day = 86_400_000;
       // They may be deleted soon, but not while they are issued.
       let end = Date.now();
       for (let stored = 0; stored < 200; stored = (await listTokens(tokens)).length) {
@@ -618,22 +625,21 @@ for (const engine of enginesToTest) {
     t.test('tokens beyond one page are all listed and pruned', async (t) => {
       const { tokens } = await openEmptyStorage(t, engine);
       const now = Date.now();
-      const ids = Array.from({ length: 10_500 }, (_, i) => `${i}`.padStart(5, '0'));
+      const ids = Array.from({ length: 2_100 }, (_, i) => `${i}`.padStart(5, '0'));
       // The second half is as old as the first, so that pages end between tokens of one time.
-      const createdAt = (id: string) => Number(id) % 5_250;
+      const createdAt = (id: string) => Number(id) % 1_050;
       const expiresAt = (id: string) => (Number(id) % 3 === 0 ? now + 60_000 : now);
       const issue = (id: string) =>
-        tokens.issue(
-          {
-            id,
-            subject: Number(id) % 2 === 0 ? 'even' : 'odd',
-            scopes: [],
-            createdAt: createdAt(id),
-            expiresAt: expiresAt(id),
-            revokedAt: undefined,
-          },
-          createHash('sha256').update(id).digest(),
-        );
+        tokens.add({
+          id,
+          subject: Number(id) % 2 === 0 ? 'even' : 'odd',
+          scopes: [],
+          createdAt: createdAt(id),
+          expiresAt: expiresAt(id),
+          revokedAt: undefined,
+          hash: createHash('sha256').update(id).digest('hex'),
+          keptUntil: undefined,
+        });
       // As many as may wait.
       for (let i = 0; i < ids.length; i += 500) await Promise.all(ids.slice(i, i + 500).map(issue));
       const sorted = ids.toSorted((a, b) => createdAt(a) - createdAt(b) || (a < b ? -1 : 1));
@@ -644,7 +650,7 @@ for (const engine of enginesToTest) {
         sorted.filter((id) => Number(id) % 2 === 1),
       );
       t.strictSame(await listed('nobody'), []);
-      t.equal(await tokens.prune(now), 7_000);
+      t.equal(await tokens.prune(now), 1_400);
       t.strictSame(
         await listed(),
         sorted.filter((id) => Number(id) % 3 === 0),

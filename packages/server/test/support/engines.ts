@@ -2,7 +2,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import tap, { type Test } from 'tap';
 import { embeddedBinaries } from './postgres-cluster.js';
 import { sharedServer, type PostgresServer } from './postgres-server.js';
@@ -27,9 +26,6 @@ import {
   openExistingStorage as openAnyExisting,
   openStorage as openAny,
 } from '../../dist/storage/open.js';
-
-/** The commits that made the stores in test/support/stores, before the first release. */
-export const commitsBefore = ['712d0b0', '733eb12', '3a9d40b', '9fddea5'] as const;
 
 /** A storage engine, and how a test gets its own store. */
 export interface Engine {
@@ -153,10 +149,8 @@ async function openAsThread(t: Test, url: string, limits?: Partial<WriteLimits>)
   };
   t.teardown(close);
   const tokens = withMethods(storage.tokens, {
-    create: (...all) => command.tokens.create(...all),
     revoke: (...all) => command.tokens.revoke(...all),
     prune: (...all) => command.tokens.prune(...all),
-    copy: (...all) => command.tokens.copy(...all),
   });
   return withMethods<Storage>(storage, { tokens, close });
 }
@@ -185,8 +179,14 @@ export function sharedStorage(engine: Engine): Promise<Storage> {
 }
 
 /** All tokens of a store, or those of a subject, the oldest first. */
-export function listTokens(tokens: Pick<TokenRepository, 'list'>, subject?: string): Promise<Token[]> {
-  return Readable.from(tokens.list(subject)).toArray() as Promise<Token[]>;
+export async function listTokens(
+  tokens: Pick<TokenRepository, 'stored'>,
+  subject?: string,
+): Promise<Token[]> {
+  const all: Token[] = [];
+  for (let part: Token[] | undefined; part?.length !== 0; all.push(...part))
+    part = await tokens.stored(all.at(-1)?.id ?? '', subject);
+  return all.sort((a, b) => a.createdAt - b.createdAt);
 }
 
 /**

@@ -9,10 +9,11 @@ import {
   StorageError,
   type StoreContents,
   type StoredDocument,
+  type Token,
 } from '../../storage/core/interface.js';
 import { openContents } from '../../storage/open.js';
 import { makeFile } from '../../storage/sqlite/copy.js';
-import { documentLine, keyText, tokenLine } from './exported-lines.js';
+import { documentLine, keyText, lastLine, tokenLine } from './exported-lines.js';
 import { createProgress } from './progress.js';
 import { CommandError, printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
 
@@ -73,37 +74,42 @@ async function* partsOf(
   collections: readonly CollectionDefinition[],
   hasTokens: boolean,
 ): AsyncGenerator<string> {
-  const count = (name: string, lines: readonly string[]) => {
-    exported.counts[name] = (exported.counts[name] ?? 0) + lines.length;
-    return lines.map((line) => `${line}\n`).join('');
-  };
   const progress = createProgress();
-  try {
-    if (hasTokens) for await (const lines of tokenLines(exported)) yield count('tokens', lines);
-    for (const collection of collections.filter(({ isTransient }) => isTransient !== true)) {
-      count(collection.name, []);
-      for await (const documents of documentsOf(exported, collection)) {
-        progress.add(documents.length);
-        yield count(
-          collection.name,
-          documents.map((document) => documentLine(collection, document)),
-        );
-      }
+  let total = 0;
+  async function* partsWith<T>(
+    name: string,
+    parts: AsyncIterable<readonly T[]>,
+    toLine: (item: T) => string,
+  ) {
+    let count = 0;
+    for await (const part of parts) {
+      count += part.length;
+      progress.add(part.length);
+      yield part.map((item) => `${toLine(item)}\n`).join('');
     }
+    exported.counts[name] = count;
+    total += count;
+  }
+  try {
+    if (hasTokens) yield* partsWith('tokens', tokensOf(exported), tokenLine);
+    for (const collection of collections.filter(({ isTransient }) => isTransient !== true))
+      yield* partsWith(collection.name, documentsOf(exported, collection), (document: StoredDocument) =>
+        documentLine(collection, document),
+      );
+    yield `${lastLine(total)}\n`;
   } finally {
     progress.end();
   }
 }
 
-async function* tokenLines({ contents, subject, gaps, counts }: Export): AsyncGenerator<string[]> {
-  counts['tokens'] = 0;
+async function* tokensOf({ contents, subject, gaps }: Export): AsyncGenerator<readonly Token[]> {
   let last = '';
   try {
     for (;;) {
-      const tokens = await contents.tokens(last);
+      const tokens = await contents.tokens(last, subject);
       if (tokens.length === 0) return;
+      yield tokens;
       last = tokens.at(-1)?.id ?? last;
-      yield tokens.filter((token) => token.subject === (subject ?? token.subject)).map(tokenLine);
     }
   } catch (error) {
     if (!isDamage(error)) throw error;
@@ -116,20 +122,17 @@ async function* documentsOf(
   { contents, subject, gaps }: Export,
   collection: CollectionDefinition,
 ): AsyncGenerator<readonly StoredDocument[]> {
-  let last: StoredDocument | undefined;
-  let first: StoredDocument | undefined;
+  let after: StoredDocument | undefined;
+  let before: StoredDocument | undefined;
   /** Reads what is left between them, up to damage. Resolves with its error. */
   const readRest = async function* (descending: boolean) {
     try {
       for (;;) {
-        const documents =
-          subject === undefined
-            ? await contents.storedOfAll(collection, { after: last, before: first, descending })
-            : await contents.stored(collection, subject, { after: last?.id, before: first?.id, descending });
+        const documents = await contents.documents(collection, { subject, after, before, descending });
         if (documents.length === 0) return undefined;
         yield documents;
-        if (descending) first = documents.at(-1);
-        else last = documents.at(-1);
+        if (descending) before = documents.at(-1);
+        else after = documents.at(-1);
       }
     } catch (error) {
       if (!isDamage(error)) throw error;
@@ -139,8 +142,8 @@ async function* documentsOf(
   const damage = yield* readRest(false);
   if (damage === undefined) return;
   yield* readRest(true);
-  const from = last === undefined ? 'from the first one' : `after ${keyText(last)}`;
-  const to = first === undefined ? 'up to the last one' : `before ${keyText(first)}`;
+  const from = after === undefined ? 'from the first one' : `after ${keyText(after)}`;
+  const to = before === undefined ? 'up to the last one' : `before ${keyText(before)}`;
   gaps.push(`${collection.name} ${from} ${to} cannot be read: ${messageOf(damage)}`);
 }
 

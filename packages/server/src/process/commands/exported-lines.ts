@@ -1,4 +1,4 @@
-// The lines of an export (NDJSON): documents with their keys, and tokens with their hashes.
+// The lines of an export (NDJSON): documents with their keys, tokens with their hashes, and the number of these at the end.
 import { parseExactJson } from '../../contract/document/exact-json.js';
 import { exactJson } from '../../contract/document/json-text.js';
 import { canHave } from '../../storage/core/ids.js';
@@ -8,13 +8,14 @@ import {
   type Id,
   messageOf,
   type StoredDocument,
-  type StoredToken,
+  type Token,
 } from '../../storage/core/interface.js';
 
 /** What a line of an export has. */
 export type ExportedLine =
   | { readonly collection: CollectionDefinition; readonly document: StoredDocument }
-  | { readonly token: StoredToken };
+  | { readonly token: Token }
+  | { readonly lines: number };
 
 /** Why a line cannot be imported. */
 export class LineError extends Error {}
@@ -50,12 +51,17 @@ function isRendered(text: string): boolean {
 }
 
 /** A token as a line, without its end. */
-export function tokenLine({ id, subject, scopes, hash, ...token }: StoredToken): string {
+export function tokenLine({ id, subject, scopes, hash, ...token }: Token): string {
   const times = Object.entries(tokenTimes).map(([name, property]) => {
     const time = token[property];
     return [name, time === undefined ? null : new Date(time).toISOString()];
   });
   return JSON.stringify({ token: { id, subject, scopes, hash, ...(Object.fromEntries(times) as object) } });
+}
+
+/** The last line, without its end: without it, an export that was cut would look like a whole one. */
+export function lastLine(lines: number): string {
+  return JSON.stringify({ lines });
 }
 
 /**
@@ -71,6 +77,7 @@ export function parseLine(collections: readonly CollectionDefinition[], line: st
     throw new LineError(`it is no JSON: ${messageOf(error)}`, { cause: error });
   }
   const members = membersOf(value);
+  if (typeof members['lines'] === 'number') return { lines: members['lines'] };
   return 'token' in members ? { token: tokenOf(members['token']) } : documentOf(collections, members);
 }
 
@@ -109,7 +116,7 @@ function idOf(collection: CollectionDefinition, value: unknown): Id {
   return id as Id;
 }
 
-function tokenOf(value: unknown): StoredToken {
+function tokenOf(value: unknown): Token {
   const line = membersOf(value, tokenMembers);
   const scopes = Array.isArray(line['scopes']) ? line['scopes'] : [undefined];
   const createdAt = timeOf(line['created'], 'created');

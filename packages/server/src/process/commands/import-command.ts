@@ -33,8 +33,9 @@ export function addImportCommand(program: Command, commands: StoreCommands): voi
       const storage = await openStorage(commands.service, url, {}, {}, { mayCreate: false });
       const run = new Import(storage, commands.service.collections);
       const { counts } = run;
+      let isWhole: boolean;
       try {
-        await run.store(linesOf(file === undefined ? process.stdin : createReadStream(file)));
+        isWhole = await run.store(linesOf(file === undefined ? process.stdin : createReadStream(file)));
       } finally {
         await storage.close();
         const { inserted, same, other, wrong } = counts;
@@ -45,6 +46,10 @@ export function addImportCommand(program: Command, commands: StoreCommands): voi
       }
       if (counts.wrong > 0)
         throw new CommandError('some lines are wrong; all others were read', { status: dataStatus });
+      if (!isWhole)
+        throw new CommandError('the last line of an export is missing; what was there was read', {
+          status: dataStatus,
+        });
       if (counts.other > 0) throw new CommandError('what differs was left as it is stored');
     });
 }
@@ -71,7 +76,7 @@ async function* linesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<strin
 /** A line with its number, from 1 on. */
 interface NumberedLine {
   readonly number: number;
-  readonly line: ExportedLine;
+  readonly line: Exclude<ExportedLine, { lines: number }>;
 }
 
 /** The import of one file. */
@@ -86,6 +91,9 @@ class Import {
   readonly #storage: Storage;
   readonly #collections: readonly CollectionDefinition[];
   readonly #progress = createProgress();
+  #batch: NumberedLine[] = [];
+  /** The number of lines since the last one of an export. Several exports may follow one another. */
+  #sinceEnd = 0;
   #named = 0;
 
   constructor(storage: Storage, collections: readonly CollectionDefinition[]) {
@@ -93,43 +101,59 @@ class Import {
     this.#collections = collections;
   }
 
-  /** Stores lines. @throws StorageError or CommandError; what was stored before stays. */
-  async store(lines: AsyncIterable<string>): Promise<void> {
-    let batch: NumberedLine[] = [];
+  /**
+   * Stores lines. Resolves with whether the export is whole.
+   * @throws StorageError or CommandError; what was stored before stays.
+   */
+  async store(lines: AsyncIterable<string>): Promise<boolean> {
     let length = 0;
     let number = 0;
+    let isWhole = false;
     try {
       for await (const text of lines) {
         number++;
-        if (text !== '') batch.push(...this.#parse(number, text));
+        if (text === '') continue;
+        isWhole = this.#read(number, text);
         length += text.length;
-        if (batch.length < batchLines && length < batchLength) continue;
-        await this.#storeBatch(batch);
-        [batch, length] = [[], 0];
+        if (this.#batch.length < batchLines && length < batchLength) continue;
+        await this.#storeBatch();
+        length = 0;
       }
-      await this.#storeBatch(batch);
+      await this.#storeBatch();
+      return isWhole;
     } finally {
       this.#progress.end();
     }
   }
 
-  #parse(number: number, text: string): NumberedLine[] {
+  /** Adds a line to the batch. Returns whether it is the last one of an export. */
+  #read(number: number, text: string): boolean {
     try {
-      return [{ number, line: parseLine(this.#collections, text) }];
+      this.#sinceEnd++;
+      const line = parseLine(this.#collections, text);
+      if (!('lines' in line)) {
+        this.#batch.push({ number, line });
+        return false;
+      }
+      // Somebody may have deleted lines on purpose.
+      if (line.lines !== this.#sinceEnd - 1)
+        this.#name(number, `the export had ${line.lines} lines, and ${this.#sinceEnd - 1} of them are here`);
+      this.#sinceEnd = 0;
+      return true;
     } catch (error) {
       if (!(error instanceof LineError)) throw error;
       this.counts.wrong++;
       this.#name(number, error.message);
-      return [];
+      return false;
     }
   }
 
   /** Stores what was read, and resolves when it is durable. */
-  async #storeBatch(batch: readonly NumberedLine[]): Promise<void> {
-    const tokens = batch.flatMap(({ line }) => ('token' in line ? line.token : []));
-    const copied = tokens.length === 0 ? [] : await this.#storage.tokens.copy(tokens);
-    const written = batch.map(async ({ line }) => {
-      if ('token' in line) return copied.shift();
+  async #storeBatch(): Promise<void> {
+    const batch = this.#batch;
+    this.#batch = [];
+    const written = batch.map(({ line }) => {
+      if ('token' in line) return this.#storage.tokens.add(line.token);
       const { subject, id, text } = line.document;
       return this.#storage.collection(line.collection).write(subject, id, { when: 'absent', text });
     });
@@ -150,6 +174,6 @@ class Import {
   }
 }
 
-function nameOf(line: ExportedLine): string {
+function nameOf(line: NumberedLine['line']): string {
   return 'token' in line ? `the token ${line.token.id}` : `${line.collection.name} ${keyText(line.document)}`;
 }

@@ -1,6 +1,6 @@
 // The commands that create, list, revoke and prune access tokens.
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import type { Token } from '../../storage/core/interface.js';
+import type { Token, TokenRepository } from '../../storage/core/interface.js';
 import { isSubject, issueToken } from '../../storage/core/access-token.js';
 import { CommandError, printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
 
@@ -65,16 +65,24 @@ function addList(parent: Command, commands: StoreCommands): void {
     .action(async (options: StoreOptions & { subject?: string; state?: State }) => {
       await commands.withStorage(options, async ({ tokens }) => {
         const { subject, state } = options;
-        const list: ShownToken[] = [];
-        for await (const token of tokens.list(subject)) {
-          const shown = shownToken(token);
-          if (shown.state === (state ?? shown.state)) list.push(shown);
-        }
+        const all = (await readTokens(tokens, subject)).map(shownToken);
+        const list = all.filter((token) => token.state === (state ?? token.state));
         if (options.json) printJson(list);
         else if (list.length === 0) console.error('No tokens match.');
         else for (const row of [header, ...list.map(cellsOf)]) console.log(rowOf(row));
       });
     });
+}
+
+/** Returns all tokens, or those of a subject, the oldest first. */
+async function readTokens(repository: TokenRepository, subject: string | undefined): Promise<Token[]> {
+  const tokens: Token[] = [];
+  let part: Token[];
+  do {
+    part = await repository.stored(tokens.at(-1)?.id ?? '', subject);
+    tokens.push(...part);
+  } while (part.length > 0);
+  return tokens.sort((a, b) => a.createdAt - b.createdAt);
 }
 
 function addRevoke(parent: Command, commands: StoreCommands): void {

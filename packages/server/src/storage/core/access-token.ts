@@ -1,6 +1,6 @@
 // Creates access tokens and defines their form and their hash.
 import { createHash, randomBytes } from 'node:crypto';
-import type { Token, TokenRepository } from './interface.js';
+import { StorageError, type Token, type TokenRepository } from './interface.js';
 
 /**
  * Returns the test of whether a text has the form of a service's own tokens: its prefix and 32 bytes in base64url.
@@ -24,45 +24,27 @@ export function isSubject(text: string): boolean {
   return text.length >= 1 && text.length <= 255 && text.isWellFormed() && !/\p{Cc}/u.test(text);
 }
 
-/** Whether a string can be a token's id, as `createToken` makes them. */
+/** Whether a string can be a token's id, as `issueToken` makes them. */
 export function isTokenId(text: string): boolean {
   return /^[0-9a-f]{12}$/.test(text);
 }
 
-/** The properties of a new token. Times are in milliseconds since the epoch. */
-export interface NewToken {
+/** The properties of a new token, which are those of `Token`. */
+export interface NewToken
+  extends Pick<Token, 'subject' | 'scopes'>, Partial<Pick<Token, 'expiresAt' | 'keptUntil'>> {
   /** The beginning of the secret. */
   prefix: string;
-  subject: string;
-  scopes: readonly string[];
   now: number;
-  expiresAt?: number | undefined;
-}
-
-/** A token and its secret, which is not stored and cannot be retrieved later. */
-interface WithSecret {
-  readonly token: Token;
-  readonly secret: string;
 }
 
 /**
- * Creates a token and stores it.
+ * Creates a token and stores it. Its secret is not stored and cannot be retrieved later.
  * @throws TypeError when the subject is invalid; StorageError when the token cannot be stored.
  */
 export async function issueToken(
-  tokens: Pick<TokenRepository, 'create'>,
-  options: NewToken,
-): Promise<WithSecret> {
-  const created = createToken(options);
-  await tokens.create(created.token, hashSecret(created.secret));
-  return created;
-}
-
-/**
- * Creates a token, which is not stored yet.
- * @throws TypeError when the subject is invalid.
- */
-export function createToken({ prefix, subject, scopes, now, expiresAt }: NewToken): WithSecret {
+  tokens: Pick<TokenRepository, 'add'>,
+  { prefix, subject, scopes, now, expiresAt, keptUntil }: NewToken,
+): Promise<{ readonly token: Token; readonly secret: string }> {
   if (!isSubject(subject))
     throw new TypeError('a subject must have 1 to 255 characters and no control characters');
   const secret = `${prefix}${randomBytes(32).toString('base64url')}`;
@@ -73,6 +55,10 @@ export function createToken({ prefix, subject, scopes, now, expiresAt }: NewToke
     createdAt: now,
     expiresAt,
     revokedAt: undefined,
+    hash: hashSecret(secret).toString('hex'),
+    keptUntil,
   };
+  if ((await tokens.add(token)) !== 'inserted')
+    throw new StorageError('unavailable', 'the id of the new token is taken');
   return { token, secret };
 }

@@ -116,10 +116,9 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
     return ending.result;
   }
 
-  /** Rejects what waits for its turn, and resolves when all writes, commits of transactions and reads are complete. */
+  /** Lets no transaction commit any more, and resolves when all writes, commits of transactions and reads are complete. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#mutex.close();
     await this.#groupCommit.close();
     while (this.#pending > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
   }
@@ -195,9 +194,7 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
     return this.#mutex.guard(subject, async () => {
       const result = await attempt(deadline);
       if (result !== undefined) return result;
-      return this.#mutex.run(subject, deadline, () =>
-        this.#repeat(this.#limits.attempts - 1, () => attempt(deadline)),
-      );
+      return this.#mutex.run(subject, () => this.#repeat(this.#limits.attempts - 1, () => attempt(deadline)));
     });
   }
 

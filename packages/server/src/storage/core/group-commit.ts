@@ -10,10 +10,7 @@ import { bytesOf, documentKey, type Committer, type WriteResult, type Write } fr
 interface WriteTrace {
   /** Runs the commit of the batch whose first write this is, so that the commit belongs to the trace of this write. */
   run<T>(commit: () => T): T;
-  /**
-   * Called once, when the write has its outcome.
-   * @param rows - The number of writes in its batch; 0 if it was in none.
-   */
+  /** Called once, when the write has its outcome. @param rows - The number of writes in its batch; 0 if it was in none. */
   end(rows: number, failure: StorageError | undefined): void;
 }
 
@@ -51,10 +48,9 @@ export class GroupCommit {
   readonly #limits: WriteLimits;
   readonly #queue: Queued[] = [];
   #queuedBytes = 0;
-  /** The totals of the batches in flight. Together they stay within the limits of one batch. */
-  readonly #inFlight = { batches: 0, rows: 0, bytes: 0 };
+  #inFlight = 0;
   #isClosed = false;
-  readonly #whenIdle: (() => void)[] = [];
+  #onIdle: (() => void) | undefined;
   /** Deferred, so that the batch includes all writes of this iteration of the event loop. */
   readonly #startSoon = oncePerIteration(() => {
     this.#start();
@@ -88,68 +84,59 @@ export class GroupCommit {
         else reject(failure);
       };
       this.#queue.push({ write, bytes, since: performance.now(), settle, trace });
-      if (this.#hasRoom()) this.#startSoon();
+      if (this.#inFlight < this.#committer.maxInFlight) this.#startSoon();
     });
   }
 
   /** Stops accepting writes, and resolves when all queued writes have their outcomes. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    if (!this.#isIdle()) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
-  }
-
-  #isIdle(): boolean {
-    return this.#queue.length === 0 && this.#inFlight.batches === 0;
-  }
-
-  #hasRoom(): boolean {
-    return this.#inFlight.batches < this.#committer.maxInFlight;
+    if (this.#queue.length + this.#inFlight > 0)
+      await new Promise<void>((resolve) => (this.#onIdle = resolve));
   }
 
   #start(): void {
-    while (this.#queue.length > 0 && this.#hasRoom()) {
+    while (this.#queue.length > 0 && this.#inFlight < this.#committer.maxInFlight) {
       const batch = this.#takeBatch();
-      if (batch.length === 0) break;
-      void this.#commit(batch);
+      if (batch.length > 0) void this.#commit(batch);
     }
-    if (this.#isIdle()) for (const resolve of this.#whenIdle) resolve();
+    if (this.#queue.length + this.#inFlight === 0) this.#onIdle?.();
   }
 
-  /** Takes the next batch from the queue. */
+  /** Takes the next batch from the queue, with at most one write of each document. */
   #takeBatch(): Queued[] {
     const { batchRows, batchBytes, maxAge } = this.#limits;
-    const inFlight = this.#inFlight;
     const oldest = performance.now() - maxAge;
-    const keys = new Set<string>();
-    const batch: Queued[] = [];
-    /** Writes of documents that the batch has already. Their number bounds the search. */
+    const batch = new Map<string, Queued>();
+    /** Further writes of the same documents. Their number bounds the search. */
     const later: Queued[] = [];
     let taken = 0;
+    let batchedBytes = 0;
     for (const queued of this.#queue) {
-      const isTooLarge = inFlight.rows > 0 && inFlight.bytes + queued.bytes > batchBytes;
-      if (inFlight.rows >= batchRows || isTooLarge || later.length >= batchRows) break;
+      const { write, bytes, since, settle } = queued;
+      const isTooLarge = batch.size > 0 && batchedBytes + bytes > batchBytes;
+      if (batch.size >= batchRows || isTooLarge || later.length >= batchRows) break;
       taken++;
-      const key = this.#committer.repeatsKeys ? '' : documentKey(queued.write);
-      if (keys.has(key)) {
+      const key = documentKey(write);
+      if (batch.has(key)) {
         later.push(queued);
         continue;
       }
-      this.#queuedBytes -= queued.bytes;
-      if (queued.since < oldest) {
-        queued.settle(new StorageError('overloaded', 'the write waited too long in the queue'), 0);
+      this.#queuedBytes -= bytes;
+      if (since < oldest) {
+        settle(new StorageError('overloaded', 'the write waited too long in the queue'), 0);
         continue;
       }
-      if (key !== '') keys.add(key);
-      batch.push(queued);
-      inFlight.rows++;
-      inFlight.bytes += queued.bytes;
+      batch.set(key, queued);
+      batchedBytes += bytes;
     }
     this.#queue.splice(0, taken, ...later);
-    return batch;
+    return [...batch.values()];
   }
 
   async #commit(batch: readonly Queued[]): Promise<void> {
-    this.#inFlight.batches++;
+    this.#inFlight++;
+    const start = performance.now();
     let results: readonly WriteResult[];
     try {
       const run = () => this.#committer.commit(batch.map(({ write }) => write));
@@ -158,9 +145,9 @@ export class GroupCommit {
       const failure = error instanceof StorageError ? error : unknownOutcome(messageOf(error), error);
       results = batch.map(() => failure);
     }
-    this.#inFlight.batches--;
-    this.#inFlight.rows -= batch.length;
-    for (const { bytes } of batch) this.#inFlight.bytes -= bytes;
+    const seconds = (performance.now() - start) / 1000;
+    this.#limits.report?.({ type: 'writes committed', rows: batch.length, seconds });
+    this.#inFlight--;
     // Start the next batch before settling these writes, to keep the engine busy.
     this.#start();
     batch.forEach(({ settle }, index) => {

@@ -118,14 +118,6 @@ export interface StoredDocument<I extends Id = Id> extends DocumentKey<I> {
   readonly text: string;
 }
 
-/** Documents of all subjects in the order of the engine's keys, between keys that need not be those of documents. */
-export interface KeyRange {
-  readonly after?: DocumentKey | undefined;
-  readonly before?: DocumentKey | undefined;
-  /** Whether the last documents come first. */
-  readonly descending?: boolean | undefined;
-}
-
 /** One of the collections of a store, for `Documents`. */
 export interface Collection<I extends Id = bigint> {
   readonly definition: CollectionDefinition<I extends string ? 'text' : 'int64'>;
@@ -173,10 +165,6 @@ export interface Token {
   readonly createdAt: number;
   readonly expiresAt: number | undefined;
   readonly revokedAt: number | undefined;
-}
-
-/** All stored data of a token, to copy it to another store, where its secret is as valid as before. */
-export interface StoredToken extends Token {
   /** The SHA-256 of its secret, in hexadecimal digits. */
   readonly hash: string;
   /** When it may be deleted; undefined for a token of an operator, which stays until it is pruned. */
@@ -192,51 +180,43 @@ export interface TokenRepository {
   /** Returns the tokens with these hashes in the same order, even those that are expired or revoked. */
   find(hashes: readonly Uint8Array[]): Promise<(Token | undefined)[]>;
   /**
-   * Stores a token for a handler, under the hash of its secret. It is deleted some time after its end (`keptFor`), when
-   * others are issued.
+   * Stores a token unless its id or hash is taken: with 'other', what is stored under one of them is different, and stays.
+   * Some of those whose `keptUntil` is over are deleted then.
    */
-  issue(token: Token & { readonly expiresAt: number }, hash: Uint8Array): Promise<void>;
+  add(token: Token): Promise<Outcomes['absent']>;
   /** Returns the valid tokens of a subject, the oldest first. If there are more than 1,000, some are missing. */
   listOf(subject: string, now: number): Promise<Token[]>;
   /** Revokes a token of a subject, unless it is revoked already. Returns false if there is no such token. */
   revokeOf(subject: string, id: string): Promise<boolean>;
-  /** Stores a token under the hash of its secret, until it is pruned. */
-  create(token: Token, hash: Uint8Array): Promise<void>;
-  /**
-   * Returns all tokens, or those of a subject, the oldest first. It reads a page at a time, so it is no snapshot, and
-   * any number of tokens needs little memory.
-   */
-  list(subject?: string): AsyncIterable<Token>;
   /**
    * Revokes a token as of `at`, unless it is revoked already, and returns it; undefined if there is no such token.
    */
   revoke(id: string, at: number): Promise<Token | undefined>;
   /** Deletes the tokens that are revoked or have expired by `at`, and returns their number. */
   prune(at: number): Promise<number>;
-  /** Returns all that is stored of the first tokens, at most 1,000, whose ids come after one in the engine's order. */
-  stored(after: string): Promise<StoredToken[]>;
-  /**
-   * Stores tokens of another store, at most 1,000, unless their ids or hashes are taken. With 'other', what is stored under
-   * the id or the hash is different, and stays.
-   */
-  copy(tokens: readonly StoredToken[]): Promise<Outcomes['absent'][]>;
+  /** Returns the first tokens, of one subject or of all, at most 1,000, whose ids come after one in the engine's order. */
+  stored(after: string, subject?: string): Promise<Token[]>;
+}
+
+/** The documents to read of all subjects or of one, between keys that need not be those of documents. */
+export interface KeyRange {
+  readonly subject: string | undefined;
+  readonly after?: DocumentKey | undefined;
+  readonly before?: DocumentKey | undefined;
+  /** Whether the last documents come first. */
+  readonly descending?: boolean | undefined;
 }
 
 /**
- * What can be read of a store without changing anything: while a server uses it, of a copy, or of a damaged one. Every
- * method but `close` rejects with StorageError; with `damaged`, the next documents or tokens cannot be read.
+ * What can be read of a store without changing anything: while a server uses it, of a copy, or of a damaged one. Both
+ * methods return what comes before damage first, and reject with StorageError, with `damaged` if what comes next cannot be
+ * read. Only a file has damage, and so only its documents are read from their end.
  */
 export interface StoreContents {
-  /** As the methods of these names of a collection; the documents that come before damage are returned first. */
-  stored(
-    definition: CollectionDefinition,
-    subject: string,
-    range: ListRange<Id>,
-  ): Promise<readonly StoredDocument[]>;
-  /** Likewise of all subjects. Only a file has damage, and so only its contents are read from their end. */
-  storedOfAll(definition: CollectionDefinition, range: KeyRange): Promise<readonly StoredDocument[]>;
+  /** As `stored` and `storedOfAll` of a collection. */
+  documents(definition: CollectionDefinition, range: KeyRange): Promise<readonly StoredDocument[]>;
   /** As `stored` of the tokens of a store. */
-  tokens(after: string): Promise<readonly StoredToken[]>;
+  tokens(after: string, subject: string | undefined): Promise<readonly Token[]>;
   close(): Promise<void>;
 }
 

@@ -2,11 +2,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { StorageError } from './interface.js';
 
-interface Waiting {
-  readonly begin: () => void;
-  readonly reject: (error: StorageError) => void;
-}
-
 /** Work in progress on a subject. */
 interface Call {
   readonly subject: string;
@@ -16,11 +11,10 @@ interface Call {
 /** The mutexes of all subjects, in this thread. */
 export class SubjectMutex {
   readonly #maxWaiting: number;
-  /** What waits, by subject, while other work has its turn. */
-  readonly #lines = new Map<string, Waiting[]>();
+  /** The number of works that have or wait for their turn, by subject, and the end of the last one. */
+  readonly #lines = new Map<string, { length: number; end: Promise<unknown> }>();
   /** The work that this work is called by. */
   readonly #callers = new AsyncLocalStorage<readonly Call[]>();
-  #isClosed = false;
 
   /** @param maxWaiting - The maximum number that wait for one subject. */
   constructor(maxWaiting: number) {
@@ -45,46 +39,21 @@ export class SubjectMutex {
 
   /**
    * Does work when all earlier work on the subject has ended.
-   * @param deadline - The latest time to wait for that, on the clock of performance.now().
-   * @throws StorageError `overloaded` when too many wait or the time is over, `unavailable` after `close`.
+   * @param work - Ends itself when it has no time left: those that wait have no timers.
+   * @throws StorageError `overloaded` when too many wait.
    */
-  async run<Result>(subject: string, deadline: number, work: () => Promise<Result>): Promise<Result> {
-    await this.#take(subject, deadline);
+  async run<Result>(subject: string, work: () => Promise<Result>): Promise<Result> {
+    const line = this.#lines.get(subject) ?? { length: 0, end: Promise.resolve() };
+    if (line.length > this.#maxWaiting) throw new StorageError('overloaded', 'too many wait for their turn');
+    this.#lines.set(subject, line);
+    line.length++;
+    const result = line.end.then(work);
+    line.end = result.catch(() => undefined);
     try {
-      return await work();
+      return await result;
     } finally {
-      const next = this.#lines.get(subject)?.shift();
-      if (next === undefined) this.#lines.delete(subject);
-      else next.begin();
+      if (--line.length === 0) this.#lines.delete(subject);
     }
-  }
-
-  async #take(subject: string, deadline: number): Promise<void> {
-    if (this.#isClosed) throw closedStore();
-    const line = this.#lines.get(subject);
-    if (line === undefined) {
-      this.#lines.set(subject, []);
-      return;
-    }
-    if (line.length >= this.#maxWaiting) throw new StorageError('overloaded', 'too many wait for their turn');
-    let timer: NodeJS.Timeout | undefined;
-    const turn = new Promise<void>((begin, reject) => {
-      const waiting: Waiting = { begin, reject };
-      line.push(waiting);
-      timer = setTimeout(() => {
-        line.splice(line.indexOf(waiting), 1);
-        reject(new StorageError('overloaded', 'there was no turn in time'));
-      }, deadline - performance.now());
-    });
-    await turn.finally(() => {
-      clearTimeout(timer);
-    });
-  }
-
-  /** Gives no more turns; those that wait reject. */
-  close(): void {
-    this.#isClosed = true;
-    for (const line of this.#lines.values()) for (const { reject } of line.splice(0)) reject(closedStore());
   }
 }
 

@@ -15,10 +15,8 @@ export type WriteResult = Outcome | StorageError | undefined;
 export interface Committer {
   /** The maximum number of batches in flight. More than one require that batches commit in order. */
   readonly maxInFlight: number;
-  /** Whether a batch may have several writes of one document, which take effect in order. */
-  readonly repeatsKeys: boolean;
   /**
-   * Commits a batch of at least one write, and resolves with the result of each, in order.
+   * Commits a batch of at least one write, each of another document, and resolves with the result of each, in order.
    * @throws StorageError that applies to every write of the batch.
    */
   commit(batch: readonly Write[]): Promise<readonly WriteResult[]>;

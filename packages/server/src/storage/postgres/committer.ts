@@ -1,36 +1,31 @@
 // Commits batches of writes to PostgreSQL.
 import { type Id, type Outcome, StorageError } from '../core/interface.js';
-import type { Report } from '../../base/events.js';
-import { tokenDocuments } from '../core/token-writes.js';
+import { tokenDocuments } from '../core/token-row.js';
 import { hasEffect, type Committer, type WriteResult, type Write } from '../core/writes.js';
 import { isolateFailures } from './connection/failures.js';
 import type { Row } from './connection/connections.js';
 import type { StatementRunner } from './connection/statement-runner.js';
 import { byKey, confirmation, parametersOf, type AllTexts, type DocumentTexts } from './statements.js';
-import { issueTokens } from './tokens.js';
+import { addTokens } from './tokens.js';
 
 /** The statements that carry out writes, in this order, and what they do with a document. */
 const effects = { update: 'replaced', insert: 'inserted', delete: 'deleted' } as const;
 const statements = ['update', 'insert', 'delete'] as const;
 
 /** Returns the committer of one process, which uses the connection for writes. */
-export function postgresCommitter(runner: StatementRunner, texts: AllTexts, report?: Report): Committer {
+export function postgresCommitter(runner: StatementRunner, texts: AllTexts): Committer {
   return {
     maxInFlight: 1,
-    repeatsKeys: false,
     /** If some of the writes cannot be committed, only those fail. */
     async commit(writes) {
-      const start = performance.now();
       const batch = new Batch(runner);
       for (const [collection, ofCollection] of texts) {
         const sorted = writes.filter((write) => write.collection === collection).sort(byKey);
         const parts = ofCollection.isDistributed ? bySubject(sorted) : [sorted];
         for (const part of parts) await batch.commit(part, ofCollection);
       }
-      await batch.issue(writes.filter(({ collection }) => collection === tokenDocuments));
+      await batch.addTokens(writes.filter(({ collection }) => collection === tokenDocuments));
       await batch.confirm();
-      const seconds = (performance.now() - start) / 1000;
-      report?.({ type: 'writes committed', rows: writes.length, seconds });
       return writes.map((write) => batch.results.get(write));
     },
   };
@@ -73,11 +68,10 @@ class Batch {
     }
   }
 
-  /** Issues tokens. */
-  issue(writes: readonly Write[]): Promise<void> {
+  addTokens(writes: readonly Write[]): Promise<void> {
     return this.#isolate(writes, async (part) => {
-      this.#record(part, await issueTokens(this.#runner, part, this.#deadline), 'inserted');
-      for (const write of this.#undecided(part)) this.results.set(write, 'other');
+      const outcomes = await addTokens(this.#runner, part, this.#deadline);
+      for (const [i, outcome] of outcomes.entries()) this.results.set(part[i] as Write, outcome);
     });
   }
 

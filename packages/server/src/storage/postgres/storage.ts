@@ -81,7 +81,7 @@ export async function openPostgres({
   const texts: AllTexts = new Map(
     collections.map((definition) => [definition, documentTexts(definition, isOnCitus)]),
   );
-  const committer = postgresCommitter(runner, texts, limits.report);
+  const committer = postgresCommitter(runner, texts);
   const groupCommit = new GroupCommit(committer, { ...limits, maxAge: runner.time });
   const readerOf = (definition: CollectionDefinition) =>
     collectionReader(runner, definition, texts.get(definition) as DocumentTexts);

@@ -5,10 +5,10 @@ import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import type { CollectionDefinition, Id, Outcome, StorageFailure } from '../core/interface.js';
 import { isCheck, outcomeOf, type Step, type Write } from '../core/writes.js';
-import { closeWithCheckpoint, inTransaction } from './database.js';
+import { closeWithCheckpoint, inTransaction, timeout } from './database.js';
 import { isFull, toSqliteError } from './failures.js';
 import { existing } from './files.js';
-import { tokenDocuments } from '../core/token-writes.js';
+import { tokenDocuments } from '../core/token-row.js';
 import { prepareTokenWrites } from './tokens.js';
 
 /** The worker data of the thread. */
@@ -34,13 +34,8 @@ export interface Failure {
   readonly message: string;
 }
 
-/** The reply to the oldest request of a port without a reply. */
-export interface Reply {
-  /** Of each write in order, or the one of a transaction. */
-  readonly results: readonly Result[];
-  /** The number of writes of the commit and its duration, in one of the replies to its requests. */
-  readonly commit?: { readonly rows: number; readonly seconds: number } | undefined;
-}
+/** The reply to the oldest request of a port without a reply: the results of each write in order, or of a transaction. */
+export type Reply = readonly Result[];
 
 /** A request, and the callback for its results. */
 interface WaitingBatch {
@@ -77,7 +72,7 @@ function serve(parent: NonNullable<typeof parentPort>, { file, collections }: Wr
  * @throws Error if SQLite has not taken them.
  */
 function openForWriting(file: string): DatabaseSyncInstance {
-  const database = new DatabaseSync(existing(file), { timeout: 5_000 });
+  const database = new DatabaseSync(existing(file), { timeout });
   // The log shrinks to this size, in bytes, once those who read an old state of it have moved on.
   database.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864');
   const [synchronous] = Object.values(database.prepare('PRAGMA synchronous').get() as Record<string, number>);
@@ -114,39 +109,33 @@ class BatchCommitter {
   /** Commits everything that waits. */
   commit(): void {
     if (this.#waiting.length === 0) return;
-    const start = performance.now();
     const batches = this.#waiting;
     this.#waiting = [];
-    const results = this.#run(batches);
-    const rows = batches.reduce((sum, { request }) => sum + writesOf(request).length, 0);
-    const seconds = (performance.now() - start) / 1000;
-    results.forEach((each, i) => {
-      // One of them has the commit, unless there were only checks.
-      batches[i]?.reply({ results: each, commit: i === 0 && rows > 0 ? { rows, seconds } : undefined });
-    });
+    const replies = this.#run(batches.map(({ request }) => request));
+    for (const [i, reply] of replies.entries()) batches[i]?.reply(reply);
   }
 
   /** Runs requests in one transaction; those whose data is damaged fail alone. */
-  #run(batches: readonly WaitingBatch[]): (readonly Result[])[] {
-    const results = this.#runTogether(batches);
-    if (!('failure' in results)) return results;
-    return batches.map(({ request, reply }) => {
+  #run(requests: readonly WriterBatch[]): Reply[] {
+    const replies = this.#runTogether(requests);
+    if (!('failure' in replies)) return replies;
+    return requests.map((request) => {
       const parts = 'writes' in request ? request.writes.map((write) => ({ writes: [write] })) : [request];
-      if (results.failure !== 'damaged') return parts.map(() => results);
+      if (replies.failure !== 'damaged') return parts.map(() => replies);
       return parts.flatMap((part) => {
-        const alone = this.#runTogether([{ request: part, reply }]);
+        const alone = this.#runTogether([part]);
         return 'failure' in alone ? [alone] : alone.flat();
       });
     });
   }
 
-  #runTogether(batches: readonly WaitingBatch[]): (readonly Result[])[] | Failure {
+  #runTogether(requests: readonly WriterBatch[]): Reply[] | Failure {
     let committing = false as boolean;
     try {
       return inTransaction(this.#database, () => {
-        const results = batches.map((batch) => this.#write(batch));
+        const replies = requests.map((request) => this.#write(request));
         committing = true;
-        return results;
+        return replies;
       });
     } catch (error) {
       // A failed COMMIT may have taken effect, unless the log had no space for all of it. An earlier failure has none.
@@ -156,16 +145,16 @@ class BatchCommitter {
   }
 
   /** Makes the writes of a request in the transaction that is open; those of a transaction only if what it has read holds. */
-  #write({ request }: WaitingBatch): readonly Result[] {
-    const make = (write: Write) => this.#writeDocument(write);
-    const writes = writesOf(request);
-    if ('writes' in request) return writes.map(make);
+  #write(request: WriterBatch): Reply {
+    if ('writes' in request) return request.writes.map((write) => this.#writeDocument(write));
     const { subject, steps } = request;
     const holds = steps.every(
       ({ collection, id, expected }) => (this.#tableOf(collection).find(subject, id) ?? null) === expected,
     );
-    if (holds) for (const write of writes) make(write);
-    return [holds ? 'committed' : 'conflict'];
+    if (!holds) return ['conflict'];
+    for (const { collection, id, text } of steps.filter((step) => !isCheck(step)))
+      this.#writeDocument({ collection, subject, id, when: 'any', text });
+    return ['committed'];
   }
 
   #writeDocument(write: Write): Outcome {
@@ -177,15 +166,6 @@ class BatchCommitter {
   #tableOf({ name }: CollectionDefinition): Table {
     return this.#tables.get(name) as Table;
   }
-}
-
-/** The writes of a request; of a transaction, whose expectations hold by then, the steps that change something. */
-function writesOf(request: WriterBatch): readonly Write[] {
-  if ('writes' in request) return request.writes;
-  const { subject, steps } = request;
-  return steps
-    .filter((step) => !isCheck(step))
-    .map(({ collection, id, text }) => ({ collection, subject, id, when: 'any', text }));
 }
 
 /** The documents of a collection, in the transaction that is open. */

@@ -1,5 +1,4 @@
 // The contents of a store for `export`: beside any server, of a copy, or of a damaged store.
-import { storedRangeOf } from '../core/collections.js';
 import type { CollectionDefinition, StoreContents, StoreDefinition } from '../core/interface.js';
 import { openForReading } from './database.js';
 import { withStorageErrors } from './failures.js';
@@ -18,24 +17,17 @@ export function openSqliteContents({ name }: StoreDefinition, file: string): Sto
     const database = openForReading(file);
     checkOwner(database, name);
     const readers = new Map<CollectionDefinition, ReturnType<typeof storedReads>>();
-    /** Prepared when it is needed; undefined if the store is of a release that did not have the collection yet. */
-    const readerOf = (definition: CollectionDefinition) => {
-      if (!hasTable(database, definition.name)) return undefined;
-      const reader = readers.get(definition) ?? storedReads(database, definition);
-      readers.set(definition, reader);
-      return reader;
-    };
     return {
-      async stored(definition, subject, range) {
-        const bounds = storedRangeOf(definition, range);
-        if (bounds === undefined) return [];
-        return withStorageErrors(file, () => readerOf(definition)?.stored(subject, bounds) ?? []);
+      async documents(definition, range) {
+        return withStorageErrors(file, () => {
+          // The store may be of a release that did not have the collection yet.
+          if (!readers.has(definition) && hasTable(database, definition.name))
+            readers.set(definition, storedReads(database, definition));
+          return readers.get(definition)?.storedOfAll(range) ?? [];
+        });
       },
-      async storedOfAll(definition, range) {
-        return withStorageErrors(file, () => readerOf(definition)?.storedOfAll(range) ?? []);
-      },
-      async tokens(after) {
-        return withStorageErrors(file, () => storedTokenReader(database)(after));
+      async tokens(after, subject) {
+        return withStorageErrors(file, () => storedTokenReader(database)(after, subject));
       },
       async close() {
         database.close();

@@ -1,7 +1,8 @@
 // Copies databases: a copy has its name when it is complete, checked and on the disk.
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, linkSync, openSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { closeSync, linkSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import type { StoreDefinition } from '../core/interface.js';
@@ -9,15 +10,21 @@ import type { CopyTask } from './copy-thread.js';
 import { suffixes, syncFolder, syncPath } from './files.js';
 import { hasTable } from './schema.js';
 
+/** The end of the names of files that are not complete, and of those that SQLite puts beside them. */
+const partial = /\.[0-9a-f]{8}\.partial(-\w+)?$/;
+/** How long no work goes on without writing to its file, in ms. */
+const longestPause = 12 * 60 * 60 * 1000;
+
 /**
- * Makes an empty file for this user only, for work that writes a database to it. Removes it with all that SQLite has put
- * beside it when the work has ended, and when a signal ends the process.
- * @throws Error when the file exists, and what the work throws.
+ * Makes an empty file for this user only, for work that writes to it. Removes it with all that SQLite has put beside it when
+ * the work has ended, and when a signal ends the process. What a process that was killed has left is removed before.
+ * @param target - The path to whose name that of the file is similar.
+ * @throws Error when the file cannot be made, and what the work throws.
  */
-export async function withNewFile<T>(path: string, work: () => Promise<T>): Promise<T> {
-  let isMade = false;
+export async function withNewFile<T>(target: string, work: (path: string) => Promise<T>): Promise<T> {
+  removeLeftovers(dirname(target));
+  const path = `${target}.${randomBytes(4).toString('hex')}.partial`;
   const remove = () => {
-    if (!isMade) return;
     for (const suffix of ['', ...suffixes]) rmSync(`${path}${suffix}`, { force: true });
   };
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -30,11 +37,18 @@ export async function withNewFile<T>(path: string, work: () => Promise<T>): Prom
   for (const signal of signals) process.once(signal, end);
   try {
     closeSync(openSync(path, 'wx', 0o600));
-    isMade = true;
-    return await work();
+    return await work(path);
   } finally {
     remove();
     for (const signal of signals) process.off(signal, end);
+  }
+}
+
+function removeLeftovers(folder: string): void {
+  for (const name of readdirSync(folder).filter((entry) => partial.test(entry))) {
+    const path = join(folder, name);
+    const { mtimeMs = Infinity } = statSync(path, { throwIfNoEntry: false }) ?? {};
+    if (mtimeMs < Date.now() - longestPause) rmSync(path, { force: true });
   }
 }
 
@@ -54,13 +68,12 @@ export async function copyInto(source: string, target: string): Promise<void> {
  * @param target - Its path, at which there must be no file.
  * @param fill - Writes to the path of an empty file, which gets the name.
  */
-export async function makeFile<T>(target: string, fill: (partial: string) => Promise<T>): Promise<T> {
-  const partial = `${target}.partial`;
-  const result = await withNewFile(partial, async () => {
-    const filled = await fill(partial);
-    syncPath(partial);
+export async function makeFile<T>(target: string, fill: (path: string) => Promise<T>): Promise<T> {
+  const result = await withNewFile(target, async (path) => {
+    const filled = await fill(path);
+    syncPath(path);
     // Unlike a rename, a link does not replace a file that another process has created in the meantime.
-    linkSync(partial, target);
+    linkSync(path, target);
     return filled;
   });
   syncFolder(dirname(target));

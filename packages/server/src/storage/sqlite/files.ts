@@ -10,7 +10,6 @@ import {
   readSync,
   realpathSync,
   statSync,
-  writeSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -81,17 +80,6 @@ function hasLogFormat(database: string): boolean {
 export function giveToOwner(path: string, of: string): void {
   const { uid, gid } = statSync(of);
   if (process.getuid?.() === 0) chownSync(path, uid, gid);
-}
-
-/** Writes a file for this user only, and syncs it. */
-export function writeText(path: string, text: string): void {
-  const descriptor = openSync(path, 'w', 0o600);
-  try {
-    writeSync(descriptor, text, 0);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 /** Syncs a file or folder to disk. The flags and the mode are those of `openSync`. */

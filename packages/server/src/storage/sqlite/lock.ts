@@ -1,11 +1,11 @@
 // The lock of a store, which only one server or offline command can have. It dies with the process, however that ends.
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { messageOf } from '../core/interface.js';
 import { isBusy } from './failures.js';
-import { existing, giveToOwner, sizeOf, writeText } from './files.js';
+import { existing, giveToOwner, sizeOf } from './files.js';
 
 /** How long to wait, in ms, for a process that is about to release the lock. */
 const patience = 1_000;
@@ -21,20 +21,22 @@ const patience = 1_000;
 export function lockStore(database: string): () => void {
   const [path, holder] = [`${database}-lock`, `${database}-lock-holder`];
   let connection: DatabaseSyncInstance | undefined;
-  const release = () => {
-    if (connection?.isOpen !== true) return;
-    // A connection that is closed remains open until its statements are collected, so this ends the transaction.
-    connection.exec('ROLLBACK');
-    connection.close();
-  };
   try {
-    for (const file of [path, holder]) if (!existsSync(file)) create(file, database);
-    connection = new DatabaseSync(existing(path), { timeout: patience });
+    for (const file of [path, holder])
+      if (!existsSync(file)) {
+        closeSync(openSync(file, 'a', 0o600));
+        giveToOwner(file, existsSync(database) ? database : dirname(database));
+      }
+    const lock = (connection = new DatabaseSync(existing(path), { timeout: patience }));
     // The transaction would begin a database in an empty file, and so need a journal.
-    if (sizeOf(path) === 0) connection.exec('PRAGMA user_version = 1');
-    connection.exec('BEGIN IMMEDIATE');
+    if (sizeOf(path) === 0) lock.exec('PRAGMA user_version = 1');
+    lock.exec('BEGIN IMMEDIATE');
     nameHolder(holder);
-    return release;
+    return () => {
+      // A connection that is closed remains open until its statements are collected, so this ends the transaction.
+      if (lock.isTransaction) lock.exec('ROLLBACK');
+      lock.close();
+    };
   } catch (error) {
     connection?.close();
     if (isBusy(error))
@@ -46,15 +48,10 @@ export function lockStore(database: string): () => void {
   }
 }
 
-function create(path: string, database: string): void {
-  closeSync(openSync(path, 'a', 0o600));
-  giveToOwner(path, existsSync(database) ? database : dirname(database));
-}
-
 /** Writes who has the lock. A full disk prevents that, and a server starts all the same, to serve what is stored. */
 function nameHolder(path: string): void {
   try {
-    writeText(path, `process ${process.pid} on host ${hostname()}`);
+    writeFileSync(path, `process ${process.pid} on host ${hostname()}`);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
   }

@@ -21,58 +21,68 @@ export function prepareRows(database: DatabaseSyncInstance, sql: string): Statem
   return statement;
 }
 
+/** Returns rows up to damage. @throws Error of SQLite if that comes first */
+export function* beforeDamage(rows: Iterable<unknown>): Generator<unknown[]> {
+  let isFirst = true;
+  try {
+    for (const row of rows) {
+      yield row as unknown[];
+      isFirst = false;
+    }
+  } catch (error) {
+    if (isFirst || !isDamage(error)) throw error;
+  }
+}
+
+/** The first documents that fit into a page, at least one if there is any, and whether others follow. */
+function fitting(rows: Iterable<unknown>, most: number, parse: (text: string) => Id) {
+  const documents: StoredDocument[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    const [subject, id, text] = row as [string, string, string];
+    bytes += Buffer.byteLength(text) + 1;
+    if (documents.length >= most || (bytes > pageBytes && documents.length > 0))
+      return { documents, hasMore: true };
+    documents.push({ subject, id: parse(id), text });
+  }
+  return { documents, hasMore: false };
+}
+
+/** A subject and an id, or a value that comes before or after all of them. No subject is empty, and BLOBs come last. */
+type KeyEnd = readonly [subject: string | Uint8Array, id: Id | Uint8Array | number];
+const beyond = new Uint8Array();
+
 /**
- * Reads documents of a collection with their keys, as the methods of `CollectionReader`. They throw errors of SQLite; what
- * comes before damage is returned first.
+ * Reads documents of a collection with their keys, at most `pageRows` and `pageBytes`. Both functions throw errors of
+ * SQLite; what comes before damage is returned first.
  * @param database - Must be referenced as long as the result.
  */
 export function storedReads(database: DatabaseSyncInstance, { name, column, id }: CollectionDefinition) {
-  const { parse, first } = idRules[id];
-  const select = (condition: string, direction: 'ASC' | 'DESC') =>
+  const { parse, first, last, following, preceding } = idRules[id];
+  const select = (order: 'ASC' | 'DESC') =>
     prepareRows(
       database,
-      `SELECT subject, CAST(id AS TEXT), ${column} FROM ${name} WHERE ${condition}
-       ORDER BY subject ${direction}, id ${direction}`,
+      `SELECT subject, CAST(id AS TEXT), ${column} FROM ${name} WHERE (subject, id) BETWEEN (?, ?) AND (?, ?)
+       ORDER BY subject ${order}, id ${order}`,
     );
-  const ofSubject = [select(inRange, 'ASC'), select(inRange, 'DESC')] as const;
-  const between = '(subject, id) > (?, ?) AND (subject, id) < (?, ?)';
-  const ofAll = [select(between, 'ASC'), select(between, 'DESC')] as const;
-  /** Adds the first documents that fit into a page, at least one. @returns Whether others follow. */
-  const addFitting = (rows: Iterable<unknown>, most: number, documents: StoredDocument[]): boolean => {
-    let bytes = 0;
-    for (const row of rows) {
-      const [subject, id, text] = row as [string, string, string];
-      bytes += Buffer.byteLength(text) + 1;
-      if (documents.length >= most || (bytes > pageBytes && documents.length > 0)) return true;
-      documents.push({ subject, id: parse(id), text });
-    }
-    return false;
-  };
-  const upToDamage = (rows: Iterable<unknown>, most: number): StoredDocument[] => {
-    const documents: StoredDocument[] = [];
-    try {
-      addFitting(rows, most, documents);
-    } catch (error) {
-      if (documents.length === 0 || !isDamage(error)) throw error;
-    }
-    return documents;
-  };
-  const rowsOf = (subject: string, { from, to, descending }: StoredRange) =>
-    ofSubject[descending ? 1 : 0].iterate(subject, from, to);
+  const [ascending, descending] = [select('ASC'), select('DESC')];
+  const rowsBetween = (low: KeyEnd, high: KeyEnd, isDescending: boolean | undefined): Iterable<unknown> =>
+    (isDescending === true ? descending : ascending).iterate(...low, ...high);
+  const rowsOf = (subject: string, { from, to, descending: isDescending }: StoredRange) =>
+    rowsBetween([subject, from], [subject, to], isDescending);
   return {
     stored: (subject: string, range: StoredRange): StoredDocument[] =>
-      upToDamage(rowsOf(subject, range), Math.min(range.limit, pageRows)),
-    storedOfAll: ({ after, before, descending = false }: KeyRange): StoredDocument[] => {
-      // No subject is empty, and every BLOB is greater than all texts.
-      const start = after ?? { subject: '', id: first };
-      const end = before ?? { subject: new Uint8Array(), id: first };
-      const rows = ofAll[descending ? 1 : 0].iterate(start.subject, start.id, end.subject, end.id);
-      return upToDamage(rows, pageRows);
+      fitting(beforeDamage(rowsOf(subject, range)), Math.min(range.limit, pageRows), parse).documents,
+    storedOfAll: ({ subject, after, before, descending: isDescending }: KeyRange): StoredDocument[] => {
+      const low: KeyEnd = after ? [after.subject, following(after.id) ?? beyond] : [subject ?? '', first];
+      const high: KeyEnd = before
+        ? [before.subject, preceding(before.id) ?? -Infinity]
+        : [subject ?? beyond, last];
+      return fitting(beforeDamage(rowsBetween(low, high, isDescending)), pageRows, parse).documents;
     },
-    /** Reads a page of documents of any length. */
+    /** Reads a page of documents of any length. Damage in it is an error. */
     page(subject: string, range: StoredRange, rows: number): Page<Id> {
-      const documents: StoredDocument[] = [];
-      const hasMore = addFitting(rowsOf(subject, range), rows, documents);
+      const { documents, hasMore } = fitting(rowsOf(subject, range), rows, parse);
       const json = documents.map(({ text }) => text).join();
       return { json, count: documents.length, next: hasMore ? documents.at(-1)?.id : undefined };
     },
@@ -81,38 +91,33 @@ export function storedReads(database: DatabaseSyncInstance, { name, column, id }
 
 const inRange = 'subject = ?1 AND id BETWEEN ?2 AND ?3';
 
-/** All reads of a collection: as `storedReads`, but a page meets damage as a whole. */
+/** All reads of a collection, as the methods of `CollectionReader`. */
 export function collectionReads(database: DatabaseSyncInstance, definition: CollectionDefinition) {
-  const { name, column, id: kind } = definition;
-  const { parse } = idRules[kind];
+  const { name, column, id } = definition;
+  const { parse } = idRules[id];
   const anyLength = storedReads(database, definition);
-  const pagesOfShort = [
-    shortPages(database, definition, false),
-    shortPages(database, definition, true),
-  ] as const;
+  const ascending = shortPages(database, definition, false);
+  const descending = shortPages(database, definition, true);
   const select = prepareRows(database, `SELECT ${column} FROM ${name} WHERE subject = ? AND id = ?`);
-  // Skipping documents is faster than counting them.
   const countFirst = prepareRows(
     database,
-    `SELECT CAST(last AS TEXT), CASE WHEN last IS NULL THEN (SELECT count(*) FROM ${name} WHERE ${inRange}) END
-     FROM (
-       SELECT (SELECT id FROM ${name} WHERE ${inRange} ORDER BY id LIMIT 1 OFFSET ${countedTogether} - 1) AS last
-     )`,
+    `SELECT count(*), CAST(max(id) AS TEXT)
+     FROM (SELECT id FROM ${name} WHERE ${inRange} ORDER BY id LIMIT ${countedTogether})`,
   );
   return {
     stored: anyLength.stored,
     storedOfAll: anyLength.storedOfAll,
     texts: (subject: string, ids: readonly Id[]) =>
-      ids.map((id) => (select.get(subject, id) as [string] | undefined)?.[0]),
+      ids.map((each) => (select.get(subject, each) as [string] | undefined)?.[0]),
     page(subject: string, range: StoredRange): Page<Id> {
       const rows = Math.min(range.limit, pageRows);
-      const page = pagesOfShort[range.descending ? 1 : 0](subject, range, rows);
+      const page = (range.descending ? descending : ascending)(subject, range, rows);
       // It is empty if there are no documents or if any of them is long.
       return page.count > 0 ? page : anyLength.page(subject, range, rows);
     },
     countPart(subject: string, { from, to }: Bounds): Pick<Page<Id>, 'count' | 'next'> {
-      const [last, rest] = countFirst.get(subject, from, to) as [string, null] | [null, number];
-      return last === null ? { count: rest, next: undefined } : { count: countedTogether, next: parse(last) };
+      const [count, last] = countFirst.get(subject, from, to) as [number, string];
+      return { count, next: count === countedTogether ? parse(last) : undefined };
     },
   };
 }

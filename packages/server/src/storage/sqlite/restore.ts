@@ -1,5 +1,5 @@
 // Puts a backup in the place of a SQLite store: afterwards there is the one or the other, whatever interrupts it.
-import { chmodSync, existsSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { backup as writeInto, DatabaseSync } from '@photostructure/sqlite';
@@ -7,12 +7,12 @@ import { messageOf, StorageError, type StoreDefinition } from '../core/interface
 import { loadSchema } from '../core/migrations.js';
 import { keptFor } from '../core/token-row.js';
 import { copyInto, countDocuments, makeFile, withNewFile } from './copy.js';
-import { closeAsFarAsPossible, openDatabase, readFrom } from './database.js';
+import { closeWithCheckpoint, openDatabase, readFrom } from './database.js';
 import { isDamage, toSqliteError } from './failures.js';
 import { giveToOwner, logOf, makeFolder, realPathOf, sizeOf, syncPath } from './files.js';
 import { fileOf, isPostgres } from './location.js';
 import { lockStore } from './lock.js';
-import { finishReplacement, replaceFiles, replacementOf } from './replacement.js';
+import { finishReplacement, replaceFiles, timeOf } from './replacement.js';
 import { appliedIn, checkMark, checkOwner, hasTable, migrate } from './schema.js';
 
 /** Options of a restore. */
@@ -62,24 +62,22 @@ export async function restore(
   path: string,
   options: RestoreOptions,
 ): Promise<Restored> {
-  if (isPostgres(url))
-    throw new StorageError(
-      'unavailable',
-      'only a SQLite store can be restored; for PostgreSQL, use pg_restore',
-    );
+  if (isPostgres(url)) throw refusal('only a SQLite store can be restored; for PostgreSQL, use pg_restore');
   const file = fileOf(url);
   try {
     const [database, backup] = [realPathOf(file), realPathOf(path)];
-    if (sizeOf(backup) === 0) throw new StorageError('unavailable', `there is no backup at ${backup}`);
-    if (backup === database)
-      throw new StorageError('unavailable', `${backup} is the store itself, not a backup`);
+    if (sizeOf(backup) === 0) throw refusal(`there is no backup at ${backup}`);
+    if (backup === database) throw refusal(`${backup} is the store itself, not a backup`);
     const run = { ...options, store, database, backup };
     if (!options.isDryRun) return await replaceStore(run);
-    const copy = `${backup}.partial`;
-    return await withNewFile(copy, () => fillCopy(run, copy, readPresent(run)));
+    return await withNewFile(backup, (copy) => fillCopy(run, copy, readPresent(run)));
   } catch (error) {
     throw toSqliteError(file, error);
   }
+}
+
+function refusal(reason: string, cause?: unknown): StorageError {
+  return new StorageError('unavailable', reason, { cause });
 }
 
 async function replaceStore(run: Run): Promise<Restored> {
@@ -88,10 +86,7 @@ async function replaceStore(run: Run): Promise<Restored> {
   finishReplacement(database);
   const release = lockStore(database);
   try {
-    const copy = `${replacementOf(database)}.partial`;
-    // Left by a restore that was killed.
-    rmSync(copy, { force: true });
-    return await withNewFile(copy, async () => {
+    return await withNewFile(database, async (copy) => {
       const present = readPresent(run);
       const restored = await fillCopy(run, copy, present);
       const saved = 'tokens' in present ? await saveStore(database) : undefined;
@@ -155,15 +150,14 @@ async function fillCopy(run: Run, copy: string, present: Present): Promise<Resto
     }
   } catch (error) {
     if (error instanceof StorageError) throw error;
-    const reason = `${backup} cannot be restored: ${messageOf(error)}`;
-    throw new StorageError('unavailable', reason, { cause: error });
+    throw refusal(`${backup} cannot be restored: ${messageOf(error)}`, error);
   }
 }
 
 /** Copies the store that is there. @returns The path of the copy; undefined if the store is too damaged for that. */
 async function saveStore(database: string): Promise<string | undefined> {
   try {
-    const saved = newName(`${database}-before-restore`);
+    const saved = `${database}-before-restore-${timeOf(new Date())}`;
     await makeFile(saved, async (copy) => {
       await copyInto(database, copy);
       giveToOwner(copy, database);
@@ -188,7 +182,7 @@ async function writeContent(database: string, copy: string): Promise<void> {
     syncPath(logOf(database));
   } finally {
     source.close();
-    closeAsFarAsPossible(present);
+    closeWithCheckpoint(present);
   }
 }
 
@@ -196,15 +190,9 @@ async function writeContent(database: string, copy: string): Promise<void> {
  * Puts a copy in the place of a store that is missing or damaged. @returns The new name of the files that were there.
  */
 function moveAside(database: string, copy: string): string | undefined {
-  const aside = newName(`${database}-damaged`);
   const isThere = [database, logOf(database)].some(existsSync);
   giveToOwner(copy, existsSync(database) ? database : dirname(database));
   if (existsSync(database)) chmodSync(copy, statSync(database).mode);
-  replaceFiles(database, copy, aside);
+  const aside = replaceFiles(database, copy);
   return isThere ? aside : undefined;
-}
-
-/** Returns the name of files that are kept, with the time. */
-function newName(start: string): string {
-  return `${start}-${new Date().toISOString().slice(0, 23).replace('T', '-').replaceAll(':', '')}`;
 }

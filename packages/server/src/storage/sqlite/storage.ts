@@ -3,15 +3,15 @@ import { statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import type { Storage, StoreDefinition } from '../core/interface.js';
+import type { CollectionDefinition, Storage, StoreDefinition } from '../core/interface.js';
 import { StoreDocuments } from '../core/collections.js';
 import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../core/group-commit.js';
 import { loadSchema, pendingMigrations } from '../core/migrations.js';
-import { closeAsFarAsPossible, openDatabase, readFrom } from './database.js';
+import { closeWithCheckpoint, openDatabase, readFrom, timeout } from './database.js';
 import { toSqliteError, withStorageErrors } from './failures.js';
 import { makeFolder, realPathOf } from './files.js';
 import { lockStore } from './lock.js';
-import { openPageReader } from './page-reader.js';
+import { PageReader } from './page-reader.js';
 export { openSqliteContents } from './contents.js';
 import { finishReplacement } from './replacement.js';
 import { appliedIn, migrate } from './schema.js';
@@ -62,7 +62,7 @@ export async function openSqlite({
     if (!isCommand) release = lockStore(path);
     database = openDatabase(path, mayCreate);
     const applied = await migrate(schema, database, isCommand ? path : undefined);
-    const writer = await startWriter({ file: path, collections: store.collections }, limits?.report);
+    const writer = await startWriter({ file: path, collections: store.collections });
     limits?.report?.({ type: 'store opened', measures: { disk_free_bytes: () => freeSpaceFor(path) } });
     const share = (): SqliteShare => ({ file: path, port: writer.connect() });
     try {
@@ -72,7 +72,7 @@ export async function openSqlite({
       throw error;
     }
   } catch (error) {
-    if (database?.isOpen === true) closeAsFarAsPossible(database);
+    if (database?.isOpen === true) closeWithCheckpoint(database);
     release?.();
     throw toSqliteError(file, error);
   }
@@ -109,8 +109,8 @@ export function openSqliteReader(
 ): Storage {
   let database: DatabaseSyncInstance | undefined;
   try {
-    database = new DatabaseSync(file, { timeout: 5_000, readOnly: true });
-    return createStorage(store, database, new Writer(port, limits?.report), limits);
+    database = new DatabaseSync(file, { timeout, readOnly: true });
+    return createStorage(store, database, new Writer(port), limits);
   } catch (error) {
     database?.close();
     port.close();
@@ -132,7 +132,8 @@ function createStorage(
   const allLimits = { ...defaultWriteLimits, ...limits };
   const groupCommit = new GroupCommit(writer, allLimits);
   const file = database.location() ?? '';
-  const readerOf = openPageReader(database);
+  const reader = new PageReader(database);
+  const readerOf = (definition: CollectionDefinition) => reader.open(definition);
   const documents = new StoreDocuments(collections, groupCommit, readerOf, writer, allLimits);
   return {
     collection: (definition) => documents.collection(definition),

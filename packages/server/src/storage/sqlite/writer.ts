@@ -2,7 +2,6 @@
 import { once } from 'node:events';
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
 import { StorageError, toStorageError } from '../core/interface.js';
-import type { Report } from '../../base/events.js';
 import type { Committer, Step, TransactionCommitter, Write, WriteResult } from '../core/writes.js';
 import type { Reply, Result, WriterBatch, WriterData, WriterRequest } from './committer.js';
 
@@ -10,7 +9,7 @@ import type { Reply, Result, WriterBatch, WriterData, WriterRequest } from './co
  * Starts the writer thread, and resolves when its connection is open.
  * @throws StorageError when the connection cannot be opened.
  */
-export async function startWriter(data: WriterData, report?: Report): Promise<Writer> {
+export async function startWriter(data: WriterData): Promise<Writer> {
   const thread = new Worker(new URL('./committer.js', import.meta.url), { workerData: data });
   const exited = once(thread, 'exit').then(([status]) => {
     throw new Error(`the writer exited during startup with status ${String(status)}`);
@@ -18,14 +17,13 @@ export async function startWriter(data: WriterData, report?: Report): Promise<Wr
   await Promise.race([once(thread, 'message'), exited]).catch((error: unknown) => {
     throw toStorageError('SQLite', error);
   });
-  return new Writer(thread, report);
+  return new Writer(thread);
 }
 
 /** The writer thread, for a thread that serves. It commits what it is sent, and replies in the same order. */
 export class Writer implements Committer, TransactionCommitter {
   /** With several, the writer can start the next commit without waiting for an event loop. */
   readonly maxInFlight = 4;
-  readonly repeatsKeys = true;
   /** Resolves with the reason if it fails permanently. */
   readonly broken: Promise<StorageError>;
   readonly #port: Worker | MessagePort;
@@ -39,11 +37,10 @@ export class Writer implements Committer, TransactionCommitter {
   #isClosing = false;
 
   /** @param port - The thread, if this one has started it; otherwise a port as `connect` returned it. */
-  constructor(port: Worker | MessagePort, report?: Report) {
+  constructor(port: Worker | MessagePort) {
     this.#port = port;
-    port.on('message', ({ results, commit }: Reply) => {
+    port.on('message', (results: Reply) => {
       this.#callers.shift()?.resolve(results);
-      if (commit !== undefined) report?.({ type: 'writes committed', ...commit });
     });
     this.broken = new Promise((onBroken) => {
       port.on('error', (error: Error) => {
