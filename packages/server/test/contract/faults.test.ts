@@ -1,11 +1,16 @@
 // What a contract may not contain prevents startup, and what is served in another way than one may expect is a warning:
 // each with its place and a remedy, and all of them in docs/contract.md.
-import { readFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import t from 'tap';
 import { contract } from '../support/contract-check.js';
 import { ContractError, loadChecked, loadContract, type Finding } from '../support/contract-reader.js';
 import { partOf, type Edits } from '../support/edited.js';
-import { engines, sharedStorage } from '../support/engines.js';
+import { engines, sharedStorage, temporaryFolder } from '../support/engines.js';
 import { buildApp, captureLog } from '../support/service.js';
 import {
   createGarden,
@@ -1304,6 +1309,42 @@ t.test('the log at startup names operations that are public because no security 
     },
   );
 });
+
+t.test(
+  'a contract in several files is refused, and read with exact integers once it is bundled',
+  async (t) => {
+    const folder = await temporaryFolder(t);
+    const main = join(folder, 'openapi.yaml');
+    await writeFile(
+      main,
+      `openapi: 3.1.0
+info: { title: A, version: 1.0.0 }
+security: []
+paths:
+  /beds/{id}:
+    parameters: [{ name: id, in: path, required: true, schema: { $ref: 'ids.yaml#/Id' } }]
+    get: { operationId: getBed, responses: { 204: { description: It exists. }, default: { $ref: 'errors.json' } } }
+`,
+    );
+    await writeFile(
+      join(folder, 'ids.yaml'),
+      'Id: { type: integer, format: int64, minimum: -9223372036854775807, maximum: 9223372036854775806 }\n',
+    );
+    const schema = {
+      ...{ type: 'object', required: ['error', 'message'] },
+      properties: { error: { type: 'integer', format: 'int32' }, message: { type: 'string' } },
+    };
+    const failed = { description: 'Failed.', content: { 'application/json': { schema } } };
+    await writeFile(join(folder, 'errors.json'), JSON.stringify(failed));
+    t.throws(() => loadContract(readFileSync(main)), /outside of this document/);
+    const program = fileURLToPath(new URL('../../test/examples/bundle.js', import.meta.url));
+    const { stdout } = await promisify(execFile)(process.execPath, [program, main]);
+    const { operations, warnings } = loadContract(Buffer.from(stdout));
+    t.match({ operations, warnings }, { operations: [{ operationId: 'getBed' }], warnings: [] });
+    for (const limit of ['minimum: -9223372036854775807', 'maximum: 9223372036854775806'])
+      t.match(stdout, limit);
+  },
+);
 
 t.test('docs/contract.md lists what these tests cover', async (t) => {
   const page = await readFile(new URL('../../docs/contract.md', import.meta.url), 'utf8');
