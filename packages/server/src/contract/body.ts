@@ -105,7 +105,6 @@ function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyConten
       schemaNode.fault('a form is an object', 'Write type: object, with a property for each field');
     return { ...given, schema, format, ...readFields(given, shapeOf(schema), format, is30) };
   }
-  if (node.has('encoding')) node.at('encoding').warn('encoding has no effect here', 'Leave it out');
   // A range may also stand for any text, or for bytes.
   const isRaw = isRange(range) && given.schema.type?.join() === 'string';
   if (given.isJson && !isRaw) return { ...given, format: 'json', ...none };
@@ -128,8 +127,6 @@ function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart
     given.allow('contentType headers style explode allowReserved');
     if (shape.additional === false && !Object.hasOwn(shape.properties, name))
       given.fault(`${name} is not a property of the form`, 'Correct the name, or leave it out');
-    if (given.has('headers'))
-      given.at('headers').warn('headers of parts are not passed to the handler', 'Leave it out');
   }
   const read = (name: string, one: Shape): Field => {
     const given = encoding.at(name);

@@ -83,10 +83,9 @@ function readPath(path: string, item: ContractNode, surroundings: Surroundings) 
     return [];
   }
   for (const name of otherMethods.filter((method) => item.has(method)))
-    item.at(name).warn(`${name.toUpperCase()} is not served, except for CORS`, 'Leave it out');
+    item.at(name).warn(`${name.toUpperCase()} is not served, except for CORS`);
   const isDerived = item.has('get') && item.has('head');
-  if (isDerived)
-    item.at('head').warn('the server responds to HEAD as to GET, without the body', 'Leave it out');
+  if (isDerived) item.at('head').warn('the server responds to HEAD as to GET, without the body');
   const declared = methods.filter((method) => item.has(method) && !(isDerived && method === 'head'));
   if (declared.length === 0) return [];
   const [, name] = /\/:(\w+)/.exec(path) ?? [];

@@ -119,18 +119,11 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
     return undefined;
   }
   if (!node.has('type') && !node.has('content')) node.require('schema', 'Write schema with a type');
-  const emptied = node.at('allowEmptyValue');
-  if (node.flag('allowEmptyValue') === true)
-    emptied.warn(
-      'the schema decides whether an empty text is allowed',
-      'Write type: string without minLength',
-    );
   const required = node.flag('required') === true;
   if (at === 'path' && !required) node.fault('a path parameter is always required', 'Write required: true');
   if (node.has('content')) return { name, in: at, required, ...readContentForm(node, schemas) };
   const schema = node.has('schema') ? schemas.normalize(node.at('schema'), 'text') : anySchema;
   checkText(node.at('schema'), schema, at);
-  checkEnum(node.at('schema'), schema);
   return { name, in: at, required, schema: asText(schema), ...readForm(node, shapeOf(schema), at) };
 }
 
@@ -200,7 +193,7 @@ function checkText(node: ContractNode, schema: Schema, where: ParameterPlace): v
   const isObject = types.join() === 'object';
   if (isObject && where === 'query') checkProperties(node, shape);
   else if (isObject) node.fault('an object is not supported here', textFix);
-  else if (where === 'cookie' && types[0] === 'array')
+  else if (where === 'cookie' && types.includes('array'))
     node.fault('an array in a cookie is not supported', textFix);
   else checkReadable(node, shape);
 }
@@ -229,36 +222,22 @@ function textTypes({ types = ['string'] }: Shape): readonly TypeName[] {
 export function checkReadable(node: ContractNode, shape: Shape, name = ''): void {
   const isContainer = (type: TypeName) => type === 'array' || type === 'object';
   const types = textTypes(shape);
-  const isArray = types.includes('array');
-  const read = isArray ? textTypes(shape.items ?? anything) : types;
-  const isOf = (type: TypeName) => read.includes(type) && !(type === 'integer' && read.includes('number'));
-  const possible = typeNames.filter(isOf);
-  if (types.length > 1 && types.some(isContainer))
-    node.fault(
-      `${name}a text could be ${types.join(' or ')}`,
-      isArray && types.length === 2
-        ? 'Write the array only: a single item is then an array of one, so requests stay'
-        : textFix,
-    );
-  else if (isArray && read.some(isContainer))
+  const items = types.includes('array') ? textTypes(shape.items ?? anything) : [];
+  const isOf = (type: TypeName, read: readonly TypeName[]) =>
+    read.includes(type) && !(type === 'integer' && read.includes('number'));
+  const possible = [types, items].map((read) =>
+    typeNames.filter((type) => !isContainer(type) && isOf(type, read)),
+  );
+  const ambiguous = possible.find(({ length }) => length > 1);
+  if (types.length > 1 && types.includes('object'))
+    node.fault(`${name}a text could be ${types.join(' or ')}`, textFix);
+  else if (items.some(isContainer))
     node.fault(`${name}the items are arrays or objects, which OpenAPI does not say how to write`, textFix);
-  else if (possible.length > 1)
+  else if (ambiguous !== undefined)
     node.warn(
-      `${name}a text is of the first of these types that it can be: ${possible.join(', ')}`,
+      `${name}a text is of the first of these types that it can be: ${ambiguous.join(', ')}`,
       'Write one type if that matters: texts of the others are then refused',
     );
-}
-
-/** Refuses values that no text could equal: without a type, a parameter and its items are texts. */
-function checkEnum(node: ContractNode, schema: Schema): void {
-  const isWrong = (one: Schema | undefined) =>
-    (one?.type ?? (one && shapeOf(one).types)) === undefined &&
-    one?.enum?.some((value) => typeof value !== 'string');
-  if (!isWrong(schema) && !isWrong(schema.items)) return;
-  node.fault(
-    'no text equals a value of enum that is not a text',
-    'Write the type of the values next to enum',
-  );
 }
 
 /** The names in a path template. */

@@ -139,7 +139,7 @@ export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Co
   });
   const others = all.filter((content) => !content.isJson).map(({ name }) => name);
   if (use === 'error' && others.length > 0 && others.length < all.length) {
-    owner.at('content').warn(`${others.join(', ')} is not served, only JSON`, 'Leave it out');
+    owner.at('content').warn(`${others.join(', ')} is not served, only JSON`);
   }
   const rank = ({ range, isJson }: Content) => (canonicalType(range) === json.type ? 0 : isJson ? 1 : 2);
   return all.sort((a, b) => rank(a) - rank(b));
@@ -169,7 +169,7 @@ export function readResponses(
   const declared = entries.filter(([key, given]) => {
     // Node.js sends such responses by itself, or they change the protocol.
     const isInformational = /^1(\d\d|XX)$/.test(key);
-    if (isInformational) given.warn(`${key} is never sent`, 'Leave it out');
+    if (isInformational) given.warn(`${key} is never sent`);
     return !key.startsWith('x-') && !isInformational;
   });
   const hasSuccess = declared.some(([key]) => /^[23]/.test(key));
@@ -269,7 +269,6 @@ function readHeader(
 ): ResponseHeader {
   const node = given.target('headers');
   node.allow('description required deprecated style explode schema content example examples', 'in schema');
-  if (/^content-type$/i.test(name)) given.warn('OpenAPI ignores a header Content-Type', 'Leave it out');
   const [content] = node.has('content') ? readContent(node, schemas, 'response') : [];
   return {
     name,

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import t from 'tap';
 import { parse } from 'yaml';
-import { TypedBody, UploadedFile } from '../../dist/index.js';
+import { JsonText, TypedBody, UploadedFile } from '../../dist/index.js';
 import { engines } from '../support/engines.js';
 import { error, loadEdited, orchard, orchardDocument, startGarden } from '../support/garden/garden.js';
 import { startService } from '../support/service.js';
@@ -12,6 +12,10 @@ import { startService } from '../support/service.js';
 const { call } = await startGarden(t);
 const { call: callOrchard } = await startService(t, engines[0]!, orchard);
 const url = '/photos';
+
+/** Writes what a handler gets as JSON, with bigints as texts that show it. */
+const exactly = (value: unknown) =>
+  JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part));
 
 /** Sends a form to registerVisit. */
 const visit = (body: string, type = 'application/x-www-form-urlencoded') =>
@@ -260,6 +264,82 @@ t.test(
       contract.operations.find(({ operationId }) => operationId === 'recordHarvest')?.declares(404),
       true,
     );
+  },
+);
+
+t.test(
+  'a parameter or field that may be a value or an array of them is read by how often it is sent',
+  async (t) => {
+    const id = { type: 'integer', format: 'int64', minimum: 2 };
+    const properties = {
+      id: { oneOf: [id, { type: 'array', items: id, maxItems: 3 }], default: 5 },
+      sort: { anyOf: [{ enum: ['up', 'down'] }, { type: 'array', items: { type: 'string' } }] },
+      word: { type: ['string', 'array'], items: { type: 'string' }, maxLength: 3 },
+      big: { type: 'integer', format: 'uint64' },
+      small: { type: 'integer', format: 'uint32' },
+    };
+    const path = '/echo/{n}';
+    const parameters = [
+      ...Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema })),
+      { name: 'piped', in: 'query', style: 'pipeDelimited', schema: { oneOf: properties.id.oneOf } },
+      { name: 'n', in: 'path', required: true, schema: properties.big },
+    ];
+    const schema = { type: 'object', additionalProperties: false, properties };
+    const content = Object.fromEntries(
+      ['application/x-www-form-urlencoded', 'application/json'].map((type) => [type, { schema }]),
+    );
+    const ok = { description: 'What was sent', content: { 'application/json': {} } };
+    const post = { operationId: 'echo', parameters, requestBody: { content }, responses: { 200: ok } };
+    const info = { title: 'Echo', version: '1' };
+    const contract = loadEdited({ openapi: '3.1.0', info, security: [], paths: { [path]: { post } } });
+    const handlers = {
+      echo: ({ query, params, body }: Record<string, unknown>) =>
+        Promise.resolve(new JsonText(exactly({ query, params, body }))),
+    };
+    const { call } = await startService(t, engines[0]!, { contract, handlers });
+    const cases: [sent: string, read: object | RegExp][] = [
+      ['', {}],
+      ['id=9007199254740993', { id: '9007199254740993n' }],
+      ['id=9007199254740993&id=2', { id: ['9007199254740993n', '2n'] }],
+      ['id=1', /id must match one of the alternatives|id must be an integer from 2/],
+      ['id=2&id=2&id=2&id=2', /id must have at most 3 items/],
+      ['id=2&id=x', /id\.1 must be an integer|id must match/],
+      ['sort=up', { sort: 'up' }],
+      ['sort=name', { sort: ['name'] }],
+      ['sort=up&sort=name', { sort: ['up', 'name'] }],
+      ['word=a%2Cb', { word: 'a,b' }],
+      ['word=a&word=b', { word: ['a', 'b'] }],
+      ['word=long', /word must have at most 3 characters/],
+      ['big=18446744073709551615', { big: '18446744073709551615n' }],
+      ['big=18446744073709551616', /big must be an integer from 0 to 18446744073709551615/],
+      ['big=-1', /big must be an integer from 0/],
+      ['small=4294967295', { small: 4294967295 }],
+      ['small=4294967296', /small must be an integer from 0 to 4294967295/],
+    ];
+    const type = { 'content-type': 'application/x-www-form-urlencoded' };
+    for (const [sent, read] of cases) {
+      const inQuery = await call('POST', `/echo/0?${sent}`);
+      const inForm = await call('POST', '/echo/0', { headers: type, body: sent });
+      if (read instanceof RegExp)
+        for (const refused of [inQuery, inForm])
+          t.match(refused, { status: 400, json: { message: read } }, sent);
+      else {
+        t.strictSame((inQuery.json as { query: unknown }).query, { id: '5n', ...read }, sent);
+        t.strictSame((inForm.json as { body: unknown }).body, { id: '5n', ...read }, sent);
+      }
+    }
+    t.match(await call('POST', '/echo/0?piped=7%7C8'), { text: '"piped":["7n","8n"]' });
+    t.match(await call('POST', '/echo/0?piped=7'), { text: '"piped":"7n"' });
+    t.match(await call('POST', '/echo/18446744073709551615'), {
+      text: '"params":{"n":"18446744073709551615n"}',
+    });
+    t.match(await call('POST', '/echo/18446744073709551616'), { status: 400 });
+    for (const [big, status] of [
+      ['18446744073709551615', 200],
+      ['1.8446744073709551615e19', 200],
+      ['18446744073709551616', 400],
+    ] as const)
+      t.match(await call('POST', '/echo/0', { body: `{"big":${big}}` }), { status }, big);
   },
 );
 

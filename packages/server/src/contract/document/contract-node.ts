@@ -55,11 +55,11 @@ export class ContractNode {
     return this.#text.find(this.path, message, fix);
   }
 
-  fault(message: string, fix: string): void {
+  fault(message: string, fix = 'Leave it out'): void {
     if (!this.#isQuiet) this.#text.fault(this.path, message, fix);
   }
 
-  warn(message: string, fix: string): void {
+  warn(message: string, fix = 'Leave it out'): void {
     if (!this.#isQuiet) this.#text.warn(this.path, message, fix);
   }
 

@@ -141,10 +141,15 @@ function textReader(shape: Shape, separator: string | undefined): ((given: unkno
       return typeof given === 'string' && read ? read(given) : given;
     };
   }
-  const read = scalarReader(items);
+  const isAlone = types.some((type) => type !== 'array' && type !== 'null');
+  const [readAlone, read] = [shape, items].map((one) => scalarReader(one) ?? ((text: string) => text));
   return (given) => {
     const texts = itemsOf(given, separator);
-    return texts === repeated || read === undefined ? texts : texts.map(read);
+    if (texts === repeated) return repeated;
+    const alone = isAlone && texts.length === 1 ? readAlone!(texts[0]!) : undefined;
+    // One value is an array only if it can be nothing else.
+    const fits = typeof alone === 'bigint' || shape.accepts?.(alone) !== false;
+    return alone !== undefined && fits ? alone : texts.map(read!);
   };
 }
 

@@ -70,7 +70,9 @@ function resultSender(
 ): Send<HandlerResponse> {
   const senders = new Map(contents.map((one) => [one, contentSender(one, operationId, options)]));
   const known = new Map(declared.map((header) => [header.name, header]));
-  return (reply, { body, headers }) => {
+  const checks = declared.map((header) => headerCheck(header, operationId, options.validatorOf));
+  return (reply, { body, headers = {} }) => {
+    for (const check of checks) check(headers);
     for (const name in headers) {
       const value = headers[name];
       if (value !== undefined) reply.header(name, writeHeader(value, known.get(name)));
@@ -90,6 +92,27 @@ function resultSender(
     throw new UndeclaredResponseError(
       `${operationId} declares several media types, or a range: its handler must return a TypedBody`,
     );
+  };
+}
+
+/**
+ * Returns the function that checks a header that the handler sets; those that are not declared are not checked.
+ * @throws UndeclaredResponseError if it is missing but required, or not what its schema allows.
+ */
+function headerCheck(
+  { name, required, schema, isOfServer }: ResponseHeader,
+  operationId: string,
+  validatorOf: ValidatorOf,
+): (headers: Readonly<Record<string, unknown>>) => void {
+  let validate: ReturnType<ValidatorOf> | undefined;
+  return ({ [name]: value }) => {
+    if (isOfServer || (value === undefined && !required)) return;
+    validate ??= validatorOf(schema);
+    const fault = value === undefined ? 'it is missing' : validate(value);
+    if (fault !== undefined)
+      throw new UndeclaredResponseError(
+        `${operationId} returned a header ${name} that its contract does not allow: ${fault}`,
+      );
   };
 }
 
