@@ -11,7 +11,6 @@ import { ContractError } from '../../packages/server/dist/contract/document/find
 import { parseExactJson } from '../../packages/server/dist/contract/document/exact-json.js';
 import {
   Compiler,
-  compileForRequests,
   createResponseValidator,
 } from '../../packages/server/dist/http/request/validation/validation.js';
 import { createSerializer } from '../../packages/server/dist/http/response/serializer.js';
@@ -57,11 +56,11 @@ function accepting(schema, use) {
     components: { schemas: { Tested: placed(schema) } },
   };
   const [operation] = loadContract(Buffer.from(JSON.stringify(document))).operations;
-  const compiler = new Compiler(document);
+  const compiler = new Compiler();
   if (use === 'request') {
     const [body] = operation?.body?.contents ?? [];
     if (body === undefined) throw new Error('the contract has no body');
-    const compiled = compileForRequests(compiler, body.schema, 'json');
+    const compiled = compiler.compile(body.schema, 'json');
     return (data) => compiled.read(parseExactJson(JSON.stringify(data))).faults.length === 0;
   }
   const body = operation?.results[0]?.content;

@@ -23,7 +23,7 @@ export interface Checked {
 export function checkContract(file: string, hasOwnErrors: boolean): Checked {
   try {
     const contract = loadChecked(readFileSync(file), hasOwnErrors);
-    const compiler = new Compiler(contract.document);
+    const compiler = new Compiler();
     const faults = [
       ...findWrongDefaults(compiler, contract.defaults),
       ...(hasOwnErrors ? [] : findUnfitErrors(compiler, contract)),

@@ -56,8 +56,8 @@ export const ownForm: ErrorForm = {
  * Returns a form in which all errors of the server match a contract; if none is found, what does not match.
  * @param contract - As a service has it that renders errors itself.
  */
-export function findErrorForm({ document, operations }: Contract): ErrorForm | string {
-  const compiler = new Compiler(document);
+export function findErrorForm({ operations }: Contract): ErrorForm | string {
+  const compiler = new Compiler();
   const declared = operations.flatMap(({ errors }) => errors);
   // Handlers may have errors of statuses that the server itself does not have.
   const errors = Object.fromEntries(

@@ -41,7 +41,7 @@ export interface Contract {
 }
 
 /** Finds wrong defaults of requests. */
-type FindWrong = (document: object, defaults: readonly Sample[]) => readonly Finding[];
+type FindWrong = (defaults: readonly Sample[]) => readonly Finding[];
 
 /** What `loadContract` is called with. */
 interface Source {
@@ -92,7 +92,7 @@ function readContract(
   const securitySchemes = readSchemes(components);
   const schemas = new Schemas(is30);
   const operations = readOperations({ document, schemes: securitySchemes, schemas, is30, hasOwnErrors });
-  text.throwFaults(() => findWrong?.(text.value as OpenApiDocument, schemas.defaults) ?? []);
+  text.throwFaults(() => findWrong?.(schemas.defaults) ?? []);
   const responses = operations.flatMap(({ declaredResponses }) => declaredResponses);
   return {
     bytes,

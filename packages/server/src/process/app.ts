@@ -106,7 +106,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const limits: Limits = { ...defaultLimits, ...options.limits };
   const contract =
     options.contract ?? loadChecked(readFileSync(service.contract), service.renderError !== undefined);
-  const compiler = new Compiler(contract.document);
+  const compiler = new Compiler();
   const settings: Settings = {
     ...defaults,
     ...options,

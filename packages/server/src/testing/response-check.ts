@@ -46,14 +46,14 @@ export type ResponseCheck = (method: string, url: string, response: HttpResponse
 
 /** Creates the check for the contract and the errors of a service. */
 export function responseCheck(
-  { document, operations, securitySchemes }: Contract,
+  { operations, securitySchemes }: Contract,
   { errors: ownErrors, renderError }: Pick<Service, 'errors' | 'renderError'>,
 ): ResponseCheck {
   const ofServer = Object.keys(catalogue)
     .map((name) => new ApiError(name as ErrorKind))
     .flatMap((error) => [error, ...operations.map(({ statusOf }) => withStatus(error, statusOf(error)))]);
   const errors: ErrorEntry[] = [...new Set(ofServer), notImplementedEntry, ...Object.values(ownErrors)];
-  const compiler = new Compiler(document);
+  const compiler = new Compiler();
   const validators = new Map<Schema, ResponseValidator>();
   const mismatchOf = (value: unknown, schema: Schema) => {
     const validate = validators.get(schema) ?? createResponseValidator(compiler, schema);

@@ -231,12 +231,11 @@ t.test('listSeeds accepts parameters in every place, arrays in every style, and 
     headers: { 'X-Season': -1, 'X-Years': undefined },
     cookies: { basket: undefined },
   });
-  const limit = 'limit must be an integer from 1 to 9007199254740991';
   const inQuery: [string, string][] = [
     ['colors=blue', 'colors.0 must be one of red, white'],
     ['sizes=1,x', `sizes.1 must be ${int64}${canonical}`],
     ['sizes=1,2,3,4', 'sizes must have at most 3 items'],
-    ['limit=0', limit + canonical],
+    ['limit=0', 'limit must be > 0'],
     ['limit=1&limit=2', 'limit is repeated: send it once'],
   ];
   for (const [query, message] of inQuery)
@@ -471,7 +470,7 @@ t.test('growBranch takes a schema that contains itself, to a limited depth', asy
   for (const body of [nested(0), nested(3), nested(8), chain(64)])
     t.match(await post('/branches', body), { status: 200, text: body }, body.slice(0, 60));
   for (const depth of [65, 400])
-    t.match(await post('/branches', chain(depth)), error(40002, 'nested more than 64 levels deep'));
+    t.match(await post('/branches', chain(depth)), error(40002, 'nested at most 64 levels deep'));
   t.match(
     await post('/branches', '{"leaves":1,"branches":[{"leaves":"1"}]}'),
     error(40002, `branches.0.leaves must be ${int64}, not a string${unquoted}`),
@@ -564,22 +563,19 @@ t.test(
 );
 
 t.test('what is readOnly in one part of a schema is required and filled in by no other part', async (t) => {
-  const bed = { type: 'object', properties: { at: { type: 'string', readOnly: true } } };
   const { app, sow, queries } = await startGarden(t, {
     edits: {
       '/components/schemas/Kind/properties/id/default': 7,
-      '/components/schemas/Kind/properties/bed': bed,
       '/components/schemas/NewSeed/allOf/-': {
         type: 'object',
         required: ['id', 'secret'],
-        properties: { bed: { type: 'object', required: ['at'] } },
       },
     },
   });
-  await sow(',"secret":"s","bed":{}');
+  await sow(',"secret":"s"');
   t.strictSame(queries, [
     {
-      body: { kind: 'rose', depth: 2, secret: 's', bed: {}, rows: 1n },
+      body: { kind: 'rose', depth: 2, secret: 's', rows: 1n },
       caller: {
         subject: '\ngardenAuth\nthe user',
         id: 'the user',
@@ -589,7 +585,7 @@ t.test('what is readOnly in one part of a schema is required and filled in by no
       },
     },
   ]);
-  t.match(await sow(',"id":7'), error(40002, 'secret is missing; id is read-only: leave it out'));
+  t.match(await sow(',"id":7'), error(40002, 'id is read-only: leave it out; secret is missing'));
   const listed = await app.inject({ url: '/seeds', headers: { host: 'x', ...season } });
   t.match(
     listed,
@@ -679,24 +675,27 @@ t.test('numbers are exact next to any other type, in requests and responses', as
     t.match(await put(field), error(40002, inexact), field);
 });
 
-t.test('a default that not every alternative has is left to the handler, also by the types', async (t) => {
-  const tree = '/components/schemas/Tree/properties';
-  const alternative = (size: object) => ({ type: 'object', properties: { size, depth: { default: 2 } } });
-  const contract = loadEdited(orchardDocument, {
-    '/components/schemas/Pit': alternative({ type: 'integer', default: 1 }),
-    [`${tree}/bed`]: { anyOf: [{ $ref: '#/components/schemas/Pit' }, alternative({ type: 'string' })] },
-    [`${tree}/pit`]: { $ref: '#/components/schemas/Pit' },
-  });
-  const { call } = await startService(t, engines[0]!, { ...orchard, contract });
-  const body = '{"kind":"tree","height":1,"roots":1,"bed":{},"pit":{}}';
-  t.match(await call('PUT', '/v1/orchard/trees/a', { body }), {
-    status: 200,
-    text: '"bed":{"depth":2},"pit":{"size":1,"depth":2}}',
-  });
-  const types = renderTypes(contract);
-  t.match(types, /\$Pit_request = {\s*size\?: number;/);
-  t.equal(renderTypes(orchard.contract).includes('Pit'), false);
-});
+t.test(
+  'the default of an alternative that matches is filled in, and the types do not rely on it',
+  async (t) => {
+    const tree = '/components/schemas/Tree/properties';
+    const alternative = (size: object) => ({ type: 'object', properties: { size, depth: { default: 2 } } });
+    const contract = loadEdited(orchardDocument, {
+      '/components/schemas/Pit': alternative({ type: 'integer', default: 1 }),
+      [`${tree}/bed`]: { anyOf: [{ $ref: '#/components/schemas/Pit' }, alternative({ type: 'string' })] },
+      [`${tree}/pit`]: { $ref: '#/components/schemas/Pit' },
+    });
+    const { call } = await startService(t, engines[0]!, { ...orchard, contract });
+    const body = '{"kind":"tree","height":1,"roots":1,"bed":{},"pit":{}}';
+    t.match(await call('PUT', '/v1/orchard/trees/a', { body }), {
+      status: 200,
+      text: '"bed":{"size":1,"depth":2},"pit":{"size":1,"depth":2}}',
+    });
+    const types = renderTypes(contract);
+    t.match(types, /\$Pit_request = {\s*size\?: number;/);
+    t.equal(renderTypes(orchard.contract).includes('Pit'), false);
+  },
+);
 
 t.test('a default of another type, or that allOf refuses, is left to the handler', async (t) => {
   const tree = '/components/schemas/Tree/properties';
@@ -949,7 +948,7 @@ t.test('values that no schema describes are nested within a limit, however short
   const nested = (depth: number, open = '[', close = ']') =>
     sow(`,"other":${open.repeat(depth)}${close.repeat(depth)}`);
   t.match(await nested(63), { status: 201 });
-  const tooDeep = error(40002, 'is nested more than 64 levels deep');
+  const tooDeep = error(40002, 'it may be nested at most 64 levels deep');
   for (const depth of [64, 4_900]) t.match(await nested(depth), tooDeep);
   t.match(await nested(1_000, '{"a":[', ']}'), tooDeep);
 });

@@ -26,6 +26,3 @@ export function isBig(form: NumberForm | 'either' | undefined): form is 'int64' 
 
 /** A number in decimal digits, as in JSON. */
 export const decimalNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-
-/** The maximum nesting of arrays and objects in a request: deep enough for any, and shallow enough to walk through. */
-export const maxNesting = 64;

@@ -16,8 +16,6 @@ const chunkLength = 64 * 1024;
 export interface BodyBounds {
   /** Maximum length of a body, in bytes. */
   limit: number;
-  /** Maximum nesting of arrays and objects in a long body. */
-  maxDepth: number;
   /** The budget of all bodies that have arrived and whose responses are not sent yet. */
   budget: MemoryBudget;
 }
@@ -52,7 +50,7 @@ export function bodyHook(body: Body | undefined, bounds: BodyBounds) {
       // An empty body may be a valid value of its type.
       const isMissing =
         bytes.length === 0 && (type === '' || !['form', 'text', 'bytes'].includes(format ?? ''));
-      request.body = isMissing ? undefined : parseBody(bytes, format ?? 'bytes', type, bounds.maxDepth);
+      request.body = isMissing ? undefined : parseBody(bytes, format ?? 'bytes', type);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       request.body = new UnreadableBody(error);
@@ -166,14 +164,14 @@ function tooLarge(limit: number): ApiError {
  * Parses a body; a form that is not multipart is its text.
  * @throws ApiError when the body is not of its format in UTF-8, or nested or filled beyond limits.
  */
-function parseBody(body: Buffer, format: BodyFormat, contentType: string, maxDepth: number): unknown {
+function parseBody(body: Buffer, format: BodyFormat, contentType: string): unknown {
   if (format === 'bytes') return body;
   if (format === 'multipart') return parseMultipart(body, contentType);
   // Decoding would replace invalid UTF-8, and the stored name would differ from the one sent.
   if (!isUtf8(body))
     throw new ApiError(format === 'json' ? 'malformedJson' : 'invalidBody', { detail: 'it is not UTF-8' });
   const text = body.toString('utf8');
-  return format === 'json' ? new JsonReader(maxDepth).parse(text) : text;
+  return format === 'json' ? new JsonReader().parse(text) : text;
 }
 
 /** An onSend hook that releases the body: a slow reader of the response must not keep it in memory. */

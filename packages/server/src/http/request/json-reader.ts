@@ -3,15 +3,17 @@
 import { endOfString, parseExactJson } from '../../contract/document/exact-json.js';
 import { ApiError } from '../../base/errors.js';
 
-/** Texts up to this length together, in characters, are cheap to parse whatever they contain. */
+/** Maximum nesting of arrays and objects: deep enough for any document, and shallow enough to walk through. */
+const maxDepth = 64;
+/** Texts up to this length together, in characters, are cheap to parse whatever else they contain. */
 const unboundedLength = 10_000;
 /** Maximum number of values and keys together in longer texts. */
 const maxValuesAndKeys = 10_000;
 /** Maximum length of a key in longer texts, in characters as written: each fault inside its value repeats it. */
 const maxKeyLength = 200;
 
-/** Matches an opening quote, a bracket or brace, or a whole number or literal. */
-const piece = /["[\]{}]|[^\s,:"[\]{}]+/g;
+/** Matches an opening quote, an opening bracket or brace, or a whole number or literal. */
+const piece = /["[{]|[^\s,:"[\]{}]+/g;
 /** Matches the colon after a key. */
 const colon = /[ \t\n\r]*:/y;
 
@@ -20,15 +22,9 @@ const excerpt = /, (?:"|\.{3})[^]*| \(line.*/;
 
 /** Parses the JSON of one body: all of it, or the texts of the fields of a form, which share the limits. */
 export class JsonReader {
-  readonly #maxDepth: number;
   /** The length of the texts so far, and the number of values and keys in them. */
   #length = 0;
   #values = 0;
-
-  /** @param maxDepth - Maximum nesting of arrays and objects in longer texts. */
-  constructor(maxDepth: number) {
-    this.#maxDepth = maxDepth;
-  }
 
   /**
    * Parses a text with exact integers (see parseExactJson).
@@ -36,40 +32,46 @@ export class JsonReader {
    */
   parse(text: string): unknown {
     this.#length += text.length;
-    const excess = this.#length > unboundedLength ? this.#findExcess(text) : undefined;
-    if (excess !== undefined) throw new ApiError('invalidBody', { detail: excess });
+    if (this.#length > unboundedLength) this.#refuseExcess(text);
+    let value: unknown;
     try {
-      return parseExactJson(text);
+      value = parseExactJson(text);
     } catch (error) {
       const detail = (error as Error).message.replace(excerpt, '');
       throw new ApiError('malformedJson', { detail });
     }
+    if (isDeeper(value, maxDepth)) throw tooMuch(`it may be nested at most ${maxDepth} levels deep`);
+    return value;
   }
 
   /**
-   * Describes what is too much in a text, well-formed or not. The cost is bounded by the number of values and keys, apart
+   * Refuses what is too much in a text, well-formed or not. The cost is bounded by the number of values and keys, apart
    * from native searches through strings and white space.
    */
-  #findExcess(text: string): string | undefined {
-    let depth = 0;
+  #refuseExcess(text: string): void {
     piece.lastIndex = 0;
     while (piece.test(text)) {
-      const last = text[piece.lastIndex - 1];
-      if (last === ']' || last === '}') {
-        // An unmatched bracket: the parser will stop here too.
-        if (--depth < 0) return undefined;
-        continue;
-      }
-      if (last === '"') {
-        const start = piece.lastIndex;
+      const start = piece.lastIndex;
+      if (text[start - 1] === '"') {
         piece.lastIndex = colon.lastIndex = endOfString(text, start - 1);
         if (piece.lastIndex - start > maxKeyLength + 1 && colon.test(text))
-          return `its keys may have at most ${maxKeyLength} characters`;
-      } else if ((last === '[' || last === '{') && ++depth > this.#maxDepth)
-        return `it may be nested at most ${this.#maxDepth} levels deep`;
+          throw tooMuch(`its keys may have at most ${maxKeyLength} characters`);
+      }
       if (++this.#values > maxValuesAndKeys)
-        return `it may contain at most ${maxValuesAndKeys} values and keys`;
+        throw tooMuch(`it may contain at most ${maxValuesAndKeys} values and keys`);
     }
-    return undefined;
   }
+}
+
+/** Whether arrays and objects are nested more than some levels deep. */
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  for (const key of Object.keys(value))
+    if (isDeeper((value as Record<string, unknown>)[key], levels - 1)) return true;
+  return false;
+}
+
+function tooMuch(detail: string): ApiError {
+  return new ApiError('invalidBody', { detail });
 }

@@ -15,7 +15,7 @@ import { createSplitter } from './delimited.js';
 import { createFormReader } from './forms.js';
 import { JsonReader } from './json-reader.js';
 import { createTextReader, readerOf, type ParseJson, type Values } from './texts.js';
-import { compileForRequests, type Compiler } from './validation/validation.js';
+import type { Compiler } from './validation/validation.js';
 
 /** The input of a handler. */
 export interface Input {
@@ -33,8 +33,6 @@ export interface ReaderOptions {
   compiler: Compiler;
   /** Query parameters that belong to the authentication. */
   credentials: readonly string[];
-  /** Maximum nesting of arrays and objects in a long JSON text. */
-  maxDepth: number;
   /** Whether a body that the operation does not declare is ignored. */
   ignoresBody: boolean;
 }
@@ -114,7 +112,7 @@ export function createRequestReader(
 function parameterReader(
   operation: Operation,
   { part, name, kind, valuesIn }: Place,
-  { compiler, credentials, maxDepth }: ReaderOptions,
+  { compiler, credentials }: ReaderOptions,
 ): PartReader | undefined {
   const parameters = operation.parameters.filter((parameter) => parameter.in === part);
   if (parameters.length === 0 && part !== 'query') return undefined;
@@ -133,7 +131,7 @@ function parameterReader(
   const split = createSplitter(parameters, part, operation.path);
   const readTexts = createTextReader(
     parameters.map((parameter) => ({ ...parameter, shape: shapeOf(parameter.schema) })),
-    (text) => jsonParser(maxDepth)(text),
+    (text) => jsonParser()(text),
   );
   const read = (request: FastifyRequest) => {
     const values = valuesIn(request, operation);
@@ -145,8 +143,8 @@ function parameterReader(
 }
 
 /** Returns the parser of JSON texts inside one part. A symbol describes the fault of one that cannot be parsed. */
-function jsonParser(maxDepth: number): ParseJson {
-  const reader = new JsonReader(maxDepth);
+function jsonParser(): ParseJson {
+  const reader = new JsonReader();
   return (text) => {
     try {
       return reader.parse(text);
@@ -166,7 +164,7 @@ function partChecker(
   source: ValueSource,
   schema: Schema,
 ): (data: unknown) => unknown {
-  const compiled = compileForRequests(compiler, schema, source);
+  const compiled = compiler.compile(schema, source);
   return (data) => {
     const { value, faults } = compiled.read(data);
     if (faults.length === 0) return value;
@@ -207,15 +205,12 @@ function checkRead(body: unknown): void {
 }
 
 /** Returns the function that validates and converts a body. */
-function contentChecker(
-  content: BodyContent,
-  { compiler, maxDepth }: ReaderOptions,
-): (data: unknown) => unknown {
+function contentChecker(content: BodyContent, { compiler }: ReaderOptions): (data: unknown) => unknown {
   const { format, schema } = content;
   const check = partChecker(compiler, 'body', 'invalidBody', format === 'json' ? 'json' : 'text', schema);
   if (format === 'form' || format === 'multipart') {
     const read = createFormReader(content);
-    return (data) => check(read(data, jsonParser(maxDepth)));
+    return (data) => check(read(data, jsonParser()));
   }
   const read =
     format === 'text' ? readerOf({ ...content.otherField, name: '', shape: shapeOf(schema) }) : undefined;

@@ -6,7 +6,6 @@ import type { AnyHandlers } from '../../contract/handlers.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Schema } from '../../contract/schema/schema.js';
 import { ContractError } from '../../contract/document/finding.js';
-import { maxNesting } from '../../contract/schema/json-types.js';
 import { literalRoute } from '../../contract/parameters.js';
 import { keysOf } from '../../contract/responses.js';
 import { ApiError, notImplementedEntry, UndeclaredResponseError, withHeader } from '../../base/errors.js';
@@ -33,7 +32,7 @@ export interface RoutesOptions {
   compiler: Compiler;
   handlers: AnyHandlers;
   authentication: AuthenticationOptions;
-  bodies: Omit<BodyBounds, 'maxDepth'>;
+  bodies: BodyBounds;
   lists: BodyLimits;
   /** Whether bodies that operations do not declare are ignored. */
   ignoresBodies: boolean;
@@ -131,7 +130,7 @@ function createRoute(app: FastifyInstance, operation: Operation, options: Routes
     },
     onRequest: [admitCaller, admitCaller && options.countCaller].filter((hook) => hook !== undefined),
     ...(readsBody && {
-      preValidation: bodyHook(body, { ...options.bodies, maxDepth: maxNesting }),
+      preValidation: bodyHook(body, options.bodies),
       onSend: releaseBody,
     }),
     handler: operationHandler(operation, options),
@@ -150,7 +149,6 @@ function readerOf(operation: Operation, { contract, compiler, ignoresBodies }: R
     credentials: schemes.flatMap((scheme) =>
       scheme?.kind === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
     ),
-    maxDepth: maxNesting,
     ignoresBody: ignoresBodies,
   });
 }

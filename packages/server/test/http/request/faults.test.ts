@@ -274,26 +274,12 @@ t.test('only the alternatives that match decide about int64s and defaults', asyn
   });
 });
 
-t.test('the messages of a body with very many faults, or very many defaults, are bounded', async (t) => {
+t.test('the messages of a body with very many faults are bounded', async (t) => {
   const names = Array.from({ length: 100 }, (_, i) => `n${i}`);
-  const { post } = await startWith(
-    t,
-    object({
-      rows: { type: 'array', items: object({}, { required: names }) },
-      fills: {
-        type: 'array',
-        items: object(Object.fromEntries(names.map((name) => [name, { type: 'integer', default: 1 }]))),
-      },
-    }),
-  );
-  const many = (count: number) => `[${'{},'.repeat(count)}{}]`;
-  const { message: text, faults } = await post(`{"rows":${many(3_000)}}`);
-  t.match(text, /: rows\.0\.n0 is missing; .*; rows\.0\.n9 is missing; and at least 90 more faults\.$/);
+  const { post } = await startWith(t, { type: 'array', items: object({}, { required: names }) });
+  const { message: text, faults } = await post(`[${'{},'.repeat(3_000)}{}]`);
+  t.match(text, /: 0\.n0 is missing; .*; 0\.n9 is missing; and at least 90 more faults\.$/);
   t.equal(faults!.length, 100);
-  t.match(await post(`{"fills":${many(99)}}`), { status: 204 });
-  t.match(await post(`{"fills":${many(100)}}`), {
-    message: message('it has too many defaults to fill in: send fewer values at a time'),
-  });
 });
 
 t.test('the time for schemas that contain themselves grows with the depth of the body', async (t) => {

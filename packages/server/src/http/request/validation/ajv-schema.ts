@@ -2,7 +2,10 @@
 import type { AnySchema } from 'ajv';
 import { isNothing, mapSchemas, partsOf, type Schema } from '../../../contract/schema/schema.js';
 import { propertyShape } from '../../../contract/schema/shape.js';
-import { isNumeric, ownKeywords } from './keywords.js';
+import { createChoice } from './choice.js';
+import { createReference, createSpecial, isSpecial, ownKeywords, type Check } from './keywords.js';
+import { createNumericCheck, isNumeric } from './numbers.js';
+import type { At, Verdict } from './verdict.js';
 
 /** The keywords that Ajv gets as they are. */
 const plainKeywords = [
@@ -12,64 +15,74 @@ const plainKeywords = [
 
 /** Keywords whose schemas Ajv applies, and those whose schemas our keywords judge by themselves. */
 const inlineKeywords = [
-  ...([
-    'properties',
-    'patternProperties',
-    'additionalProperties',
-    'items',
-    'allOf',
-    'dependentSchemas',
-  ] as const),
+  ...(['properties', 'patternProperties', 'additionalProperties', 'items', 'prefixItems'] as const),
+  ...(['allOf', 'dependentSchemas'] as const),
 ];
 const judgedKeywords = [
   ...(['anyOf', 'oneOf', 'not', 'if', 'then', 'else', 'contains', 'propertyNames'] as const),
   ...(['unevaluatedItems', 'unevaluatedProperties'] as const),
 ];
 
-/** A schema with more schemas inside is compiled by itself: then the effort grows with the contract only. */
-const maxInline = 40;
+/** A schema of the normal form as Ajv gets it, and those inside that are to be compiled by themselves. */
+export class WrittenSchema {
+  readonly schema: AnySchema;
+  readonly separate: Schema[] = [];
 
-/**
- * Writes a schema in JSON Schema draft 7, which Ajv validates fastest. The values of our keywords are functions that return
- * a schema, since Ajv walks through everything else.
- * @param addSeparate - Called with each schema inside that is to be compiled by itself.
- */
-export function writeSchema(schema: Schema, addSeparate: (part: Schema) => void): AnySchema {
-  if (isNothing(schema)) return false;
-  const within = (part: Schema) => {
-    if (isSmall(part)) return writeSchema(part, addSeparate);
-    addSeparate(part);
-    return { 'own:reference': () => part };
-  };
-  for (const part of partsOf(schema, judgedKeywords)) addSeparate(part);
-  // Defaults are judged when they are filled in.
-  for (const part of partsOf(schema, ['properties']))
-    if (propertyShape(part).default !== undefined) addSeparate(part);
-  const { items, dependentSchemas, ...written } = mapSchemas(schema, inlineKeywords, within);
-  if (schema.prefixItems === undefined) Object.assign(written, items !== undefined && { items });
-  else {
-    written['items'] = schema.prefixItems.map(within);
-    if (items !== undefined) written['additionalItems'] = items;
+  constructor(schema: Schema) {
+    this.schema = this.#write(schema);
   }
-  if (dependentSchemas !== undefined) written['dependencies'] = dependentSchemas;
-  for (const keyword of Object.keys(ownKeywords) as (keyof Schema)[])
-    if (schema[keyword] !== undefined) written[`own:${keyword}`] = () => schema;
-  if (isNumeric(schema)) written['own:numeric'] = () => schema;
-  if (schema.binary) return written;
-  for (const keyword of plainKeywords) if (schema[keyword] !== undefined) written[keyword] = schema[keyword];
-  if (schema.type !== undefined && !isNumeric(schema)) written['type'] = schema.type;
-  return written;
+
+  /**
+   * Writes a schema in JSON Schema draft 7, which Ajv validates fastest. Our checks are in
+   * functions that return them, since Ajv walks through everything else.
+   */
+  #write(schema: Schema): AnySchema {
+    if (isNothing(schema)) return false;
+    const within = (part: Schema) => {
+      // What has more inside is compiled once: then the effort grows with the contract only.
+      if (partsOf(part).every((inner) => partsOf(inner).length === 0)) return this.#write(part);
+      this.separate.push(part);
+      return { checks: () => inOrder([createReference(part)]) };
+    };
+    this.separate.push(...partsOf(schema, judgedKeywords));
+    const checks = this.#checksOf(schema);
+    // Defaults are judged when they are filled in.
+    const properties = partsOf(schema, ['properties']);
+    this.separate.push(...properties.filter((part) => propertyShape(part).default !== undefined));
+    const { items, prefixItems, dependentSchemas, ...written } = mapSchemas(schema, inlineKeywords, within);
+    if (items !== undefined) written[prefixItems === undefined ? 'items' : 'additionalItems'] = items;
+    if (prefixItems !== undefined) written['items'] = prefixItems;
+    if (dependentSchemas !== undefined) written['dependencies'] = dependentSchemas;
+    if (checks.length > 0) written['checks'] = () => inOrder(checks);
+    if (schema.binary) return written;
+    for (const keyword of plainKeywords)
+      if (schema[keyword] !== undefined) written[keyword] = schema[keyword];
+    if (schema.type !== undefined && !isNumeric(schema)) written['type'] = schema.type;
+    return written;
+  }
+
+  #checksOf(schema: Schema): Check[] {
+    const keywords = Object.entries(ownKeywords).filter(
+      ([keyword]) => schema[keyword as keyof Schema] !== undefined,
+    );
+    const choices = (['anyOf', 'oneOf'] as const).flatMap((keyword) => {
+      const alternatives = schema[keyword];
+      return alternatives === undefined ? [] : [createChoice(keyword, alternatives)];
+    });
+    this.separate.push(...choices.map(({ common }) => common));
+    return [
+      ...(isSpecial(schema) ? [createSpecial(schema)] : []),
+      ...keywords.map(([, create]) => create(schema)),
+      ...choices.map(({ check }) => check),
+      ...(isNumeric(schema) ? [createNumericCheck(schema)] : []),
+    ];
+  }
 }
 
-const small = new WeakMap<Schema, boolean>();
-
-/** Whether few schemas are in a schema, with itself, each counted as often as it is there. */
-function isSmall(root: Schema): boolean {
-  const known = small.get(root);
-  if (known !== undefined) return known;
-  const found = [root];
-  for (const schema of found)
-    if (found.length <= maxInline) for (const part of partsOf(schema)) found.push(part);
-  small.set(root, found.length <= maxInline);
-  return found.length <= maxInline;
+/** The form that Ajv needs of checks, for which no value is wrong: the verdict has the faults. */
+function inOrder(checks: readonly Check[]) {
+  return function (this: Verdict, data: unknown, at: At): true {
+    for (const check of checks) check.call(this, data, at);
+    return true;
+  };
 }

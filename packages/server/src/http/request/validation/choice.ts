@@ -1,57 +1,77 @@
 // Checks alternatives, in place of Ajv's anyOf and oneOf: those that cannot match at a glance are not tried.
-import { pointerOf } from '../../../contract/document/finding.js';
 import { isOfType, type TypeName } from '../../../contract/schema/json-types.js';
-import type { Schema } from '../../../contract/schema/schema.js';
-import { allSchemas } from '../../../contract/schema/schema.js';
+import { allSchemas, type Schema } from '../../../contract/schema/schema.js';
 import { shapeOf } from '../../../contract/schema/shape.js';
-import { shown, typeMessage } from './fault-messages.js';
-import type { At, Verdict } from './verdicts.js';
+import type { At, Verdict } from './verdict.js';
 
-/** An alternative with the features that distinguish it from others at a glance. */
+type Texts = readonly string[];
+
+/** An alternative, and what it asks for at a glance. */
 interface Alternative {
   readonly schema: Schema;
   readonly types: readonly TypeName[] | undefined;
   /** The texts that properties must have, such as those that discriminate. */
-  readonly fixed: Readonly<Record<string, readonly string[]>>;
+  readonly fixed: ReadonlyMap<string, Texts>;
 }
 
-/** Creates the check of alternatives: what those say that match applies to the value. */
-export function createChoiceCheck(keyword: 'anyOf' | 'oneOf', schemas: readonly Schema[]) {
-  const alternatives = schemas.map(alternativeOf);
-  return function (this: Verdict, data: unknown, at: At): void {
-    const fitting = alternatives.filter((alternative) => fits(alternative, data));
+/** The check of alternatives, and a schema with what they have in common, which is to be compiled by itself. */
+export interface Choice {
+  readonly check: (this: Verdict, data: unknown, at: At) => void;
+  readonly common: Schema;
+}
+
+/** Creates the check of alternatives: what those say that match applies to the value, or the only one that may match. */
+export function createChoice(keyword: 'anyOf' | 'oneOf', schemas: readonly Schema[]): Choice {
+  const alternatives = schemas.map((schema): Alternative => {
+    const { types, binary } = shapeOf(schema);
+    return { schema, types: binary ? undefined : types, fixed: fixedTexts(schema) };
+  });
+  const common = commonOf(alternatives);
+  const check = function (this: Verdict, data: unknown, at: At) {
+    const fitting = alternatives.filter(
+      ({ types, fixed }) => hasType(data, types) && [...fixed].every((entry) => hasText(data, ...entry)),
+    );
     const verdicts = fitting.map(({ schema }) => this.judge(schema, data, at));
-    const matching = verdicts.filter(({ isValid }) => isValid);
-    const [only] = verdicts;
+    const matching = fitting.filter((_, i) => verdicts[i]!.isValid);
+    const [only = this.judge(common, data, at)] = verdicts;
     if (matching.length > 1 && keyword === 'oneOf') {
-      const numbers = fitting.flatMap((one, i) =>
-        verdicts[i]!.isValid ? alternatives.indexOf(one) + 1 : [],
-      );
+      const numbers = matching.map((alternative) => alternatives.indexOf(alternative) + 1);
       const message = `matches the alternatives ${numbers.join(' and ')}, and must match only one`;
       this.refuse(at, data, keyword, message);
-    } else if (matching.length > 0) for (const verdict of matching) this.accept(verdict, data);
-    else if (only === undefined) refuseAll(this, alternatives, data, at);
-    else if (verdicts.length === 1) this.accept(only, data);
+    } else if (matching.length > 0) {
+      for (const verdict of verdicts) if (verdict.isValid) this.accept(verdict);
+    } else if (verdicts.length < 2 && !only.isValid) this.accept(only);
     else this.refuse(at, data, keyword, 'must match one of the alternatives');
+  };
+  return { check, common };
+}
+
+/** What all alternatives ask for: it says what is wrong with a value that fits none at a glance. */
+function commonOf(alternatives: readonly Alternative[]): Schema {
+  const types = alternatives.map((alternative) => alternative.types);
+  const ofObjects = alternatives.filter((alternative) => alternative.types?.includes('object') ?? true);
+  const [first, ...others] = ofObjects.map(({ fixed }) => fixed);
+  const name = [...(first?.keys() ?? [])].find((key) => others.every((fixed) => fixed.has(key)));
+  const texts = new Set(ofObjects.flatMap(({ fixed }) => (name === undefined ? [] : fixed.get(name)!)));
+  return {
+    ...(!types.includes(undefined) && { type: [...new Set(types.flat() as TypeName[])] }),
+    ...(name !== undefined && { required: [name], properties: { [name]: { enum: [...texts] } } }),
   };
 }
 
-function alternativeOf(schema: Schema): Alternative {
+/** The texts that properties of an object must have, such as those that discriminate. */
+function fixedTexts(schema: Schema): Map<string, Texts> {
   const together = [...allSchemas(schema, ['allOf'])];
-  const required = together.flatMap((part) => part.required ?? []);
-  const fixed: Record<string, readonly string[]> = {};
+  const required = new Set(together.flatMap((part) => part.required ?? []));
+  const fixed = new Map<string, Texts>();
   for (const { properties = {} } of together)
     for (const [name, { enum: values }] of Object.entries(properties))
-      if (required.includes(name) && values?.every((value) => typeof value === 'string'))
-        fixed[name] = values.filter((value) => fixed[name]?.includes(value) ?? true);
-  const { types, binary } = shapeOf(schema);
-  return { schema, fixed, types: binary ? undefined : types };
-}
-
-function fits({ types, fixed }: Alternative, data: unknown): boolean {
-  if (!hasType(data, types)) return false;
-  if (typeof data !== 'object' || data === null || Array.isArray(data)) return true;
-  return Object.entries(fixed).every(([name, texts]) => texts.includes(textAt(data, name)));
+      if (required.has(name) && values?.every((value) => typeof value === 'string'))
+        fixed.set(
+          name,
+          values.filter((value) => fixed.get(name)?.includes(value) ?? true),
+        );
+  return fixed;
 }
 
 /** Whether a value can be of one of these types: a number may be one that JavaScript does not have. */
@@ -60,35 +80,8 @@ function hasType(data: unknown, types: readonly TypeName[] | undefined): boolean
   return ['number', 'bigint', 'symbol'].includes(typeof data) && /integer|number/.test(types.join());
 }
 
-function textAt(data: object, name: string): string {
-  return Object.hasOwn(data, name) ? String((data as Record<string, unknown>)[name]) : '';
-}
-
-/** Refuses a value that no alternative can have: names the type, or the property that distinguishes them. */
-function refuseAll(verdict: Verdict, alternatives: readonly Alternative[], data: unknown, at: At): void {
-  const ofType = alternatives.filter(({ types }) => hasType(data, types));
-  if (ofType.length === 0) {
-    const types = [...new Set(alternatives.flatMap((alternative) => alternative.types ?? []))];
-    verdict.refuse(at, data, 'type', typeMessage(types, data, verdict.validation.source), types);
-    return;
-  }
-  const object = data as object;
-  const name = Object.keys(ofType[0]!.fixed).find((property) => {
-    const texts = ofType.map(({ fixed }) => fixed[property]);
-    return texts.every((some) => some !== undefined) && !texts.flat().includes(textAt(object, property));
-  });
-  if (name === undefined) {
-    verdict.refuse(at, data, 'anyOf', 'must match one of the alternatives');
-    return;
-  }
-  const values = [...new Set(ofType.flatMap(({ fixed }) => fixed[name]!))];
-  const path = at.instancePath + pointerOf([name]);
-  if (Object.hasOwn(object, name))
-    verdict.add({
-      path,
-      rule: 'enum',
-      expected: values,
-      message: `must be one of ${values.map(shown).join(', ')}`,
-    });
-  else verdict.add({ path, rule: 'required', message: 'is missing' });
+/** Whether a value is no object, or has one of these texts as a property. */
+function hasText(data: unknown, name: string, texts: Texts): boolean {
+  if (typeof data !== 'object' || data === null || Array.isArray(data)) return true;
+  return Object.hasOwn(data, name) && texts.includes(String((data as Record<string, unknown>)[name]));
 }

@@ -1,7 +1,7 @@
 // Finds out which properties and items a schema evaluates, with those that it combines (JSON Schema 2020-12 core, section 11).
 import { patternOf } from '../../../contract/schema/pattern.js';
 import type { Schema } from '../../../contract/schema/schema.js';
-import { atPart, type At, type Verdict } from './verdicts.js';
+import { atPart, type At, type Verdict } from './verdict.js';
 
 /**
  * Whether a schema that applies to an object or array evaluates a part of it.

@@ -1,39 +1,34 @@
 // Our keywords of Ajv: those that it does not have, or that note what becomes of a value where a schema applies.
 import { UploadedFile } from '../../../contract/raw-body.js';
+import { setOwn } from '../../../contract/document/exact-json.js';
 import { pointerOf } from '../../../contract/document/finding.js';
 import { isOfType } from '../../../contract/schema/json-types.js';
-import { numericKeywords, isNothing, type Schema } from '../../../contract/schema/schema.js';
-import { createChoiceCheck } from './choice.js';
+import {
+  allSchemas,
+  combiningKeywords,
+  isNothing,
+  partsOf,
+  type Schema,
+} from '../../../contract/schema/schema.js';
+import { propertyShape, shapeOf } from '../../../contract/schema/shape.js';
 import { evaluates } from './evaluated.js';
 import { shown, typeMessage } from './fault-messages.js';
-import { atPart, type At, type Verdict } from './verdicts.js';
+import { atPart, type At, type Verdict } from './verdict.js';
 
 /** Checks a value: adds its faults to the verdict, and notes what follows if the schema applies. */
 export type Check = (this: Verdict, data: unknown, at: At) => void;
 
-/** Whether numbers are checked by our keyword, which then checks all types. */
-export function isNumeric({ type, binary, ...schema }: Schema): boolean {
-  const isSaid =
-    type?.some((name) => name === 'integer' || name === 'number') ??
-    numericKeywords.some((keyword) => schema[keyword] !== undefined);
-  return isSaid && binary !== true;
-}
-
 /** Creates the checks of our keywords, each in place of a keyword of the normal form, in the order in which they run. */
 export const ownKeywords: { readonly [Keyword in keyof Schema]?: (schema: Schema) => Check } = {
-  properties: (schema) =>
-    function (data) {
-      if (isObject(data)) this.describe(data, schema);
-    },
   required: ({ required = [] }) =>
     function (data, at) {
-      if (isObject(data)) miss(this, data, at, required);
+      if (isObject(data)) this.require(data, at, required);
     },
   dependentRequired: ({ dependentRequired = {} }) =>
     function (data, at) {
       if (!isObject(data)) return;
       for (const [name, names] of Object.entries(dependentRequired))
-        if (Object.hasOwn(data, name)) miss(this, data, at, names);
+        if (Object.hasOwn(data, name)) this.require(data, at, names);
     },
   refused: ({ refused }) =>
     function (data, at) {
@@ -43,7 +38,9 @@ export const ownKeywords: { readonly [Keyword in keyof Schema]?: (schema: Schema
   enum: createListed,
   uniqueItems: () =>
     function (data, at) {
-      if (Array.isArray(data) && !this.validation.areDistinct(data))
+      if (!Array.isArray(data)) return;
+      const numbers = data.map((item) => this.validation.numberOf(item));
+      if (new Set(numbers).size < data.length)
         this.refuse(at, data, 'uniqueItems', 'must not contain equal items');
     },
   contains: createContained,
@@ -52,10 +49,8 @@ export const ownKeywords: { readonly [Keyword in keyof Schema]?: (schema: Schema
   if: ({ if: condition, then, else: otherwise }) =>
     function (data, at) {
       const part = this.judge(condition!, data, at).isValid ? then : otherwise;
-      if (part !== undefined) this.accept(this.judge(part, data, at), data);
+      if (part !== undefined) this.accept(this.judge(part, data, at));
     },
-  anyOf: ({ anyOf = [] }) => createChoiceCheck('anyOf', anyOf),
-  oneOf: ({ oneOf = [] }) => createChoiceCheck('oneOf', oneOf),
   unevaluatedItems: (schema) => createRest(schema, 'unevaluatedItems'),
   unevaluatedProperties: (schema) => createRest(schema, 'unevaluatedProperties'),
 };
@@ -63,17 +58,41 @@ export const ownKeywords: { readonly [Keyword in keyof Schema]?: (schema: Schema
 /** Creates the check by a schema that is compiled by itself. */
 export function createReference(schema: Schema): Check {
   return function (data, at) {
-    this.accept(this.judge(schema, data, at), data);
+    this.accept(this.judge(schema, data, at));
+  };
+}
+
+/** Whether a schema, with all that it combines, has properties with defaults, or those that an object must not have. */
+export function isSpecial(schema: Schema): boolean {
+  const together = [...allSchemas(schema, combiningKeywords)];
+  return together
+    .flatMap((part) => partsOf(part, ['properties']))
+    .some((property) => property.refused !== undefined || propertyShape(property).default !== undefined);
+}
+
+/** Creates the check of an object with such properties: it fills in the defaults that no other schema refuses. */
+export function createSpecial(schema: Schema): Check {
+  const shape = shapeOf(schema);
+  const defaults = Object.entries(schema.properties ?? {}).map(
+    ([name, part]) => [name, part, propertyShape(part).default] as const,
+  );
+  return function (data, at) {
+    if (!isObject(data)) return;
+    this.describe(data, shape);
+    this.note('default', () => {
+      for (const [name, part, value] of defaults) {
+        const isFilled = value === undefined || Object.hasOwn(data, name);
+        if (isFilled || this.shapesOf(data, name).some(({ accepts }) => accepts?.(value) === false)) continue;
+        setOwn(data, name, structuredClone(value));
+        const filled = (data as Record<string, unknown>)[name];
+        this.judge(part, filled, atPart(at, data, name)).complete();
+      }
+    });
   };
 }
 
 function isObject(data: unknown): data is object {
   return typeof data === 'object' && data !== null && !Array.isArray(data);
-}
-
-function miss(verdict: Verdict, object: object, { instancePath: path }: At, needed: readonly string[]): void {
-  const names = needed.filter((name) => !Object.hasOwn(object, name));
-  if (names.length > 0) verdict.miss({ object, path, names });
 }
 
 /** Creates the check of bytes, a file of a form or a whole body. In JSON, they are a text. */
@@ -85,11 +104,10 @@ function createBytes({ type, minLength = 0, maxLength = Infinity }: Schema): Che
     if (isText ? !isOfType(data, type) : !(bytes instanceof Uint8Array))
       this.refuse(at, data, 'type', isText ? typeMessage(type ?? [], data, source) : 'must be a file');
     if (typeof bytes !== 'string' && !(bytes instanceof Uint8Array)) return;
-    const { length } = bytes;
     const unit = isText ? 'characters' : 'bytes';
-    if (length < minLength)
+    if (bytes.length < minLength)
       this.refuse(at, data, 'minLength', `must have at least ${minLength} ${unit}`, minLength);
-    if (length > maxLength)
+    if (bytes.length > maxLength)
       this.refuse(at, data, 'maxLength', `must have at most ${maxLength} ${unit}`, maxLength);
   };
 }
@@ -152,7 +170,7 @@ function createRest(schema: Schema, rule: 'unevaluatedItems' | 'unevaluatedPrope
       if (evaluates(this, others, data, key, at)) continue;
       const place = atPart(at, data, key);
       if (isNothing(rest!)) this.refuse(place, part, rule, isArray ? 'is not allowed' : 'is unknown');
-      else this.accept(this.judge(rest!, part, place), part);
+      else this.accept(this.judge(rest!, part, place));
     }
   };
 }

@@ -1,0 +1,119 @@
+// Checks numbers exactly: Ajv does not accept a bigint as an integer, and accepts a rounded number.
+import { integerRanges, isInexact, parseDecimal, toDouble } from '../../../contract/document/exact-json.js';
+import { decimalNumber, isBig, typeOf } from '../../../contract/schema/json-types.js';
+import { numericKeywords, type Schema } from '../../../contract/schema/schema.js';
+import { insteadOf, typeMessage } from './fault-messages.js';
+import type { At, Verdict } from './verdict.js';
+
+/** A limit of a number; bigint and number compare exactly. */
+interface Limit {
+  readonly rule: string;
+  readonly expected: unknown;
+  readonly message: string;
+  readonly holds: (value: number | bigint) => boolean;
+}
+
+/** Whether numbers are checked by our keyword, which then checks all types. */
+export function isNumeric({ type, binary, ...schema }: Schema): boolean {
+  const isSaid =
+    type?.some((name) => name === 'integer' || name === 'number') ??
+    numericKeywords.some((keyword) => schema[keyword] !== undefined);
+  return isSaid && binary !== true;
+}
+
+/** Creates the check of the type of a value, and if it is a number, of its limits. An int64 becomes a bigint. */
+export function createNumericCheck(schema: Schema) {
+  const { type, number } = schema;
+  const isInteger = type !== undefined && !type.includes('number');
+  const name = isInteger ? rangeOf(schema) : 'a number';
+  const hint = isInteger ? ', in canonical decimal digits' : ', in decimal digits';
+  const limits = limitsOf(schema, isInteger ? `must be ${name}` : undefined);
+  /** The value that is compared; undefined if it is not of the type. */
+  const read = (data: unknown): number | bigint | undefined => {
+    if (isInexact(data)) return isInteger ? undefined : toDouble(data);
+    if (typeof data === 'bigint') return data;
+    return (isInteger ? Number.isSafeInteger(data) : Number.isFinite(data)) ? (data as number) : undefined;
+  };
+  /** Whether a text without quotes would be accepted. */
+  const isQuoted = (text: unknown) => {
+    if (typeof text !== 'string' || !decimalNumber.test(text)) return false;
+    const value = isInteger ? parseDecimal(text) : Number(text);
+    return value !== undefined && limits.every(({ holds }) => holds(value));
+  };
+  return function (this: Verdict, data: unknown, at: At): void {
+    const isNumber = typeof data === 'number' || typeof data === 'bigint' || isInexact(data);
+    if (!isNumber && (type?.includes(typeOf(data)) ?? true)) return;
+    const value = isNumber ? read(data) : undefined;
+    const { source } = this.validation;
+    const isText = source === 'text';
+    if (value === undefined) {
+      const bare = isText ? /^"([^"]*)"$/.exec(String(data))?.[1] : data;
+      const remedy = isQuoted(bare) ? ': send the digits without quotes' : '';
+      const ofNumber = `must be ${name}${isText ? hint : isNumber ? '' : insteadOf(data, 'json')}`;
+      const isSeveral = type !== undefined && type.filter((other) => other !== 'null').length > 1;
+      const message = isSeveral && !isNumber ? typeMessage(type, data, source) : ofNumber;
+      this.refuse(at, data, 'type', message + remedy, type);
+      return;
+    }
+    for (const { rule, expected, message, holds } of limits)
+      if (!holds(value))
+        this.refuse(at, data, rule, message + (isText && message.endsWith(name) ? hint : ''), expected);
+    if (isBig(number)) this.change(at, BigInt(value));
+    else if (number === 'double' && typeof data !== 'number') this.change(at, Number(value));
+  };
+}
+
+/** Names the integers of a schema; its limits are integers where they are in the range of doubles. */
+function rangeOf({ number, minimum, maximum }: Schema): string {
+  const { min, max } = integerRanges[isBig(number) ? number : 'double'];
+  const from = minimum !== undefined && minimum > min ? minimum : min;
+  const to = maximum !== undefined && maximum < max ? maximum : max;
+  return `an integer from ${from} to ${to}`;
+}
+
+const comparisons = [
+  ['minimum', '>=', (value: number | bigint, bound: number | bigint) => value >= bound],
+  ['maximum', '<=', (value: number | bigint, bound: number | bigint) => value <= bound],
+  ['exclusiveMinimum', '>', (value: number | bigint, bound: number | bigint) => value > bound],
+  ['exclusiveMaximum', '<', (value: number | bigint, bound: number | bigint) => value < bound],
+] as const;
+
+/** @param ofRange - The message about an integer that is outside of its range. */
+function limitsOf(schema: Schema, ofRange: string | undefined): Limit[] {
+  const { min, max } = integerRanges[isBig(schema.number) ? schema.number : 'double'];
+  const range = ofRange === undefined ? {} : { minimum: min, maximum: max };
+  const limits = [range, schema].flatMap(
+    (bounds: { readonly [Rule in (typeof comparisons)[number][0]]?: number | bigint }) =>
+      comparisons.flatMap(([rule, sign, compare]): Limit[] => {
+        const bound = bounds[rule];
+        if (bound === undefined) return [];
+        const message = rule.startsWith('m') ? ofRange : undefined;
+        const holds = (value: number | bigint) => compare(value, bound);
+        return [{ rule, expected: Number(bound), message: message ?? `must be ${sign} ${bound}`, holds }];
+      }),
+  );
+  const { multipleOf: factor } = schema;
+  if (factor === undefined) return limits;
+  const message = `must be multiple of ${factor}`;
+  const holds = (value: number | bigint) => isMultiple(value, factor);
+  return [...limits, { rule: 'multipleOf', expected: factor, message, holds }];
+}
+
+/** Whether a number is a multiple of another: both count as the decimal numbers that JSON has, and are not rounded. */
+function isMultiple(value: number | bigint, factor: number): boolean {
+  if (Number.isSafeInteger(value) && Number.isSafeInteger(factor)) return (value as number) % factor === 0;
+  const [a, b] = [decimalOf(value), decimalOf(factor)];
+  const scale = Math.min(a.scale, b.scale);
+  const [whole, part] = [a, b].map((each) => each.digits * 10n ** BigInt(each.scale - scale)) as [
+    bigint,
+    bigint,
+  ];
+  return whole % part === 0n;
+}
+
+/** The shortest decimal number that stands for a double, or all digits of a bigint: its value is digits times 10^scale. */
+function decimalOf(value: number | bigint): { digits: bigint; scale: number } {
+  const [mantissa = '', exponent = '0'] = String(value).split('e');
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  return { digits: BigInt(whole + fraction), scale: Number(exponent) - fraction.length };
+}
