@@ -26,6 +26,7 @@ import { serveDocsPage } from '../http/pages/docs-page.js';
 import { publishContract } from '../http/pages/published-contract.js';
 import { Compiler } from '../http/request/validation/validation.js';
 import { createErrorHandler } from '../http/response/error-handler.js';
+import { PageTurns } from '../http/response/page-turns.js';
 import { registerRoutes } from '../http/routing/routes.js';
 import { refuseUnknownRoutes } from '../http/routing/path-and-method.js';
 import type { IdentityProvider } from '../http/security/jwt.js';
@@ -226,6 +227,7 @@ async function addOperations(
     lists: {
       stallTime: limits.requestTimeout,
       budget: new MemoryBudget(2 * limits.memoryBudget, limits.requestTimeout / 2),
+      turns: new PageTurns(monotonic),
     },
     ignoresBodies: service.ignoreUndeclaredBodies === true,
     countCaller: settings.rates.subject,

@@ -3,7 +3,7 @@
 import { ApiError } from '../../base/errors.js';
 
 /** The account of all requests without accepted credentials; no subject is empty. */
-const anonymous = '';
+export const anonymous = '';
 
 /** A reservation that waits. */
 interface Waiter {
@@ -45,11 +45,16 @@ export class MemoryBudget {
     return new Reservation(this, subject);
   }
 
+  /** The bytes that all requests of a reservation's subject hold. */
+  heldBy({ subject }: Reservation): number {
+    return this.#held.get(subject) ?? 0;
+  }
+
   /** Changes what a reservation holds. @returns Whether there is room; otherwise it holds what it did. */
   hold(reservation: Reservation, bytes: number): boolean {
     const more = bytes - reservation.held;
     const free = this.#capacity - this.#sum - more;
-    if (more > 0 && reservation !== this.#exempt && this.#heldBy(reservation) + more > free) {
+    if (more > 0 && reservation !== this.#exempt && this.heldBy(reservation) + more > free) {
       if (this.#exempt !== undefined) return false;
       this.#record(reservation, 0);
       this.#exempt = reservation;
@@ -101,16 +106,12 @@ export class MemoryBudget {
     }
   }
 
-  #heldBy({ subject }: Reservation): number {
-    return this.#held.get(subject) ?? 0;
-  }
-
   #record(reservation: Reservation, bytes: number): void {
     const more = bytes - reservation.held;
     reservation.held = bytes;
     if (more === 0 || reservation === this.#exempt) return;
     this.#sum += more;
-    const held = this.#heldBy(reservation) + more;
+    const held = this.heldBy(reservation) + more;
     if (held > 0) this.#held.set(reservation.subject, held);
     else this.#held.delete(reservation.subject);
   }
@@ -128,6 +129,11 @@ export class Reservation {
   constructor(budget: MemoryBudget, subject: string) {
     this.#budget = budget;
     this.subject = subject;
+  }
+
+  /** The bytes that all requests of its subject hold. */
+  get heldBySubject(): number {
+    return this.#budget.heldBy(this);
   }
 
   /** Holds this many bytes from now on. @returns Whether there is room; otherwise it holds what it did. */

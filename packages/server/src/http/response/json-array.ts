@@ -9,6 +9,8 @@ import { pacedStream, reserveFor, type StreamBounds } from './paced-stream.js';
 /** The expected length of a first page before it is read, and the length of the pages of a long list, in bytes. */
 const expectedLength = 64 * 1024;
 const pageLength = 256 * 1024;
+/** The length of lists in progress from which even the first pages of their subject have to wait for others. */
+const manyLists = 4 * pageLength;
 
 /** Options for sending a list. */
 export interface JsonArrayOptions extends StreamBounds {
@@ -38,7 +40,7 @@ export async function sendJsonArray(
   reply: FastifyReply,
   array: JsonArray<unknown>,
   frame: Frame,
-  { stallTime, budget, conditional, mediaType }: JsonArrayOptions,
+  { stallTime, budget, turns, conditional, mediaType }: JsonArrayOptions,
 ): Promise<FastifyReply> {
   reply.header('content-type', mediaType);
   if (frame === arrayFrame) reply.header('cache-control', 'private, no-cache');
@@ -49,12 +51,16 @@ export async function sendJsonArray(
   // A list that has to wait does so for a long page, so that it is not refused as soon as it has read one.
   if (!reservation.hold(expectedLength)) await reservation.wait(pageLength);
 
-  const { json, more } = await array.nextPage();
+  const { subject } = reservation;
+  const readFirst = () => array.nextPage();
+  const hasMany = reservation.heldBySubject > manyLists;
+  const { json, more } = await (hasMany ? turns.take(subject, readFirst) : readFirst());
   const length = Buffer.byteLength(json);
   if (!reservation.hold(more ? Math.max(length, pageLength) : length)) throw new ApiError('overloaded');
   if (more) {
     const first = Buffer.from(`${frame.start}${json}`);
-    const next = pagesAfterFirst(array, frame);
+    const pages = pagesAfterFirst(array, frame);
+    const next = () => turns.take(subject, async () => (reply.raw.destroyed ? null : pages()));
     return reply.send(pacedStream(reply, { first, next }, { reservation, stallTime }));
   }
   const whole = `${frame.start}${json}${frame.end()}`;

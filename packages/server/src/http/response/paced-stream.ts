@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { ApiError } from '../../base/errors.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
+import type { PageTurns } from './page-turns.js';
 
 /** Limits on lists and streams. */
 export interface StreamBounds {
@@ -10,6 +11,8 @@ export interface StreamBounds {
   stallTime: number;
   /** The budget of all pages and chunks that have been read but not sent. */
   budget: MemoryBudget;
+  /** The turns of pages behind the first one of a list. */
+  turns: PageTurns;
 }
 
 /**

@@ -162,6 +162,7 @@ function operationHandler(operation: Operation, options: RoutesOptions): RouteHa
   const challenges = challengesOf(operation, options.authentication);
   return async (request, reply) => {
     const input = read(request);
+    lists.turns.note(request.caller?.subject);
     let returned: unknown;
     try {
       returned = await handle(input);

@@ -20,6 +20,7 @@ import {
   type ServiceOptions,
 } from '../../support/service.js';
 import { repeatUntil, until } from '../../support/wait.js';
+import type { Page } from '../../../dist/storage/core/interface.js';
 import { networkOf } from '../../../dist/index.js';
 
 const engine = engines[0]!;
@@ -295,6 +296,38 @@ t.test('a list for which there is no room waits for it, and is then sent', async
   t.notOk(isSent, 'not before there is room');
   for (const { socket } of stalled) socket.destroy();
   t.match(await waiting.receive('GET', '/plants?limit=1'), { status: 200, json: { length: 1 } });
+});
+
+t.test('while another subject sends requests, further pages of lists are read one by one', async (t) => {
+  let lists = 0;
+  const reading: (() => void)[] = [];
+  const wrap = injectFaults(() => ({
+    plants: {
+      list: async (_subject, { after }): Promise<Page> => {
+        if (after !== undefined) await new Promise<void>((resolve) => reading.push(resolve));
+        else lists++;
+        return { json: '{"name":"a"}', count: 1, next: after === undefined ? 1n : undefined };
+      },
+    },
+  }));
+  const { call, token, issue } = await startService(t, engine, { wrap, monotonic: () => 0 });
+  const listThree = () => Promise.all(many(3, () => call('GET', '/plants', { token })));
+  const wait = () => setImmediate();
+  const alone = listThree();
+  await repeatUntil(() => reading.length === 3, wait);
+  for (const release of reading.splice(0)) release();
+  await alone;
+
+  await call('HEAD', '/plants', { token: await issue('another subject') });
+  const paced = listThree();
+  await repeatUntil(() => lists === 6, wait);
+  for (let i = 0; i < 3; i++) {
+    await repeatUntil(() => reading.length > 0, wait);
+    await wait();
+    t.equal(reading.length, 1);
+    reading.pop()!();
+  }
+  for (const { json } of await paced) t.strictSame(json, [{ name: 'a' }, { name: 'a' }]);
 });
 
 t.test('a client that leaves while its next page is read leaves no memory reserved', async (t) => {
