@@ -10,9 +10,8 @@ export const rejectionReasons = [
   'body_too_large',
   // A request that did not arrive in time.
   'timeout',
-  'connect_method',
   'tls_handshake',
-  // A request that came before its turn, and what waited on a connection while too much did on all of them.
+  // A request that came before its turn, and what would wait on a connection while too much does on all of them.
   'pipelined',
   'too_much_waiting',
   // Connections that are closed at once.

@@ -7,11 +7,10 @@ import Fastify, {
   type FastifyServerOptions,
 } from 'fastify';
 import { writeError } from '../base/errors.js';
-import { respondToClientError } from './connection/client-errors.js';
-import { tellOfBody, type Connection } from './connection/connection.js';
+import { respondToClientError, type Rejecting } from './connection/client-errors.js';
+import type { Connection } from './connection/connection.js';
 import { checkHeaders } from './connection/host-and-expect.js';
 import { reportNothing } from '../base/events.js';
-import type { Rejecting } from './connection/rejections.js';
 import { addCommonHeaders, requestId } from './connection/request-id.js';
 import { createServer, type ServerLimits, type Tls } from './connection/server.js';
 import { settleUnreadBody } from './connection/unread-body.js';
@@ -81,21 +80,17 @@ export function createHttpApp(
 
 /** Adds the steps that a request needs that comes from nobody in particular. The server of the service has more between. */
 export function addPlainSteps(app: FastifyInstance): void {
-  app.addHook('onRequest', tellOfBody);
   app.addHook('onRequest', checkHeaders);
   refuseUnknownRoutes(app);
   finishResponses(app);
 }
 
-/**
- * Adds the last step of responses.
- * @param bodyLimit - Maximum length of a body that a successful request leaves unread and that is discarded, in bytes.
- */
-export function finishResponses(app: FastifyInstance, bodyLimit?: number): void {
+/** Adds the last step of responses. */
+export function finishResponses(app: FastifyInstance): void {
   app.addHook('onSend', (request, reply, payload, done) => {
     declareMediaType(reply);
     keepFromSharedCaches(request, reply);
-    settleUnreadBody(request, reply, reply.statusCode < 400 ? bodyLimit : undefined);
+    settleUnreadBody(request, reply);
     done(null, payload);
   });
 }

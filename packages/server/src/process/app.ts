@@ -15,7 +15,6 @@ import type { Storage } from '../storage/core/interface.js';
 import { shedLoad } from '../http/admission/load-shedding.js';
 import { MemoryBudget } from '../http/admission/memory-budget.js';
 import { countRefused, createRateLimits } from '../http/admission/rate-limit.js';
-import { tellOfBody } from '../http/connection/connection.js';
 import { reportUnknownProxy } from '../http/admission/unknown-proxy.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';
 import type { Tls } from '../http/connection/server.js';
@@ -180,8 +179,7 @@ function createApp(settings: Settings): FastifyInstance {
  * its id (http/app-base.ts). Optional modules are imported on demand, because every import delays the start.
  */
 async function addSteps(app: FastifyInstance, settings: Settings): Promise<void> {
-  const { contract, limits, corsOrigins, maxEventLoopDelay, report, rates } = settings;
-  app.addHook('onRequest', tellOfBody);
+  const { contract, corsOrigins, maxEventLoopDelay, report, rates } = settings;
   // Invalid requests count against the address too.
   app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHeaders) : checkHeaders);
   // From here on, errors have the headers of CORS too. It responds to preflights here.
@@ -191,7 +189,7 @@ async function addSteps(app: FastifyInstance, settings: Settings): Promise<void>
   reportUnknownProxy(app, report);
   refuseUnknownRoutes(app);
   if (maxEventLoopDelay > 0) shedLoad(app, maxEventLoopDelay);
-  finishResponses(app, limits.bodyLimit);
+  finishResponses(app);
 }
 
 /** Adds the operations with their own steps: authentication, body, validation and handler (http/routing/routes.ts). */

@@ -228,7 +228,6 @@ t.test(
       ['malformed', 'NONSENSE\r\n\r\n', 400],
       ['headers_too_large', `GET / HTTP/1.1\r\nA: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
       ['timeout', 'GET / HTTP/1.1\r\n', 408],
-      ['connect_method', 'CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n', 404],
     ];
     const ids = new Set<unknown>();
     for (const [reason, bytes, status] of expected) {
@@ -250,7 +249,6 @@ t.test(
       malformed: 6,
       headers_too_large: 1,
       timeout: 1,
-      connect_method: 1,
       connection_limit: 3,
     });
     const [closed, ...others] = rejectionsIn(lines.splice(0));

@@ -46,14 +46,4 @@ export class FrontedServer extends http.Server {
     this.front.getConnections(callback);
     return this;
   }
-
-  override ref(): this {
-    this.front.ref();
-    return this;
-  }
-
-  override unref(): this {
-    this.front.unref();
-    return this;
-  }
 }

@@ -1,11 +1,17 @@
 // Responds to errors on a connection that no request handles: malformed HTTP and timeouts.
+import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { ApiError, type ErrorKind } from '../../base/errors.js';
+import { ApiError, type ErrorKind, type ErrorRenderer } from '../../base/errors.js';
+import type { Report, RejectionReason } from '../../base/events.js';
 import { http } from '../../base/node/http.js';
 import { Connection } from './connection.js';
-import type { RejectionReason } from '../../base/events.js';
-import type { Rejecting } from './rejections.js';
-import { newRequestId } from './request-id.js';
+
+/** The means by which a server answers and reports input and connections that no request handles. */
+export interface Rejecting {
+  /** Writes the bodies of errors. */
+  readonly write: ErrorRenderer;
+  readonly report: Report;
+}
 
 /** The meaning of each Node.js error code; all others stand for malformed HTTP. */
 const meanings: Readonly<Record<string, readonly [ErrorKind, RejectionReason]>> = {
@@ -13,41 +19,39 @@ const meanings: Readonly<Record<string, readonly [ErrorKind, RejectionReason]>> 
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['bodyTooLarge', 'body_too_large'],
   ERR_HTTP_REQUEST_TIMEOUT: ['requestTimeout', 'timeout'],
 };
-const malformed = ['malformedRequest', 'malformed'] as const;
+
 /**
- * Sends an error response for input that is not a complete, valid request, after pending responses, and closes the
- * connection. Fastify's clientErrorHandler.
+ * Handles input that is not a complete, valid request: sends an error response, unless another response is pending, and
+ * closes the connection. Fastify's clientErrorHandler.
  * @param error - The error from Node's HTTP parser or one of its timeouts.
  * @param socket - That of a connection only if its TLS handshake has failed, after which nothing can be sent.
  * @param rejecting - Writes the body, and reports the error unless the client only closed its connection.
  */
 export function respondToClientError(
-  { code = '' }: NodeJS.ErrnoException,
+  error: NodeJS.ErrnoException,
   socket: Connection | Socket,
   rejecting: Rejecting,
 ): void {
+  const { code = '' } = error;
   const { remoteAddress: address } = socket;
-  const isConnected = socket instanceof Connection;
-  if (isConnected && socket.isClosing) return;
-  const [kind, reason] = meanings[code] ?? malformed;
-  if (code === 'ECONNRESET' || !isConnected || !socket.writable) {
+  const [kind, reason] = meanings[code] ?? ['malformedRequest', 'malformed'];
+  if (!(socket instanceof Connection)) {
     socket.destroy();
-    if (code !== 'ECONNRESET')
-      rejecting.report({ type: 'rejected', reason: isConnected ? reason : 'tls_handshake', address });
-    return;
-  }
-  socket.fail(() => {
-    const requestId = endWithError(socket, new ApiError(kind), rejecting);
+    if (code !== 'ECONNRESET') rejecting.report({ type: 'rejected', reason: 'tls_handshake', address });
+  } else if (socket.isBodyUnread) {
+    // Only then is it known whether the response waits for the body.
+    socket.once('resume', () => {
+      respondToClientError(error, socket, rejecting);
+    });
+  } else if (socket.isOpen && socket.writable) {
+    const requestId = socket.fail() ? endWithError(socket, new ApiError(kind), rejecting) : undefined;
     rejecting.report({ type: 'rejected', reason, requestId, address });
-  });
+  }
 }
 
-/**
- * Writes an error response without a response object, and closes the connection.
- * @returns The id in the response.
- */
-export function endWithError(connection: Connection, error: ApiError, { write }: Rejecting): string {
-  const requestId = newRequestId();
+/** Writes an error response without a response object, and closes the connection. @returns The id in the response. */
+function endWithError(connection: Connection, error: ApiError, { write }: Rejecting): string {
+  const requestId = randomUUID();
   const { mediaType, text } = write(error);
   const head = [
     `HTTP/1.1 ${error.statusCode} ${http.STATUS_CODES[error.statusCode]}`,
@@ -60,6 +64,6 @@ export function endWithError(connection: Connection, error: ApiError, { write }:
     'Connection: close',
   ];
   connection.write(`${head.join('\r\n')}\r\n\r\n${text}`);
-  connection.close();
+  connection.destroySoon();
   return requestId;
 }

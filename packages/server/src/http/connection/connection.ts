@@ -3,7 +3,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import type { onRequestHookHandler } from 'fastify';
 
 /**
  * The size of the pieces that the parser gets, in bytes. It makes a request of all that it can, and a request takes far
@@ -16,36 +15,23 @@ export const drainLimit = 64 * 1024;
 const lingerTime = 2_000;
 /** The maximum input that waits on all connections of a server, in bytes. */
 const mostWaiting = 32 * 1024 * 1024;
-/** The methods whose bodies Fastify reads, unless the route says something else. */
-const methodsWithBody = new Set(['POST', 'PUT', 'PATCH']);
 
-type Done = (error?: Error | null) => void;
-/** Why input is not served: it is no request, came before its turn, or waited while too much did. */
+/** Why input is not served: it is no request, came before its turn, or would wait while too much does. */
 export type Refusal = 'malformed' | 'pipelined' | 'too_much_waiting';
 
-/** What the connections of a server have in common: what to do with input that is not served, and how much waits. */
-export class InputPolicy {
+/** What the connections of a server have in common. */
+export interface InputPolicy {
+  /** Is told of input that is not served. */
   readonly refuse: (connection: Connection, reason: Refusal) => void;
-  /** The bytes that wait on each connection, in the order in which the connections last passed something on. */
-  readonly #waiting = new Map<Connection, number>();
-  #sum = 0;
-
-  constructor(refuse: InputPolicy['refuse']) {
-    this.refuse = refuse;
-  }
-
-  /** Records the bytes that wait on a connection. If the sum is too large, closes those that have waited longest. */
-  wait(connection: Connection, bytes: number): void {
-    this.#sum += bytes - (this.#waiting.get(connection) ?? 0);
-    this.#waiting.delete(connection);
-    if (bytes > 0) this.#waiting.set(connection, bytes);
-    while (this.#sum > mostWaiting) {
-      const [stalest] = this.#waiting.keys();
-      this.refuse(stalest!, 'too_much_waiting');
-      stalest!.destroy();
-    }
-  }
+  /** The memory that input takes that waits, in bytes. */
+  waiting: number;
 }
+
+interface Chunk {
+  chunk: Buffer | string;
+  encoding: BufferEncoding;
+}
+type Done = (error?: Error | null) => void;
 
 /** Returns the connection on which a request arrived or a response is sent; undefined for one that was injected. */
 export function connectionOf({ socket }: Pick<IncomingMessage, 'socket'>): Connection | undefined {
@@ -55,16 +41,12 @@ export function connectionOf({ socket }: Pick<IncomingMessage, 'socket'>): Conne
 
 /**
  * A connection as Node's HTTP server sees it, with the face of a socket. It passes on what the socket receives in small
- * pieces, one in each turn of the event loop. A body that is read follows in the same turn until it is complete; one of
- * known length follows as it arrives.
+ * pieces, one in each turn of the event loop. A body waits until it is read; then it follows in the same turn, and one of
+ * known length whole.
  *
- * It serves one request at a time: when another one arrives before the response, it is not served, and the connection
+ * It serves one request at a time: what comes behind a request before its response is discarded, and the connection
  * closes after that response (RFC 9112 sections 9.3.2 and 9.6). So a DELETE does not overtake a POST that waits for its
  * body, and thousands of tiny requests cost one response.
- *
- * An open connection becomes `ending` when a request came before its turn, or something that is no request: it discards
- * its input and sends the pending response. A `closing` one sends what has been written, and lasts until its socket
- * closes. A `released` one is left to another protocol.
  */
 export class Connection extends Duplex {
   readonly encrypted: boolean;
@@ -75,19 +57,11 @@ export class Connection extends Duplex {
   readonly localPort: number | undefined;
   readonly #socket: Socket | TLSSocket;
   readonly #policy: InputPolicy;
-  #state: 'open' | 'ending' | 'closing' | 'released' = 'open';
+  /** Infinite when the connection is left to another protocol. */
+  #pieceLength = pieceLength;
   /** Input that has not been passed on; while there is any, the socket is not read. */
   #input: Buffer | undefined;
-  /** The bytes of it that the policy has recorded, and the number of bytes that were discarded. */
-  #waiting = 0;
-  #discarded = 0;
-  /** Whether the client has half-closed the connection. That is passed on like input, or ends the connection at once. */
-  #hasEnded = false;
-  #endsWithClient = false;
-  /** Whether a piece is due in the next turn of the event loop. */
-  #isDue = false;
-  /** Whether it has had a request, and whether something of one has been passed on since the newest. */
-  #hasServed = false;
+  /** Whether something has been passed on since the newest request. */
   #hasBegun = false;
   /** The newest request, until its response is sent and its body is complete. */
   #request: IncomingMessage | undefined;
@@ -95,8 +69,11 @@ export class Connection extends Duplex {
   #response: ServerResponse | undefined;
   /** The bytes of a body of known length that have certainly not been passed on. */
   #bodyLeft = 0;
-  /** Whether the response waits for the body. */
-  #readsBody = false;
+  /** Whether a client that half-closes the connection has left. */
+  #endsWithClient = false;
+  /** Whether no further request is served: input is discarded, and the connection closes after the pending response. */
+  #isEnding = false;
+  #discarded = 0;
 
   /** @param socket - A new one that may be half-open; of a TLS connection after the handshake. */
   constructor(socket: Socket | TLSSocket, policy: InputPolicy) {
@@ -108,25 +85,29 @@ export class Connection extends Duplex {
     this.authorized = 'authorized' in socket ? socket.authorized : undefined;
     ({ remoteAddress: this.remoteAddress, remotePort: this.remotePort } = socket);
     ({ localAddress: this.localAddress, localPort: this.localPort } = socket);
-    socket.on('data', this.#receive).on('end', this.#receiveEnd);
-    socket.on('timeout', () => this.emit('timeout'));
+    socket.on('data', this.#receive).on('end', this.#receiveEnd).on('timeout', this.#timeOut);
     socket.on('error', (error: Error) => this.destroy(error)).on('close', () => this.destroy());
+    // Node removes its own listener from a connection that leaves HTTP.
+    this.on('error', () => undefined);
   }
 
-  get isClosing(): boolean {
-    return this.#state === 'closing';
+  /** Whether further requests may begin. */
+  get isOpen(): boolean {
+    return !this.#isEnding && !this.destroyed;
   }
 
-  /** Whether every response has been passed to the operating system. */
-  get hasResponded(): boolean {
-    return this.#response?.writableFinished ?? true;
+  /** Whether nothing of a request has arrived since the last response, or ever. */
+  get isIdle(): boolean {
+    return this.isOpen && !this.#hasBegun && !this.#isInBody && this.#response === undefined;
   }
 
-  /** Whether nothing of a request has arrived since the last response, or ever: `unused`. */
-  get idleness(): 'idle' | 'unused' | undefined {
-    const isPending = this.#response !== undefined || this.#request?.complete === false;
-    if (this.#state !== 'open' || isPending || this.#hasBegun || this.#input !== undefined) return undefined;
-    return this.#hasServed ? (this.writableLength > 0 ? undefined : 'idle') : 'unused';
+  /** Whether the newest request has a body that nobody reads or discards yet. Node resumes the connection when they do. */
+  get isBodyUnread(): boolean {
+    return this.#isInBody && this.#request!.readableFlowing === null;
+  }
+
+  get bytesRead(): number {
+    return this.#socket.bytesRead;
   }
 
   /** As that of a TLSSocket; undefined without TLS. */
@@ -146,26 +127,22 @@ export class Connection extends Duplex {
   }
 
   override _read(): void {
-    if (this.#input !== undefined || this.#hasEnded) this.#passOnLater();
-    else if (this.#isReceiving) this.#socket.resume();
+    if (this.#input !== undefined || this.#socket.readableEnded) setImmediate(this.#passOn);
+    else this.#socket.resume();
   }
 
-  override _write(chunk: Buffer | string, encoding: BufferEncoding, done: Done): void {
-    this.#socket.write(chunk, encoding, (error) => {
-      // As with a socket, a connection is destroyed by the time that its responses learn of it.
-      if (error) this.destroy(error);
-      done(error);
-    });
-  }
-
-  /** As a Duplex implements it: the chunks of a response reach the operating system together. */
-  override _writev(chunks: { chunk: Buffer | string; encoding: BufferEncoding }[], done: Done): void {
+  /** The chunks of a response reach the operating system together. */
+  override _writev(chunks: Chunk[], done: Done): void {
     // Node ends each response with an empty chunk; a single write is faster.
     const filled = chunks.filter(({ chunk }) => chunk.length > 0);
     const last = filled.pop() ?? chunks[0]!;
     this.#socket.cork();
     for (const { chunk, encoding } of filled) this.#socket.write(chunk, encoding);
-    this._write(last.chunk, last.encoding, done);
+    this.#socket.write(last.chunk, last.encoding, (error) => {
+      // As with a socket, a connection is destroyed by the time that its responses learn of it.
+      if (error) this.destroy(error);
+      done(error);
+    });
     this.#socket.uncork();
   }
 
@@ -175,138 +152,108 @@ export class Connection extends Duplex {
 
   override _destroy(error: Error | null, done: Done): void {
     this.#socket.destroy();
-    this.#discard();
+    this.#keep(undefined);
     done(error);
   }
 
+  /** While a response is in the making, nothing needs to happen on the connection. */
+  readonly #timeOut = (): void => {
+    if (this.#response === undefined || this.writableLength > 0) this.emit('timeout');
+  };
+
   readonly #receive = (chunk: Buffer): void => {
-    if (this.#isReceiving) {
-      this.#input = chunk;
+    if (this.isOpen) {
+      this.#keep(chunk);
       this.#passOn();
-    } else this.#discarded += chunk.length;
-    if (this.#input !== undefined || this.#discarded >= drainLimit) this.#socket.pause();
+      if (this.#input === undefined) return;
+      this.#socket.pause();
+      if (this.#policy.waiting <= mostWaiting) return;
+      this.#policy.refuse(this, 'too_much_waiting');
+      this.destroy();
+    } else if ((this.#discarded += chunk.length) >= drainLimit) {
+      // Behind more, nobody would see that the client leaves.
+      if (this.#endsWithClient) this.destroy();
+      else this.#socket.pause();
+    }
   };
 
   readonly #receiveEnd = (): void => {
-    this.#hasEnded = true;
     if (this.#endsWithClient) this.destroy();
     else this.#passOn();
   };
 
-  /** Whether input is passed on, and not discarded. */
-  get #isReceiving(): boolean {
-    return (this.#state === 'open' || this.#state === 'released') && !this.destroyed;
+  get #isInBody(): boolean {
+    return this.#request?.complete === false;
   }
 
   /** Whether the body of the newest request is incomplete, and its input is read at once. */
   get #isBodyRead(): boolean {
-    const request = this.#request;
-    return request?.complete === false && request.readableFlowing === true && this.readableFlowing === true;
-  }
-
-  #passOnLater(): void {
-    if (this.#isDue) return;
-    this.#isDue = true;
-    setImmediate(() => {
-      this.#isDue = false;
-      this.#passOn();
-    });
-  }
-
-  /** What has arrived of a body that is read, and is passed on in the same turn. */
-  get #bodyInput(): Buffer | undefined {
-    return this.#isReceiving && this.#isBodyRead ? this.#input : undefined;
+    return this.#isInBody && this.#request!.readableFlowing === true && this.readableFlowing === true;
   }
 
   /** Passes on a piece, and all of a body that is read. Others then have their turn, since _read waits for the next. */
-  #passOn(): void {
+  readonly #passOn = (): void => {
     // Node has paused the stream while something is held in it.
-    if (!this.#isReceiving || this.readableLength > 0) return;
-    if (this.#input !== undefined) {
-      for (let input: Buffer | undefined = this.#input; input !== undefined; input = this.#bodyInput)
-        this.#passPiece(input);
-      this.#noteWaiting();
-    } else if (this.#hasEnded && (this.#response === undefined || this.#request?.complete === false)) {
+    if (!this.isOpen || this.readableLength > 0) return;
+    let input = this.#input;
+    if (input !== undefined) {
+      for (; input !== undefined; input = this.#isBodyRead ? this.#input : undefined) this.#passPiece(input);
+    } else if (this.#socket.readableEnded && (this.#response === undefined || this.#isInBody)) {
       // A half-closed client gets its response first, unless that waits for the rest of its body.
       this.push(null);
     }
-  }
+  };
 
   #passPiece(input: Buffer): void {
-    const most = this.#state === 'released' ? Infinity : this.#isBodyRead ? this.#bodyLeft : 0;
-    const length = Math.min(input.length, Math.max(pieceLength, most));
+    const length = Math.min(input.length, Math.max(this.#pieceLength, this.#isBodyRead ? this.#bodyLeft : 0));
     const piece = length < input.length ? input.subarray(0, length) : input;
-    this.#input = length < input.length ? input.subarray(length) : undefined;
-    if (!this.#hasBegun && this.#state === 'open' && this.#request?.complete !== false) {
-      this.#hasBegun = piece.some(isOfRequest);
-      if (!this.#hasBegun) {
-        this.#policy.refuse(this, 'malformed');
+    if (!this.#isInBody) {
+      if (this.#response !== undefined || (!this.#hasBegun && piece.every(isLineEnd))) {
+        this.#refuse(this.#response === undefined ? 'malformed' : 'pipelined');
         return;
       }
+      this.#hasBegun = true;
     }
+    this.#keep(length < input.length ? input.subarray(length) : undefined);
     // A small piece that must wait does not keep a large one in memory.
     this.push(this.readableFlowing === true ? piece : Buffer.from(piece));
     // Of the piece with the head of the request, all might be body.
     this.#bodyLeft -= length;
+    if (this.isBodyUnread) this.pause();
   }
 
-  /** Reports waiting input to the policy. The rest of a large piece does not keep all of it in memory. */
-  #noteWaiting(): void {
-    if (this.#input === undefined && this.#waiting === 0) return;
-    if (this.#input !== undefined && this.#input.buffer.byteLength > 2 * this.#input.length) {
-      const rest = Buffer.allocUnsafeSlow(this.#input.length);
-      this.#input.copy(rest);
-      this.#input = rest;
-    }
-    this.#waiting = this.#input?.buffer.byteLength ?? 0;
-    this.#policy.wait(this, this.#waiting);
-  }
-
-  #discard(): void {
-    this.#input = undefined;
-    this.#noteWaiting();
+  /** Keeps input for later. It counts with all of the read that it is a part of. */
+  #keep(input: Buffer | undefined): void {
+    this.#policy.waiting += (input?.buffer.byteLength ?? 0) - (this.#input?.buffer.byteLength ?? 0);
+    this.#input = input;
   }
 
   /** Takes note of a request. @returns Whether it has its turn; otherwise it must not be served. */
   begin(request: IncomingMessage, response: ServerResponse): boolean {
-    if (this.#state !== 'open') return false;
-    const pending = this.#response;
-    if (pending !== undefined) {
-      this.#policy.refuse(this, 'pipelined');
-      if (!pending.headersSent) pending.setHeader('connection', 'close');
-      this.#endAfterResponse(() => {
-        this.close();
-      });
-      return false;
-    }
+    if (this.isOpen && this.#response !== undefined) this.#refuse('pipelined');
+    if (!this.isOpen) return false;
     // `once` costs several times as much.
-    response.on('close', forgetResponse);
+    response.on('close', this.#forgetResponse);
     this.#request = request;
     this.#response = response;
-    this.#hasServed = true;
-    this.#hasBegun = this.#readsBody = false;
+    this.#hasBegun = false;
     const { 'content-length': length = 0, 'transfer-encoding': coding } = request.headers;
     this.#bodyLeft = coding === undefined ? Number(length) : 0;
     return true;
   }
 
-  /** Notes that the response to the newest request waits for its body. */
-  awaitBody(): void {
-    this.#readsBody = true;
-  }
+  readonly #forgetResponse = (): void => {
+    this.#response = undefined;
+    this.#endsWithClient = false;
+    if (!this.#isInBody) this.#request = undefined;
+    if (this.#isEnding) this.destroySoon();
+    else if (this.#socket.readableEnded) setImmediate(this.#passOn);
+  };
 
   /** Notes that the newest response has no end of its own, so that a client that half-closes the connection has left. */
   endWithClient(): void {
     this.#endsWithClient = true;
-    if (this.#hasEnded) this.destroy();
-  }
-
-  /** Forgets the response, which has closed. */
-  forget(): void {
-    this.#response = undefined;
-    this.#endsWithClient = false;
-    if (this.#request?.complete === true) this.#request = undefined;
-    if (this.#input !== undefined || this.#hasEnded) this.#passOnLater();
+    if (this.#socket.readableEnded || this.#discarded >= drainLimit) this.destroy();
   }
 
   /**
@@ -314,69 +261,49 @@ export class Connection extends Duplex {
    * @returns Whether that is possible; not before the response to an earlier request.
    */
   release(): boolean {
-    if (this.#state !== 'open' || this.#response !== undefined) return false;
-    this.#state = 'released';
+    if (!this.isOpen || this.#response !== undefined) return false;
+    this.#pieceLength = Infinity;
     return true;
   }
 
   /**
-   * Stops reading requests. A pending response is sent first, since the client would take the error for it.
-   * @param respond - Sends the error and closes the connection. It is not called if the failed request gets a response
-   *   of its own, or the connection is lost or closes first.
+   * Notes that input has failed.
+   * @returns Whether the error is to be sent: as the response to a request whose body it is in, or to what is no request.
+   *   Otherwise, the client would take it for another response, and the connection closes without it.
    */
-  fail(respond: () => void): void {
-    if (this.#state !== 'open') return;
-    const inBody = this.#request?.complete === false;
-    // A request that waits for the rest of its body gets the error as its response.
-    if (inBody && this.#readsBody && this.#response?.headersSent === false) respond();
-    else
-      this.#endAfterResponse(() => {
-        if (inBody) this.close();
-        else if (this.writable) respond();
-      });
+  fail(): boolean {
+    const isAnswer = this.#isInBody ? this.#response?.headersSent === false : this.#response === undefined;
+    if (isAnswer) this.#response = undefined;
+    else this.destroySoon();
+    return isAnswer;
   }
 
-  #endAfterResponse(end: () => void): void {
-    this.#state = 'ending';
-    this.#discard();
-    this.#socket.resume();
-    if (this.#response === undefined) end();
-    else this.#response.once('close', end);
+  #refuse(reason: Refusal): void {
+    this.#policy.refuse(this, reason);
+    this.destroySoon();
   }
 
   /**
-   * Closes the connection after what has been written (RFC 9112 section 9.6, lingering close). An immediate close while
-   * the client still sends would reset the connection and lose the response. Further input is read within limits of
-   * bytes and time, but no request in it starts.
+   * Closes the connection after the pending response (RFC 9112 section 9.6, lingering close); Node calls this after the
+   * last one, as with a socket. An immediate close while the client still sends would reset the connection and lose the
+   * response. Further input is read within limits of bytes and time, but no request in it starts.
    */
-  close(): void {
-    if (this.#state === 'closing') return;
-    this.#state = 'closing';
-    this.#discard();
-    this.end();
-    this.#socket.resume();
-    const timer = setTimeout(() => this.destroy(), lingerTime).unref();
-    this.once('close', () => {
-      clearTimeout(timer);
-    });
-  }
-
-  /** Node closes a connection by this method after its last response, as it does with a socket. */
   destroySoon(): void {
-    this.close();
+    this.#isEnding = true;
+    this.#keep(undefined);
+    this.#socket.resume();
+    if (this.#response !== undefined) {
+      if (!this.#response.headersSent) this.#response.setHeader('connection', 'close');
+    } else if (!this.writableEnded) {
+      this.end();
+      const timer = setTimeout(() => this.destroy(), lingerTime).unref();
+      this.once('close', () => {
+        clearTimeout(timer);
+      });
+    }
   }
 }
 
-function isOfRequest(byte: number): boolean {
-  return byte !== 0x0a && byte !== 0x0d;
+function isLineEnd(byte: number): boolean {
+  return byte === 0x0a || byte === 0x0d;
 }
-
-function forgetResponse(this: ServerResponse): void {
-  connectionOf(this.req)?.forget();
-}
-
-/** An onRequest hook that notes on a request's connection whether its response waits for its body. */
-export const tellOfBody: onRequestHookHandler = ({ raw, routeOptions }, _reply, done) => {
-  if (routeOptions.config.readsBody ?? methodsWithBody.has(raw.method ?? '')) connectionOf(raw)?.awaitBody();
-  done();
-};

@@ -2,7 +2,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { ApiError } from '../../base/errors.js';
-import { closesBehindUpgrade } from './upgrade.js';
 
 /** Maximum number of header fields in a request. */
 const fieldLimit = 1_000;
@@ -15,7 +14,9 @@ const close = { headers: { connection: 'close' } };
 
 /** An onRequest hook that refuses invalid requests that the HTTP parser accepts. */
 export const checkHeaders: onRequestHookHandler = ({ raw }, reply, done) => {
-  if (closesBehindUpgrade(raw)) reply.header('connection', 'close');
+  const { upgrade, connection = '' } = raw.headers;
+  // Node may have dropped what has arrived behind a request that offers an upgrade.
+  if (upgrade !== undefined && /\bupgrade\b/i.test(connection)) reply.header('connection', 'close');
   done(findFault(raw));
 };
 
@@ -40,10 +41,10 @@ function findFault(request: IncomingMessage): ApiError | undefined {
       return new ApiError('unsupportedMediaType', { ...close, detail });
     }
   }
-  // RFC 9110 section 10.1.1.
-  return expects(request)?.some((one) => one !== '100-continue') === true
-    ? new ApiError('expectationFailed')
-    : undefined;
+  const expectation = expectationOf(request);
+  return expectation === undefined || expectation === '100-continue'
+    ? undefined
+    : new ApiError('expectationFailed');
 }
 
 /** @param field - In lower case. @param rawHeaders - Names and values in turn. */
@@ -56,13 +57,12 @@ function countOf(field: string, rawHeaders: readonly string[]): number {
   return count;
 }
 
-/** The expectations of a request, in lower case; HTTP/1.0 has none. */
-function expects({ httpVersion, headers }: IncomingMessage): string[] | undefined {
-  if (httpVersion === '1.0') return undefined;
-  return headers.expect?.split(',').map((one) => one.trim().toLowerCase());
+/** What a request expects, in lower case (RFC 9110 section 10.1.1); HTTP/1.0 has no expectations. */
+function expectationOf({ httpVersion, headers }: IncomingMessage): string | undefined {
+  return httpVersion === '1.0' ? undefined : headers.expect?.toLowerCase();
 }
 
 /** Sends 100 Continue if the client waits for it before sending its body. */
 export function continueIfExpected({ raw }: FastifyRequest, reply: FastifyReply): void {
-  if (expects(raw) !== undefined) reply.raw.writeContinue();
+  if (expectationOf(raw) !== undefined) reply.raw.writeContinue();
 }

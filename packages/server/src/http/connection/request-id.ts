@@ -1,22 +1,17 @@
-// Makes the ids of requests, by which their responses and the log name them.
+// Chooses the ids of requests, by which their responses and the log name them.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { onRequestHookHandler } from 'fastify';
 
 const clientRequestId = /^[\w.-]{1,64}$/;
 
-/** The id of a request: the client's X-Request-Id if it matches the pattern in the contract, otherwise a new one. */
-export function requestId(request: Pick<IncomingMessage, 'headers'>): string {
-  const given = request.headers['x-request-id'];
-  return typeof given === 'string' && clientRequestId.test(given) ? given : newRequestId();
-}
-
 /**
- * A new id, for a request that has none, or for input that is not a complete, valid request. It is random, so that it
+ * The id of a request: the client's X-Request-Id if it matches the pattern in the contract, otherwise a random one, which
  * does not reveal how many requests others send.
  */
-export function newRequestId(): string {
-  return randomUUID();
+export function requestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
+  const id = headers['x-request-id'];
+  return typeof id === 'string' && clientRequestId.test(id) ? id : randomUUID();
 }
 
 /**

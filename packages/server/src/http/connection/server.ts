@@ -2,13 +2,11 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type DropArgument, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
-import type { Duplex } from 'node:stream';
 import type { Limits } from '../../base/limits.js';
 import { FrontedServer } from '../../base/node/fronted-server.js';
-import { respondToClientError } from './client-errors.js';
-import { Connection, connectionOf, InputPolicy } from './connection.js';
-import type { Rejecting } from './rejections.js';
-import { mayUpgrade, refuseConnect, refuseListeners } from './upgrade.js';
+import { respondToClientError, type Rejecting } from './client-errors.js';
+import { Connection, connectionOf, type InputPolicy } from './connection.js';
+import { mayUpgrade, refuseListeners } from './upgrade.js';
 
 /** Limits on what a connection may send and how long it may take. The request timeout is also that of a TLS handshake. */
 export type ServerLimits = Pick<
@@ -50,20 +48,31 @@ export function createServer(
     connectionsCheckingInterval: checkingInterval,
     ...upgrading,
   });
+  const refuse = (connection: Connection, what: string) => {
+    respondToClientError(new Error(what), connection, rejecting);
+  };
   const serve = (request: IncomingMessage, response: ServerResponse) => {
     const connection = connectionOf(request)!;
     // Node's parser accepts the HTTP/2 preface as a request with this method.
-    if (request.method === 'PRI') respondToClientError(new Error('PRI is no method'), connection, rejecting);
+    if (request.method === 'PRI') refuse(connection, 'PRI is no method');
     else if (connection.begin(request, response)) listener(request, response);
   };
-  // Node itself would respond to some expectations, without a body.
+  // Node itself would respond to some expectations without a body, and to CONNECT by closing the connection.
   server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
+  server.on('connect', (request) => {
+    refuse(connectionOf(request)!, 'CONNECT');
+  });
   // With a limit, Node would drop further fields, Content-Length included; checkHeaders counts the fields.
   server.maxHeadersCount = 0;
-  const policy = new InputPolicy((connection, reason) => {
-    if (reason === 'malformed') respondToClientError(new Error('empty lines'), connection, rejecting);
-    else rejecting.report({ type: 'rejected', reason, address: connection.remoteAddress });
-  });
+  // A slow request must get its 408 before this limit on the time without activity.
+  server.setTimeout(requestTimeout + 2 * checkingInterval);
+  const policy: InputPolicy = {
+    waiting: 0,
+    refuse: (connection, reason) => {
+      if (reason === 'malformed') refuse(connection, 'empty lines');
+      else rejecting.report({ type: 'rejected', reason, address: connection.remoteAddress });
+    },
+  };
   server.front.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     socket.allowHalfOpen = true;
     const connection = new Connection(socket, policy);
@@ -74,10 +83,7 @@ export function createServer(
   server.front.on('tlsClientError', (error: Error, socket: Socket) =>
     server.emit('clientError', error, socket),
   );
-  refuseConnect(server, rejecting);
   refuseListeners(server);
-  // A slow request must get its 408 before this limit.
-  cutOffStalledReaders(server, requestTimeout + 2 * checkingInterval);
   return server;
 }
 
@@ -96,16 +102,4 @@ function createFront(
     report({ type: 'rejected', reason: 'connection_limit', address: dropped?.remoteAddress });
   });
   return front;
-}
-
-/**
- * Closes connections without activity: idle ones, and those whose client reads none of its response. Other limits apply
- * while a request arrives or is processed.
- * @param time - Maximum time without activity, in ms. It must exceed the request timeout, which ends with a response.
- */
-function cutOffStalledReaders(server: FrontedServer, time: number): void {
-  server.setTimeout(time, (connection: Duplex) => {
-    if (!(connection instanceof Connection)) return;
-    if (connection.hasResponded || connection.writableLength > 0) connection.destroy();
-  });
 }

@@ -57,8 +57,7 @@ export function prepareShutdown(app: FastifyInstance): Promise<void> {
     while (sockets.size > 0) {
       const isDue = performance.now() >= due;
       for (const connection of app.connections) {
-        const { idleness } = connection;
-        if (idleness === 'idle' || (idleness === 'unused' && isDue)) connection.destroy();
+        if (connection.isIdle && (isDue || connection.bytesRead > 0)) connection.destroy();
       }
       for (const socket of sockets) if (isDue && socket.bytesRead === 0) socket.destroy();
       await pause(checkInterval);

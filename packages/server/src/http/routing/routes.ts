@@ -46,8 +46,6 @@ declare module 'fastify' {
     operationId?: string;
     /** Whether it has authenticated callers. */
     takesCredentials?: boolean;
-    /** Whether its responses wait for the body of the request; by default, as Fastify reads bodies by their method. */
-    readsBody?: boolean;
     /** The status that an error has in the operation. */
     statusOf?: Operation['statusOf'];
   }
@@ -125,7 +123,6 @@ function createRoute(app: FastifyInstance, operation: Operation, options: Routes
     config: {
       operationId,
       takesCredentials: admitCaller !== undefined,
-      readsBody,
       statusOf,
     },
     onRequest: [admitCaller, admitCaller && options.countCaller].filter((hook) => hook !== undefined),

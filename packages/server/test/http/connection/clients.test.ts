@@ -54,6 +54,9 @@ const departures: Record<string, (connection: RawConnection) => void> = {
   'resets the connection': (connection) => {
     connection.reset();
   },
+  'sends another request, and ends the connection': ({ socket }) => socket.end(exportRequest),
+  'sends more than the server reads, and ends the connection': ({ socket }) =>
+    socket.end(exportRequest.repeat(5_000)),
 };
 
 // A generator that waits is returned only when it goes on; a stream is destroyed at once.

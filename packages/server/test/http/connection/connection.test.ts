@@ -43,18 +43,13 @@ t.test('malformed HTTP returns an Error body, and closes the connection', async 
     [`${createHead(authorized)}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400, 40000],
     [`GET /plants HTTP/1.1\r\nHost: x\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 43100],
     [`GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431, 43100],
-    ['CONNECT example.com:80 HTTP/1.1\r\nHost: x\r\n\r\n', 404, 40401],
+    ['CONNECT example.com:80 HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
     ['\r\n', 400, 40000],
     ['\r\n\n\n\r\r\n'.repeat(1_000), 400, 40000],
-    [`GET /plants HTTP/1.1\r\n${authorized}\r\nnonsense`, 400, 40000],
-    [`GET /plants HTTP/1.1\r\n${authorized}\r\nCONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`, 404, 40401],
-    [`GET /plants HTTP/1.1\r\n${authorized}\r\n${'\r\n'.repeat(1_000)}`, 400, 40000],
   ];
   for (const [bytes, status, code] of cases) {
     const connection = await open();
     connection.send(bytes);
-    if (bytes.includes('/plants HTTP/1.1\r\nHost: x\r\nAuthorization') && bytes.startsWith('GET'))
-      t.equal((await connection.receive('GET', '/plants'))?.text, '[]', 'its request has its response');
     const response = await connection.receive();
     const headers = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
     t.match(response, { status, headers, json: { error: code } }, JSON.stringify(bytes.slice(0, 60)));
@@ -129,18 +124,20 @@ t.test('HEAD returns the headers and no body, for errors too', async (t) => {
   t.equal(await connection.rest(), '');
 });
 
-t.test('a failed connection sends its pending response, one error, and closes', async (t) => {
-  const { wrap, release, started } = holdCreates();
-  const { open, authorized, call, token } = await startListening(t, { wrap });
-  const connection = await open();
-  connection.send(`${createRequest(authorized, '{"id":1,"name":"a"}')}nonsense\r\n\r\n`);
-  await started;
-  connection.send(createRequest(authorized, '{"id":2,"name":"a"}'));
-  release();
-  t.equal((await connection.receive('POST', '/plants'))?.status, 200);
-  t.match(await connection.receive(), { status: 400, headers: { connection: 'close' } });
-  t.equal(await connection.rest(), '');
-  t.equal((await call('GET', '/plants', { token })).text, '[{"name":"a"}]', 'nothing behind it takes effect');
+t.test('nothing that comes behind a request before its response is answered', async (t) => {
+  for (const behind of ['nonsense', 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', '\r\n'.repeat(1_000)]) {
+    const { wrap, release, started } = holdCreates();
+    const { open, authorized, call, token } = await startListening(t, { wrap });
+    const connection = await open();
+    connection.send(createRequest(authorized, '{"id":1,"name":"a"}') + behind);
+    await started;
+    connection.send(createRequest(authorized, '{"id":2,"name":"a"}'));
+    release();
+    const response = await connection.receive('POST', '/plants');
+    t.match(response, { status: 200, headers: { connection: 'close' } }, JSON.stringify(behind.slice(0, 20)));
+    t.equal(await connection.rest(), '');
+    t.equal((await call('GET', '/plants', { token })).text, '[{"name":"a"}]', 'or takes effect');
+  }
 });
 
 t.test('a request that arrives before the response to the one before is not served', async (t) => {
@@ -179,7 +176,7 @@ t.test('a response that has begun is sent whole when another request arrives', a
 
 // Over TLS, the same takes three times as many connections.
 if (!tls) {
-  t.test('what waits on many connections is bounded, and the one that waits longest is closed', async (t) => {
+  t.test('what waits on many connections is bounded, and a further one is closed', async (t) => {
     const { lines, logger } = captureLog();
     const { promise: released, resolve: release } = withResolvers();
     const wrap = injectFaults(({ tokens }) => ({
@@ -199,14 +196,12 @@ if (!tls) {
       sockets.push(connection);
     }
     t.ok(sockets.length > 450, `${sockets.length} connections`);
-    t.ok(sockets[0]!.socket.destroyed);
-    t.notOk(sockets.at(-1)!.socket.destroyed, 'the newest waits');
     t.match(
-      lines.filter(({ reason }) => reason !== undefined),
-      [{ reason: 'too_much_waiting' }],
+      lines.find(({ reason }) => reason !== undefined),
+      { reason: 'too_much_waiting' },
     );
     release();
-    t.match(await sockets.at(-1)!.receive('POST', '/plants'), { json: { error: 40001 } }, 'and is read');
+    t.match(await sockets[0]!.receive('POST', '/plants'), { json: { error: 40001 } }, 'the others are read');
     for (const { socket } of sockets) socket.destroy();
   });
 }
@@ -225,7 +220,7 @@ t.test('a body that nobody reads waits as it arrived', async (t) => {
     connection.send(body);
     const [request] = await arrives;
     await repeatUntil(
-      () => request.readableLength > 0,
+      () => request.readableLength + request.socket.readableLength > 0,
       () => setImmediate(),
     );
     for (let i = 0; i < 100; i++) await setImmediate();

@@ -282,19 +282,17 @@ async function startNode(sightings: Sightings): Promise<number> {
   server.on('connect', (_: IncomingMessage, socket: Socket) => {
     refuse(
       socket.on('error', () => undefined),
-      404,
+      400,
     );
   });
   server.on('clientError', (_: Error, socket: Socket) => {
     const [request, response] = newest.get(socket) ?? [];
     const refusal = request && refusalOf(request);
     const waits = refusal === undefined && methods[request?.method as Method];
-    // A response that did not wait for the body, or closes the connection, is the last one; a pending one comes first.
+    // A response that did not wait for the body, or closes the connection, is the last one, like a pending one.
     if (refusal?.closes === true || (request?.complete === false && !waits)) socket.end();
     else if (request?.complete === true && response?.writableFinished === false) {
-      response.once('finish', () => {
-        refuse(socket, 400);
-      });
+      response.once('finish', () => socket.end());
     } else refuse(socket, 400);
   });
   t.teardown(() => server.close());

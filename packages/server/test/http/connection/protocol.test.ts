@@ -142,17 +142,12 @@ t.test('what the parser accepts but HTTP/1.1 forbids is rejected', async (t) => 
 t.test(
   'a client that has half-closed its connection still receives the error for malformed data',
   async (t) => {
-    const { open, authorized } = await startListening(t);
+    const { open } = await startListening(t);
     for (const malformed of ['nonsense\r\n\r\n', 'GET / HT', 'GET / HTTP/1.1\r\nHost: x\r\n']) {
       const connection = await open();
-      connection.socket.end(listRequest(authorized) + malformed);
-      await connection.receive('GET', '/plants');
+      connection.socket.end(malformed);
       t.match(await connection.receive(), { status: 400, headers: { connection: 'close' } }, malformed);
       t.equal(await connection.rest(), '');
-      const last = await open();
-      last.socket.end(listRequest(`${authorized}Connection: close\r\n`) + malformed);
-      t.match(await last.receive('GET', '/plants'), { status: 200 });
-      t.equal(await last.rest(), '', 'but nothing follows a response that was the last');
     }
   },
 );
@@ -164,7 +159,7 @@ t.test('the admin listener follows the same rules', async (t) => {
   const cases: [string, number, number][] = [
     ['nonsense\r\n\r\n', 400, 40000],
     ['GET /livez HTTP/1.1\r\n\r\n', 400, 40009],
-    ['CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', 404, 40401],
+    ['CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
     [probe('Expect: something\r\n'), 417, 41700],
     [probe('a: b\r\n'.repeat(2_000)), 431, 43100],
     [probe(`X: ${'x'.repeat(20_000)}\r\n`), 431, 43100],
