@@ -85,7 +85,7 @@ t.test('export reads while the server runs, and import says that it does', async
   t.equal(statSync(copy).mode & 0o777, 0o600);
   const [tokenLine = ''] = (await readFile(copy, 'utf8')).split('\n');
   t.match(JSON.parse(tokenLine), {
-    token: { subject: 'bob', hash: createHash('sha256').update(other).digest('hex'), expires: null },
+    token: { subject: 'bob', hash: createHash('sha256').update(other).digest('hex'), expiresAt: null },
   });
   t.match(await run('cli.js', ['export', copy], env), { code: 1, stderr: `${copy} already exists` });
   t.match(await run('cli.js', ['export', '--json'], env), { code: 1, stderr: '--json needs a file' });
@@ -107,7 +107,7 @@ t.test('import leaves what is stored as it is, and names what differs and what i
   const [token = '', ...rest] = lines.split('\n');
   const other = await importOf(
     [
-      token.replace('"revoked":null', '"revoked":"2026-01-01T00:00:00.000Z"'),
+      token.replace('"revokedAt":null', '"revokedAt":1'),
       rest[0]!.replace('"name":"0"', '"name":"other"'),
       '',
       `{${key},"id":7,"document":{"name":"new"}}`,
@@ -138,10 +138,10 @@ t.test('import leaves what is stored as it is, and names what differs and what i
     [`{${key},"id":1,"text":"\\u0000"}`, /its document is not valid/],
     [
       '{"token":{"id":"a"}}',
-      /it does not have just id, subject, scopes, hash, created, expires, revoked, keptUntil/,
+      /it does not have just id, subject, scopes, hash, createdAt, expiresAt, revokedAt, keptUntil/,
     ],
     [token.replace(/"hash":"../, '"hash":"'), /its hash is not valid/],
-    [token.replace(/"created":"[^"]*"/, '"created":"soon"'), /its "created" is no time/],
+    [token.replace(/"createdAt":\d+/, '"createdAt":"soon"'), /one of its times is not valid/],
   ];
   const many = await importOf(
     [...wrong.map(([line]) => line), `{${key},"id":8,"document":{"name":"last"}}`].join('\n'),

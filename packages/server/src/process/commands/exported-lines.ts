@@ -20,16 +20,6 @@ export type ExportedLine =
 /** Why a line cannot be imported. */
 export class LineError extends Error {}
 
-/** The times of a token: their names in lines, and where they are stored. */
-const tokenTimes = {
-  created: 'createdAt',
-  expires: 'expiresAt',
-  revoked: 'revokedAt',
-  keptUntil: 'keptUntil',
-} as const;
-/** The members of a token in lines. */
-const tokenMembers = ['id', 'subject', 'scopes', 'hash', ...Object.keys(tokenTimes)];
-
 /** A document as a line, without its end. Reading the line gives the very text. */
 export function documentLine({ name }: CollectionDefinition, { subject, id, text }: StoredDocument): string {
   const key = `"collection":"${name}","subject":${JSON.stringify(subject)},"id":${exactJson([id]).slice(1, -1)}`;
@@ -50,13 +40,9 @@ function isRendered(text: string): boolean {
   }
 }
 
-/** A token as a line, without its end. */
-export function tokenLine({ id, subject, scopes, hash, ...token }: Token): string {
-  const times = Object.entries(tokenTimes).map(([name, property]) => {
-    const time = token[property];
-    return [name, time === undefined ? null : new Date(time).toISOString()];
-  });
-  return JSON.stringify({ token: { id, subject, scopes, hash, ...(Object.fromEntries(times) as object) } });
+/** A token as a line, without its end: as in the store, with null for what it does not have. */
+export function tokenLine(token: Token): string {
+  return JSON.stringify({ token }, (_, value: unknown) => value ?? null);
 }
 
 /** The last line, without its end: without it, an export that was cut would look like a whole one. */
@@ -117,29 +103,25 @@ function idOf(collection: CollectionDefinition, value: unknown): Id {
 }
 
 function tokenOf(value: unknown): Token {
-  const line = membersOf(value, tokenMembers);
+  const times = ['createdAt', 'expiresAt', 'revokedAt', 'keptUntil'];
+  const line = membersOf(value, ['id', 'subject', 'scopes', 'hash', ...times]);
   const scopes = Array.isArray(line['scopes']) ? line['scopes'] : [undefined];
-  const createdAt = timeOf(line['created'], 'created');
-  if (createdAt === undefined) throw new LineError('its "created" is no time');
   return {
     id: textOf(line['id'], 'id', notEmpty),
     subject: textOf(line['subject'], 'subject', notEmpty),
     scopes: scopes.map((scope) => textOf(scope, 'scope', /^\S+$/)),
     // A SHA-256 in hexadecimal digits.
     hash: textOf(line['hash'], 'hash', /^[0-9a-f]{64}$/),
-    createdAt,
-    expiresAt: timeOf(line['expires'], 'expires'),
-    revokedAt: timeOf(line['revoked'], 'revoked'),
-    keptUntil: timeOf(line['keptUntil'], 'keptUntil'),
+    createdAt: timeOf(line['createdAt']),
+    expiresAt: line['expiresAt'] === null ? undefined : timeOf(line['expiresAt']),
+    revokedAt: line['revokedAt'] === null ? undefined : timeOf(line['revokedAt']),
+    keptUntil: line['keptUntil'] === null ? undefined : timeOf(line['keptUntil']),
   };
 }
 
-/** @returns In ms; undefined for null. */
-function timeOf(value: unknown, name: string): number | undefined {
-  if (value === null) return undefined;
-  const time = typeof value === 'string' ? Date.parse(value) : NaN;
-  if (Number.isNaN(time)) throw new LineError(`its "${name}" is no time`);
-  return time;
+function timeOf(value: unknown): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return value;
+  throw new LineError('one of its times is not valid');
 }
 
 /** @throws LineError for what is no text that every engine stores as it is, or does not have a form. */

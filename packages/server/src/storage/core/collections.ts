@@ -73,11 +73,7 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
   readonly #mutex: SubjectMutex;
   /** The memory that all running transactions take, as an estimate in bytes. */
   readonly #memory = { bytes: 0 };
-  /**
-   * The number of reads and commits in progress. A Set of them would cost memory: V8 often replaces the table of a Set to
-   * which much is added and deleted, and the old table keeps the new one, with what it contains, until a full garbage
-   * collection.
-   */
+  /** The number of reads and commits in progress. A Set of them would often have to grow, and so cost memory. */
   #pending = 0;
   #onIdle: (() => void) | undefined;
   #isClosed = false;
@@ -116,7 +112,7 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
     return ending.result;
   }
 
-  /** Lets no transaction commit any more, and resolves when all writes, commits of transactions and reads are complete. */
+  /** Lets no transaction commit any more, and resolves when all writes, commits and reads are complete. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#groupCommit.close();
@@ -215,7 +211,7 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
     const transaction = new RunningTransaction(subject, this, this.#limits, this.#memory);
     let outcome: (typeof transactionOutcomes)[number] = 'failed';
     try {
-      const ending = await within(transaction.run(work), deadline - performance.now(), undefined);
+      const ending = await within(endingOf(work, transaction), deadline - performance.now(), undefined);
       if (ending === undefined) throw new StorageError('overloaded', 'a transaction took too long');
       const steps = await transaction.steps('thrown' in ending);
       if (steps.length > 0 && this.#isClosed) throw closedStore();
@@ -227,6 +223,14 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
       transaction.end();
       this.#report?.({ type: 'transaction ended', outcome });
     }
+  }
+}
+
+async function endingOf<Result>(work: Work<Result>, transaction: Transaction): Promise<Ending<Result>> {
+  try {
+    return { result: await work(transaction) };
+  } catch (thrown) {
+    return { thrown };
   }
 }
 
@@ -287,13 +291,12 @@ class RunningTransaction implements Transaction {
   readonly #limits: TransactionLimits;
   /** That of all transactions, in bytes. */
   readonly #memory: { bytes: number };
+  /** Those that have failed prevent a commit, whatever the function does. */
   readonly #reads = new Map<string, Promise<Read>>();
-  /** The calls in progress. */
-  readonly #calls = new Set<Promise<unknown>>();
   #bytes = 0;
   #hasEnded = false;
-  /** Why it cannot be committed, whatever its function does. */
-  #failure: Error | undefined;
+  /** Why it cannot be committed because of what it has written. */
+  #failure: StorageError | undefined;
 
   constructor(
     subject: string,
@@ -308,33 +311,19 @@ class RunningTransaction implements Transaction {
   }
 
   /** Returns the text of a document; undefined if there is none. */
-  get(collection: CollectionDefinition, id: Id): Promise<string | undefined> {
-    return this.#call(async () => (await this.#read(collection, id)).text ?? undefined);
+  async get(collection: CollectionDefinition, id: Id): Promise<string | undefined> {
+    return (await this.#read(collection, id)).text ?? undefined;
   }
 
   /** Makes a change if its condition holds. It takes effect when the transaction is committed. */
-  write(collection: CollectionDefinition, id: Id, change: Change): Promise<Outcome> {
-    return this.#call(async () => {
-      const read = await this.#read(collection, id);
-      const outcome = outcomeOf(change, read.text ?? undefined);
-      if (hasEffect(outcome)) {
-        this.#use(change.text);
-        read.text = change.text;
-      }
-      return outcome;
-    });
-  }
-
-  /** Runs the function, and waits for all that it has begun. */
-  async run<Result>(work: Work<Result>): Promise<Ending<Result>> {
-    let ending: Ending<Result>;
-    try {
-      ending = { result: await work(this) };
-    } catch (thrown) {
-      ending = { thrown };
+  async write(collection: CollectionDefinition, id: Id, change: Change): Promise<Outcome> {
+    const read = await this.#read(collection, id);
+    const outcome = outcomeOf(change, read.text ?? undefined);
+    if (hasEffect(outcome)) {
+      this.#use(change.text);
+      read.text = change.text;
     }
-    while (this.#calls.size > 0) await Promise.allSettled(this.#calls);
-    return ending;
+    return outcome;
   }
 
   /**
@@ -344,9 +333,9 @@ class RunningTransaction implements Transaction {
    */
   async steps(onlyChecks: boolean): Promise<readonly Step[]> {
     this.#hasEnded = true;
-    if (this.#failure !== undefined) throw this.#failure;
     const steps = await Promise.all(this.#reads.values());
-    return onlyChecks ? steps.map((step) => ({ ...step, text: step.expected })) : steps;
+    if (this.#failure !== undefined) throw this.#failure;
+    return steps.map((step) => ({ ...step, text: onlyChecks ? step.expected : step.text }));
   }
 
   /** Releases its memory, however long its function goes on. */
@@ -356,23 +345,9 @@ class RunningTransaction implements Transaction {
     this.#memory.bytes -= this.#bytes;
   }
 
-  /** Does a part of the transaction, which is not committed before that is complete. */
-  async #call<T>(part: () => Promise<T>): Promise<T> {
-    if (this.#hasEnded) throw this.#failure ?? new Error('the transaction has ended');
-    const call = part();
-    this.#calls.add(call);
-    try {
-      return await call;
-    } catch (error) {
-      this.#failure ??= error as Error;
-      throw error;
-    } finally {
-      this.#calls.delete(call);
-    }
-  }
-
   /** Reads a document, if that has not been done yet. */
-  #read(collection: CollectionDefinition, id: Id): Promise<Read> {
+  async #read(collection: CollectionDefinition, id: Id): Promise<Read> {
+    if (this.#hasEnded) throw this.#failure ?? new Error('the transaction has ended');
     const key = `${collection.name} ${id}`;
     let read = this.#reads.get(key);
     if (read === undefined) this.#reads.set(key, (read = this.#readFirst(collection, id)));
@@ -395,12 +370,10 @@ class RunningTransaction implements Transaction {
     const { bytes: most, allBytes } = this.#limits;
     const bytes = bytesPerDocument + 2 * (text?.length ?? 0);
     if (this.#bytes + bytes > most)
-      throw new StorageError(
-        'too-large',
-        `the documents of a transaction have at most ${most} bytes in memory`,
-      );
-    if (this.#memory.bytes + bytes > allBytes)
-      throw new StorageError('overloaded', 'all transactions together take too much memory');
+      this.#failure = new StorageError('too-large', `a transaction has at most ${most} bytes in memory`);
+    else if (this.#memory.bytes + bytes > allBytes)
+      this.#failure = new StorageError('overloaded', 'all transactions together take too much memory');
+    if (this.#failure !== undefined) throw this.#failure;
     this.#bytes += bytes;
     this.#memory.bytes += bytes;
   }

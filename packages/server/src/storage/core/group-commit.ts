@@ -1,18 +1,11 @@
 // Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { defaultLimits, type Limits, type transactionLimits } from '../../base/limits.js';
 import type { Report } from '../../base/events.js';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import { messageOf, type Outcome, StorageError } from './interface.js';
 import { closedStore } from './mutex.js';
 import { bytesOf, documentKey, type Committer, type WriteResult, type Write } from './writes.js';
-
-/** Follows one write from the queue to its outcome. */
-interface WriteTrace {
-  /** Runs the commit of the batch whose first write this is, so that the commit belongs to the trace of this write. */
-  run<T>(commit: () => T): T;
-  /** Called once, when the write has its outcome. @param rows - The number of writes in its batch; 0 if it was in none. */
-  end(rows: number, failure: StorageError | undefined): void;
-}
 
 /** The limits of transactions. */
 export type TransactionLimits = Record<keyof typeof transactionLimits, number>;
@@ -25,8 +18,8 @@ export interface WriteLimits extends Pick<Limits, 'queueRows' | 'queueBytes' | '
   transactions?: Partial<TransactionLimits> | undefined;
   /** Receives what the store reports. */
   report?: Report | undefined;
-  /** Called when a write is queued, in the asynchronous context of its caller. */
-  trace?: ((write: Write) => WriteTrace | undefined) | undefined;
+  /** Traces each write from the queue to its outcome. */
+  trace?: (<T>(write: () => Promise<T>) => Promise<T>) | undefined;
 }
 
 /** The limits that apply by default. */
@@ -37,9 +30,10 @@ interface Queued {
   readonly bytes: number;
   /** When it was queued, on the clock of performance.now(). */
   readonly since: number;
-  /** Settles its promise. @param rows - The number of writes in its batch; 0 if it was in none. */
-  readonly settle: (result: WriteResult, rows: number) => void;
-  readonly trace: WriteTrace | undefined;
+  /** Settles its promise. */
+  readonly settle: (result: WriteResult) => void;
+  /** Does something in the asynchronous context of its caller. */
+  readonly run: <T>(work: () => T) => T;
 }
 
 /** The queue of a thread: collects the writes of all collections of a store into batches, in call order. */
@@ -68,22 +62,25 @@ export class GroupCommit {
    *   close, or the error of the commit.
    */
   async write(write: Write): Promise<Outcome> {
-    const { queueRows, queueBytes } = this.#limits;
+    const { queueRows, queueBytes, trace } = this.#limits;
     if (this.#isClosed) throw closedStore();
     const bytes = bytesOf(write);
     const isFull = this.#queuedBytes > 0 && this.#queuedBytes + bytes > queueBytes;
     if (isFull || this.#queue.length >= queueRows)
       throw new StorageError('overloaded', 'the write queue is full');
     this.#queuedBytes += bytes;
+    return trace === undefined
+      ? this.#add(write, bytes, (work) => work())
+      : trace(() => this.#add(write, bytes, AsyncLocalStorage.snapshot()));
+  }
+
+  #add(write: Write, bytes: number, run: Queued['run']): Promise<Outcome> {
     return new Promise((resolve, reject) => {
-      const trace = this.#limits.trace?.(write);
-      const settle: Queued['settle'] = (result, rows) => {
-        const failure = result === undefined ? unknownOutcome('the engine gave no outcome') : result;
-        trace?.end(rows, typeof failure === 'string' ? undefined : failure);
-        if (typeof failure === 'string') resolve(failure);
-        else reject(failure);
+      const settle = (result: WriteResult) => {
+        if (typeof result === 'string') resolve(result);
+        else reject(result ?? unknownOutcome('the engine gave no outcome'));
       };
-      this.#queue.push({ write, bytes, since: performance.now(), settle, trace });
+      this.#queue.push({ write, bytes, since: performance.now(), settle, run });
       if (this.#inFlight < this.#committer.maxInFlight) this.#startSoon();
     });
   }
@@ -124,7 +121,7 @@ export class GroupCommit {
       }
       this.#queuedBytes -= bytes;
       if (since < oldest) {
-        settle(new StorageError('overloaded', 'the write waited too long in the queue'), 0);
+        settle(new StorageError('overloaded', 'the write waited too long in the queue'));
         continue;
       }
       batch.set(key, queued);
@@ -139,8 +136,9 @@ export class GroupCommit {
     const start = performance.now();
     let results: readonly WriteResult[];
     try {
-      const run = () => this.#committer.commit(batch.map(({ write }) => write));
-      results = await (batch[0]?.trace?.run(run) ?? run());
+      // The commit belongs to the trace of the first write.
+      const commit = () => this.#committer.commit(batch.map(({ write }) => write));
+      results = await (batch[0] as Queued).run(commit);
     } catch (error) {
       const failure = error instanceof StorageError ? error : unknownOutcome(messageOf(error), error);
       results = batch.map(() => failure);
@@ -151,7 +149,7 @@ export class GroupCommit {
     // Start the next batch before settling these writes, to keep the engine busy.
     this.#start();
     batch.forEach(({ settle }, index) => {
-      settle(results[index], batch.length);
+      settle(results[index]);
     });
   }
 }

@@ -2,6 +2,7 @@
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { dirname } from 'node:path';
 import { checkLog, existing, logOf, realPathOf, syncFolder, syncPath } from './files.js';
+import { finishReplacement } from './replacement.js';
 import { checkMark } from './schema.js';
 
 /** How long a connection waits for the locks of others, in ms. */
@@ -36,6 +37,7 @@ export function openDatabase(path: string, mayCreate: boolean): DatabaseSyncInst
  */
 export function openForReading(file: string): DatabaseSyncInstance {
   const path = realPathOf(file);
+  finishReplacement(path);
   checkLog(path);
   return checked(new DatabaseSync(path, { timeout, readOnly: true }));
 }

@@ -3,8 +3,8 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { StorageError } from '../core/interface.js';
 import { withStorageErrors } from './failures.js';
-import { checkLog, realPathOf, sizeOf } from './files.js';
-import { finishReplacement } from './replacement.js';
+import { logOf, realPathOf, sizeOf } from './files.js';
+import { replacementOf } from './replacement.js';
 
 /** Whether a URL refers to PostgreSQL. */
 export function isPostgres(url: string): boolean {
@@ -25,18 +25,13 @@ export function fileOf(url: string): string {
 }
 
 /**
- * The path of the SQLite file, which must exist.
- * @throws StorageError when the file does not exist or only the rest of its store is there, or the URL does not refer
- *   to a file.
+ * The path of the SQLite file, which must exist, if only by a part of its store.
+ * @throws StorageError when there is none, or the URL does not refer to a file.
  */
 export function existingFileOf(url: string): string {
   const file = fileOf(url);
-  withStorageErrors(file, () => {
-    const path = realPathOf(file);
-    finishReplacement(path);
-    checkLog(path);
-  });
-  if (sizeOf(file) > 0) return file;
+  const path = withStorageErrors(file, () => realPathOf(file));
+  if ([path, logOf(path), replacementOf(path)].some((each) => sizeOf(each) > 0)) return file;
   throw new StorageError(
     'unavailable',
     `no store at ${resolve(file)}: name another one with DATABASE_URL or --database, or create this one with "init"`,

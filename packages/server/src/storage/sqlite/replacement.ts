@@ -8,7 +8,7 @@ import { lockStore } from './lock.js';
  * The path of the copy that takes the place of a store. As long as there is one, every opener of the store first finishes
  * the replacement. @param database - The path without symbolic links.
  */
-function replacementOf(database: string): string {
+export function replacementOf(database: string): string {
   return `${database}-restore`;
 }
 

@@ -53,6 +53,7 @@ export async function openSqlite({
 }: SqliteOptions) {
   let database: DatabaseSyncInstance | undefined;
   let release: (() => void) | undefined;
+  let writer: Writer | undefined;
   try {
     const schema = loadSchema(store, 'sqlite');
     const path = realPathOf(file);
@@ -62,17 +63,13 @@ export async function openSqlite({
     if (!isCommand) release = lockStore(path);
     database = openDatabase(path, mayCreate);
     const applied = await migrate(schema, database, isCommand ? path : undefined);
-    const writer = await startWriter({ file: path, collections: store.collections });
+    const started = (writer = await startWriter({ file: path, collections: store.collections }));
     limits?.report?.({ type: 'store opened', measures: { disk_free_bytes: () => freeSpaceFor(path) } });
-    const share = (): SqliteShare => ({ file: path, port: writer.connect() });
-    try {
-      return { ...createStorage(store, database, writer, limits, release), share, applied };
-    } catch (error) {
-      await writer.close();
-      throw error;
-    }
+    const share = (): SqliteShare => ({ file: path, port: started.connect() });
+    return { ...createStorage(store, database, started, limits, release), share, applied };
   } catch (error) {
-    if (database?.isOpen === true) closeWithCheckpoint(database);
+    await writer?.close();
+    if (database !== undefined) closeWithCheckpoint(database);
     release?.();
     throw toSqliteError(file, error);
   }
