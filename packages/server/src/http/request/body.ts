@@ -95,7 +95,8 @@ function collect(
   limit: number,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const block = new Block();
+    let bytes: Buffer = Buffer.alloc(0);
+    let end = 0;
     const stop = () => payload.off('data', onData).off('end', onEnd).off('error', fail);
     const fail = (error: Error): void => {
       // Discards the rest of the body.
@@ -103,48 +104,30 @@ function collect(
       reject(error);
     };
     const onData = (chunk: Buffer): void => {
-      block.add(chunk);
-      const next = Math.min(length, block.length + chunkLength);
-      if (block.length > limit) fail(tooLarge(limit));
-      else if (block.length < length && !reservation.hold(next)) {
+      const start = end;
+      end += chunk.length;
+      if (end > limit) {
+        fail(tooLarge(limit));
+        return;
+      }
+      // Most bodies are one chunk. As objects of their own, short ones would take hundreds of times their length.
+      if (start === 0) bytes = chunk;
+      else {
+        if (end > bytes.length) bytes = Buffer.concat([bytes], Math.max(end, 2 * start));
+        chunk.copy(bytes, start);
+      }
+      const next = Math.min(length, end + chunkLength);
+      if (end < length && !reservation.hold(next)) {
         payload.pause();
         reservation.wait(next).then(() => payload.resume(), fail);
       }
     };
     const onEnd = (): void => {
       stop();
-      resolve(block.bytes);
+      resolve(bytes.subarray(0, end));
     };
     payload.on('data', onData).on('end', onEnd).on('error', fail);
   });
-}
-
-/**
- * Joins chunks in one block, which doubles when it is full: as objects of their own, short ones would take hundreds of times
- * their length.
- */
-class Block {
-  length = 0;
-  #bytes: Buffer = Buffer.alloc(0);
-
-  add(chunk: Buffer): void {
-    const start = this.length;
-    this.length += chunk.length;
-    // Most bodies are one chunk.
-    if (start === 0) this.#bytes = chunk;
-    else {
-      if (this.length > this.#bytes.length) {
-        const larger = Buffer.allocUnsafeSlow(Math.max(this.length, 2 * start));
-        this.#bytes.copy(larger);
-        this.#bytes = larger;
-      }
-      chunk.copy(this.#bytes, start);
-    }
-  }
-
-  get bytes(): Buffer {
-    return this.#bytes.subarray(0, this.length);
-  }
 }
 
 /**

@@ -6,8 +6,9 @@ import { UploadedFile } from '../../contract/raw-body.js';
 import { anything, propertyOf, shapeOf } from '../../contract/schema/shape.js';
 import { fault, type Part } from './multipart.js';
 import { readPairs } from './delimited.js';
+import { JsonReader } from './json-reader.js';
 import { quote } from './validation/fault-messages.js';
-import { addTo, createTextReader, readerOf, toValues, type ParseJson, type Values } from './texts.js';
+import { addTo, createTextReader, readerOf, toValues, type Values } from './texts.js';
 
 /** The maximum number of fields in a form: a JSON body may have as many properties. */
 const maxFields = 5_000;
@@ -37,7 +38,7 @@ export function createFormReader({
   fields,
   otherField,
   format,
-}: BodyContent): (data: unknown, parseJson: ParseJson) => Values {
+}: BodyContent): (data: unknown) => Values {
   const shape = shapeOf(schema);
   const known = new Map(
     fields.map((field) => [field.name, { ...field, shape: propertyOf(shape, field.name) }]),
@@ -45,7 +46,10 @@ export function createFormReader({
   const delimited = new Set(fields.filter(({ separator }) => separator === ',').map(({ name }) => name));
   const additional = shape.additional || anything;
   const fieldOf = (name: string) => known.get(name) ?? { ...otherField, name, shape: additional };
-  return (data, parseJson) => {
+  return (data) => {
+    // The texts of all fields share the limits of one body.
+    const json = new JsonReader();
+    const parseJson = (text: string) => json.parseText(text);
     const values =
       format === 'form' ? parseForm(data as string, delimited) : readParts(data as Part[], fieldOf);
     createTextReader([...known.values()], parseJson)(values);

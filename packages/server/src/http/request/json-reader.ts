@@ -44,6 +44,17 @@ export class JsonReader {
     return value;
   }
 
+  /** Parses a text inside a part of a request. A symbol describes the fault of one that cannot be parsed. */
+  parseText(text: string): unknown {
+    try {
+      return this.parse(text);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      const { kind, detail } = error;
+      return Symbol(`${kind === 'malformedJson' ? 'is not well-formed JSON' : 'is too large'}: ${detail!}`);
+    }
+  }
+
   /**
    * Refuses what is too much in a text, well-formed or not. The cost is bounded by the number of values and keys, apart
    * from native searches through strings and white space.

@@ -62,15 +62,14 @@ function readPart(lines: Buffer, number: number): Part {
       return [name.toLowerCase(), field.slice(name.length + 1).trim()];
     }),
   );
-  const disposition = parseDisposition(headers.get('content-disposition') ?? '');
-  const name = disposition.get('name');
+  const { name, filename } = parseDisposition(headers.get('content-disposition') ?? '');
   if (name === undefined) throw refuse('has no name: send Content-Disposition: form-data; name="…"');
   if (!/^(7bit|8bit|binary)?$/i.test(headers.get('content-transfer-encoding') ?? ''))
     throw refuse('has a Content-Transfer-Encoding: send the bytes as they are');
   return {
     name,
     // RFC 7578 section 4.2: only the last segment of a path.
-    filename: disposition.get('filename')?.replace(/^.*[/\\]/s, ''),
+    filename: filename?.replace(/^.*[/\\]/s, ''),
     mediaType: headers.get('content-type'),
     bytes: lines.subarray(end + 4, lines.length - 2),
   };
@@ -79,16 +78,14 @@ function readPart(lines: Buffer, number: number): Part {
 const parameter = /;\s*([\w-]+\*?)\s*=\s*("(?:[^"\\]|\\.)*"|[^;"\s]+)\s*(?=;|$)/gs;
 
 /** The parameters of a Content-Disposition; none if it is not well-formed, or not of a form. */
-function parseDisposition(text: string): ReadonlyMap<string, string> {
-  if (text.replaceAll(parameter, '').replace(/;\s*$/, '').trim().toLowerCase() !== 'form-data')
-    return new Map();
-  return new Map(
-    Array.from(text.matchAll(parameter), ([, name = '', value = '']) => {
-      // Browsers escape a quote as %22, and leave a backslash as it is.
-      const plain = value.startsWith('"') ? value.slice(1, -1).replaceAll(/\\(["\\])/g, '$1') : value;
-      return [name.toLowerCase(), plain];
-    }),
-  );
+function parseDisposition(text: string): Partial<Record<string, string>> {
+  const isOfForm = /^form-data[;\s]*$/i.test(text.replaceAll(parameter, ''));
+  const parameters = Array.from(isOfForm ? text.matchAll(parameter) : [], ([, name = '', value = '']) => {
+    // Browsers escape a quote as %22, and leave a backslash as it is.
+    const plain = value.startsWith('"') ? value.slice(1, -1).replaceAll(/\\(["\\])/g, '$1') : value;
+    return [name.toLowerCase(), plain];
+  });
+  return Object.fromEntries(parameters) as Partial<Record<string, string>>;
 }
 
 /** The error of a form that is not valid. */

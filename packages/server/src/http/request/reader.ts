@@ -14,7 +14,7 @@ import { UnreadableBody } from './body.js';
 import { createSplitter } from './delimited.js';
 import { createFormReader } from './forms.js';
 import { JsonReader } from './json-reader.js';
-import { createTextReader, readerOf, type ParseJson, type Values } from './texts.js';
+import { createTextReader, readerOf, type Values } from './texts.js';
 import type { Compiler } from './validation/validation.js';
 
 /** The input of a handler. */
@@ -131,7 +131,7 @@ function parameterReader(
   const split = createSplitter(parameters, part, operation.path);
   const readTexts = createTextReader(
     parameters.map((parameter) => ({ ...parameter, shape: shapeOf(parameter.schema) })),
-    (text) => jsonParser()(text),
+    (text) => new JsonReader().parseText(text),
   );
   const read = (request: FastifyRequest) => {
     const values = valuesIn(request, operation);
@@ -140,20 +140,6 @@ function parameterReader(
     return check(values);
   };
   return { part, name, read };
-}
-
-/** Returns the parser of JSON texts inside one part. A symbol describes the fault of one that cannot be parsed. */
-function jsonParser(): ParseJson {
-  const reader = new JsonReader();
-  return (text) => {
-    try {
-      return reader.parse(text);
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      const { kind, detail } = error;
-      return Symbol(`${kind === 'malformedJson' ? 'is not well-formed JSON' : 'is too large'}: ${detail!}`);
-    }
-  };
 }
 
 /** Returns the function that validates and reads a part of a request. */
@@ -208,12 +194,9 @@ function checkRead(body: unknown): void {
 function contentChecker(content: BodyContent, { compiler }: ReaderOptions): (data: unknown) => unknown {
   const { format, schema } = content;
   const check = partChecker(compiler, 'body', 'invalidBody', format === 'json' ? 'json' : 'text', schema);
-  if (format === 'form' || format === 'multipart') {
-    const read = createFormReader(content);
-    return (data) => check(read(data, jsonParser()));
-  }
-  const read =
-    format === 'text' ? readerOf({ ...content.otherField, name: '', shape: shapeOf(schema) }) : undefined;
+  const isForm = format === 'form' || format === 'multipart';
+  const text = { ...content.otherField, name: '', shape: shapeOf(schema) };
+  const read = isForm ? createFormReader(content) : format === 'text' ? readerOf(text) : undefined;
   return read === undefined ? check : (data) => check(read(data));
 }
 

@@ -63,43 +63,33 @@ interface ErrorParams {
   readonly limit?: number;
 }
 
-/** The keywords of the contract for which Ajv has others. */
-const rules: Readonly<Record<string, string>> = {
-  additionalItems: 'items',
-  dependencies: 'dependentRequired',
-};
-
-/** The keywords that count something, with its name. */
-const countedBy: Readonly<Record<string, readonly [bound: string, one: string, several: string]>> = {
-  minLength: ['at least', 'character', 'characters'],
-  maxLength: ['at most', 'character', 'characters'],
-  minItems: ['at least', 'item', 'items'],
-  maxItems: ['at most', 'item', 'items'],
-  additionalItems: ['at most', 'item', 'items'],
-  minProperties: ['at least', 'property', 'properties'],
-  maxProperties: ['at most', 'property', 'properties'],
+/** The keywords that count something, with the names of one and of several. */
+const counted: Readonly<Record<string, readonly [rule: string, one: string, several: string]>> = {
+  minLength: ['minLength', 'character', 'characters'],
+  maxLength: ['maxLength', 'character', 'characters'],
+  minItems: ['minItems', 'item', 'items'],
+  maxItems: ['maxItems', 'item', 'items'],
+  // Ajv's name for items of a list that has prefixItems.
+  additionalItems: ['items', 'item', 'items'],
+  minProperties: ['minProperties', 'property', 'properties'],
+  maxProperties: ['maxProperties', 'property', 'properties'],
 };
 
 /** Describes an error of one of Ajv's own keywords. */
 export function faultOf(error: ErrorObject, source: ValueSource): Fault {
-  const { instancePath, keyword, message = 'is not valid', data } = error;
+  const { instancePath: path, keyword, message = 'is not valid', data } = error;
   const { additionalProperty, limit, type, pattern, format }: ErrorParams = error.params;
-  const rule = rules[keyword] ?? keyword;
   if (additionalProperty !== undefined)
-    return { path: instancePath + pointerOf([additionalProperty]), rule, message: 'is unknown' };
-  if (keyword === 'false schema') return { path: instancePath, rule, message: 'is not allowed' };
-  if (type !== undefined)
-    return faultAt(instancePath, data, {
-      rule,
-      message: typeMessage([type].flat(), data, source),
-      expected: type,
-    });
-  const counted = countedBy[keyword];
-  if (counted === undefined || limit === undefined)
-    return faultAt(instancePath, data, { rule, message, expected: pattern ?? format });
-  const [bound, single, several] = counted;
-  const text = `must have ${bound} ${limit} ${limit === 1 ? single : several}`;
-  return faultAt(instancePath, data, { rule, message: text, expected: limit });
+    return { path: path + pointerOf([additionalProperty]), rule: keyword, message: 'is unknown' };
+  if (keyword === 'false schema') return { path, rule: keyword, message: 'is not allowed' };
+  const [rule, single, several] = counted[keyword] ?? [keyword];
+  const text =
+    type !== undefined
+      ? typeMessage([type].flat(), data, source)
+      : limit !== undefined
+        ? `must have at ${keyword.startsWith('min') ? 'least' : 'most'} ${limit} ${limit === 1 ? single : several}`
+        : message;
+  return faultAt(path, data, { rule, message: text, expected: type ?? limit ?? pattern ?? format });
 }
 
 const typeNames: Readonly<Record<string, string>> = {
