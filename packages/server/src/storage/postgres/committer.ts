@@ -5,7 +5,7 @@ import { hasEffect, type Committer, type WriteResult, type Write } from '../core
 import { isolateFailures } from './connection/failures.js';
 import type { Row } from './connection/connections.js';
 import type { StatementRunner } from './connection/statement-runner.js';
-import { byKey, confirmation, parametersOf, type AllTexts, type DocumentTexts } from './statements.js';
+import { byKey, confirmation, type DocumentSql, parametersOf, type StoreSql } from './statements.js';
 import { addTokens } from './tokens.js';
 
 /** The statements that carry out writes, in this order, and what they do with a document. */
@@ -13,16 +13,16 @@ const effects = { update: 'replaced', insert: 'inserted', delete: 'deleted' } as
 const statements = ['update', 'insert', 'delete'] as const;
 
 /** Returns the committer of one process, which uses the connection for writes. */
-export function postgresCommitter(runner: StatementRunner, texts: AllTexts): Committer {
+export function postgresCommitter(runner: StatementRunner, sql: StoreSql): Committer {
   return {
     maxInFlight: 1,
     /** If some of the writes cannot be committed, only those fail. */
     async commit(writes) {
       const batch = new Batch(runner);
-      for (const [collection, ofCollection] of texts) {
+      for (const [collection, documentSql] of sql) {
         const sorted = writes.filter((write) => write.collection === collection).sort(byKey);
-        const parts = ofCollection.isDistributed ? bySubject(sorted) : [sorted];
-        for (const part of parts) await batch.commit(part, ofCollection);
+        const parts = documentSql.isDistributed ? bySubject(sorted) : [sorted];
+        for (const part of parts) await batch.commit(part, documentSql);
       }
       await batch.addTokens(writes.filter(({ collection }) => collection === tokenDocuments));
       await batch.confirm();
@@ -53,18 +53,17 @@ class Batch {
    * Commits writes, sorted by their keys. Those whose documents others have created, changed or deleted meanwhile are tried
    * again.
    */
-  async commit(writes: readonly Write[], texts: DocumentTexts): Promise<void> {
+  async commit(writes: readonly Write[], sql: DocumentSql): Promise<void> {
     for (let left = writes; left.length > 0; left = this.#undecided(left)) {
       for (const statement of statements)
         await this.#isolate(
           this.#undecided(left).filter((write) => mayCarryOut(statement, write)),
           async (part) => {
-            const parameters = parametersOf(statement, part);
-            const rows = await this.#runner.write(texts[statement], parameters, this.#deadline);
+            const rows = await this.#runner.write(sql[statement], parametersOf(part), this.#deadline);
             this.#record(part, rows, effects[statement]);
           },
         );
-      await this.#isolate(this.#undecided(left), (part) => this.#compare(texts, part));
+      await this.#isolate(this.#undecided(left), (part) => this.#compare(sql, part));
     }
   }
 
@@ -96,9 +95,9 @@ class Batch {
   }
 
   /** Decides writes that change nothing, by comparing them with the stored documents. */
-  async #compare(texts: DocumentTexts, writes: readonly Write[]): Promise<void> {
-    const parameters = parametersOf('compare', writes);
-    const stored = byDocument(await this.#runner.read(texts.compare(), parameters, this.#deadline));
+  async #compare(sql: DocumentSql, writes: readonly Write[]): Promise<void> {
+    const rows = await this.#runner.read(sql.compare(), parametersOf(writes), this.#deadline);
+    const stored = byDocument(rows);
     for (const write of writes) {
       const outcome = outcomeWithoutEffect(write, stored.get(keyOf(write.subject, write.id))?.[2]);
       if (outcome !== undefined) this.results.set(write, outcome);

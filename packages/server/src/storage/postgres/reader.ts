@@ -1,11 +1,11 @@
 // Reads the documents of a collection, on PostgreSQL and Citus.
-import type { BoundedPage, CollectionReader } from '../core/collections.js';
-import { idRules } from '../core/ids.js';
-import type { CollectionDefinition, Id, Page, StoredDocument } from '../core/interface.js';
-import { bytesTogether, countedTogether, pageBytes, pageRows } from '../core/page-size.js';
+import type { BoundedPage, CollectionReader, StoredRange } from '../core/collections.js';
+import { type Bounds, idRules } from '../core/ids.js';
+import type { CollectionDefinition, DocumentKey, Id, Page, StoredDocument } from '../core/interface.js';
+import { countedTogether, pageBytes, pageRows } from '../core/page-size.js';
 import type { StatementRunner } from './connection/statement-runner.js';
 import { ReadQueue } from './read-queue.js';
-import type { DocumentTexts } from './statements.js';
+import type { DocumentSql } from './statements.js';
 
 /** The maximum number of first pages in a statement. */
 const firstPages = 64;
@@ -13,79 +13,109 @@ const firstPages = 64;
 const nextPages = 4;
 /** The maximum number of documents in a next page. A first page has fewer, so that many can be read together. */
 const nextPageRows = 5 * pageRows;
+/** The maximum size of the pages of a statement, in bytes: all of them are in memory together. */
+const bytesTogether = 16 * pageBytes;
 
 /** A page of a subject. */
 type SubjectPage = BoundedPage & { readonly subject: string };
+/** A page without a text if its documents do not fit. */
+type ReadPage = Omit<Page<Id>, 'json'> & { readonly json: string | undefined };
+type PageQueues = Readonly<Record<'ascending' | 'descending', ReadQueue<SubjectPage, ReadPage>>>;
 
-/** Returns the functions that read the documents of a collection. They throw StorageError. */
-export function collectionReader(
-  runner: StatementRunner,
-  { id: kind }: CollectionDefinition,
-  texts: DocumentTexts,
-): CollectionReader {
-  const { parse } = idRules[kind];
-  /** The number of documents that fit into a next page, as far as the last one shows: others would be read for nothing. */
-  const fitting = { rows: nextPageRows };
-  const readPages = async (text: string, pages: readonly SubjectPage[]): Promise<Page<Id>[]> => {
-    const rows = await runner.read(text, [
+const directionOf = (descending: boolean) => (descending ? 'descending' : 'ascending');
+
+/** Reads the documents of a collection. Its methods throw StorageError. */
+export class PostgresReader implements CollectionReader {
+  readonly #runner: StatementRunner;
+  readonly #sql: DocumentSql;
+  readonly #ids: { readonly first: Id; readonly parse: (text: string) => Id };
+  /** The pages that wait. Apart, so that next pages do not delay first ones. */
+  readonly #first: PageQueues;
+  readonly #next: PageQueues;
+  /** The number of documents that fit into a next page, as the last ones show. */
+  #fittingRows = nextPageRows;
+
+  constructor(runner: StatementRunner, { id }: CollectionDefinition, sql: DocumentSql) {
+    this.#runner = runner;
+    this.#sql = sql;
+    this.#ids = idRules[id];
+    this.#first = this.#queues(firstPages);
+    this.#next = this.#queues(nextPages);
+  }
+
+  async page(subject: string, page: BoundedPage): Promise<Page<Id>> {
+    const limit = Math.min(page.limit, page.isFirst ? pageRows : this.#fittingRows);
+    const request = { ...page, subject, limit };
+    const queues = page.isFirst ? this.#first : this.#next;
+    const { json, count, next } = await queues[directionOf(page.descending)].read(subject, request);
+    if (json !== undefined) return { json, count, next };
+    const documents = await this.stored(subject, request);
+    return {
+      json: documents.map(({ text }) => text).join(),
+      count: documents.length,
+      next: documents.length < count ? documents.at(-1)?.id : next,
+    };
+  }
+
+  async countPart(subject: string, { from, to }: Bounds): Promise<Pick<Page<Id>, 'count' | 'next'>> {
+    const [row] = await this.#runner.read(this.#sql.count, [subject, `${from}`, `${to}`]);
+    const [count, last] = row as [number, string];
+    return { count, next: count === countedTogether ? this.#ids.parse(last) : undefined };
+  }
+
+  async texts(subject: string, ids: readonly Id[]): Promise<(string | undefined)[]> {
+    const rows = await this.#runner.read(this.#sql.byIds, [subject, ids.map(String)]);
+    const texts = new Map(rows as [string, string][]);
+    return ids.map((id) => texts.get(`${id}`));
+  }
+
+  stored(subject: string, { from, to, descending, limit }: StoredRange): Promise<readonly StoredDocument[]> {
+    const text = this.#sql.stored[directionOf(descending)];
+    return this.#readStored(text, [subject, `${from}`, `${to}`, Math.min(limit, pageRows)]);
+  }
+
+  storedOfAll(after: DocumentKey | undefined): Promise<readonly StoredDocument[]> {
+    // No subject is empty.
+    const { subject, id } = after ?? { subject: '', id: this.#ids.first };
+    return this.#readStored(this.#sql.storedOfAll, [subject, `${id}`, pageRows]);
+  }
+
+  async #readStored(text: string, values: readonly unknown[]): Promise<StoredDocument[]> {
+    const rows = (await this.#runner.read(text, values)) as [string, string, string][];
+    return rows.map(([subject, id, text]) => ({ subject, id: this.#ids.parse(id), text }));
+  }
+
+  #queues(together: number): PageQueues {
+    const { pages, isDistributed } = this.#sql;
+    const queue = (text: string) =>
+      new ReadQueue(this.#runner, isDistributed ? 1 : together, (wanted: readonly SubjectPage[]) =>
+        this.#readPages(text, wanted),
+      );
+    return { ascending: queue(pages.ascending), descending: queue(pages.descending) };
+  }
+
+  /** Reads pages together. */
+  async #readPages(text: string, pages: readonly SubjectPage[]): Promise<ReadPage[]> {
+    const rows = await this.#runner.read(text, [
       pages.map(({ subject }) => subject),
       pages.map(({ from }) => `${from}`),
       pages.map(({ to }) => `${to}`),
       pages.map(({ limit }) => limit),
       Math.floor(Math.min(pageBytes, bytesTogether / pages.length)),
     ]);
-    const read: Page<Id>[] = [];
-    for (const row of rows) {
-      const [number, json, count, last] = row as [number, string | null, number, string | null];
-      read[number - 1] = { json: json ?? '', count, next: last === null ? undefined : parse(last) };
-      const rows = json === null ? 0 : Math.floor((pageBytes * count) / json.length);
-      if (count > 1) fitting.rows = Math.min(Math.max(rows, pageRows), nextPageRows);
-    }
-    return read;
-  };
-  const queue = (together: number, text: string) =>
-    new ReadQueue(runner, texts.isDistributed ? 1 : together, (pages: readonly SubjectPage[]) =>
-      readPages(text, pages),
-    );
-  const queues = (together: number) => ({
-    ascending: queue(together, texts.ascending),
-    descending: queue(together, texts.descending),
-  });
-  // Apart, so that next pages do not delay first ones.
-  const [first, next] = [queues(firstPages), queues(nextPages)];
-  const stored = async (text: string, values: readonly unknown[]) =>
-    (await runner.read(text, values)).map((row): StoredDocument => {
-      const [subject, id, text] = row as [string, string, string];
-      return { subject, id: parse(id), text };
+    return rows.map((row) => {
+      const [json, count, size, last] = row as [string | null, number, number | null, string | null];
+      if (count > 1 && size !== null) {
+        // Not quite, since the next documents may be a little longer.
+        const fitting = Math.floor((0.9 * pageBytes * count) / size);
+        this.#fittingRows = Math.min(Math.max(fitting, pageRows), nextPageRows);
+      }
+      const isEmpty = json === null && count === 0;
+      return {
+        json: isEmpty ? '' : (json ?? undefined),
+        count,
+        next: last === null ? undefined : this.#ids.parse(last),
+      };
     });
-  return {
-    page(subject, page) {
-      const { ascending, descending } = page.isFirst ? first : next;
-      const limit = Math.min(page.limit, page.isFirst ? pageRows : fitting.rows);
-      return (page.descending ? descending : ascending).read(subject, { ...page, subject, limit });
-    },
-    async countPart(subject, { from, to }) {
-      const [row] = await runner.read(texts.count, [subject, `${from}`, `${to}`]);
-      const [count, last] = row as [number, string];
-      return { count, next: count === countedTogether ? parse(last) : undefined };
-    },
-    async texts(subject, ids) {
-      const rows = await runner.read(texts.some, [subject, ids.map(String)]);
-      const found = new Map(rows as [string, string][]);
-      return ids.map((id) => found.get(`${id}`));
-    },
-    stored: (subject, { from, to, descending, limit }) =>
-      stored(texts.stored('subject = $1 AND id BETWEEN $2 AND $3', descending, Math.min(limit, pageRows)), [
-        subject,
-        `${from}`,
-        `${to}`,
-      ]),
-    storedOfAll(after) {
-      if (after === undefined) return stored(texts.stored('true', false, pageRows), []);
-      return stored(texts.stored('(subject, id) > ($1, $2)', false, pageRows), [
-        after.subject,
-        `${after.id}`,
-      ]);
-    },
-  };
+  }
 }

@@ -20,6 +20,9 @@ export const sessionSettings = {
     THEN 'auto' ELSE 'force_generic_plan' END`,
 } as const;
 
+/** The texts of longer documents, in bytes, are not read together before it is known that they fit into a page. */
+const longBytes = 2_048;
+
 /** The types of ids. The column has the collation "C", which orders texts by bytes, whatever they are compared with. */
 export const idTypes: Readonly<Record<IdKind, string>> = { int64: 'bigint', text: 'text' };
 
@@ -32,117 +35,120 @@ export function byKey(a: Pick<Write, 'subject' | 'id'>, b: Pick<Write, 'subject'
   return (a.id as string) < (b.id as string) ? -1 : 1;
 }
 
-/** The parameters of each statement on writes besides the keys, each as an array of texts or nulls. */
-const parameters = {
-  insert: ['text'],
-  update: ['text', 'expected'],
-  delete: ['expected'],
-  compare: ['text', 'expected'],
-  lock: ['expected'],
-} as const;
-export type WriteStatement = keyof typeof parameters;
-
-/** The parameters of a statement on writes: subjects, ids, and those in `parameters`. */
-export function parametersOf(statement: WriteStatement, writes: readonly Write[]): unknown[] {
-  const values = { text: ({ text }: Write) => text, expected: expectedBy };
+/** The parameters of each statement on writes, as arrays: subjects, ids, texts, and the texts that must be stored. */
+export function parametersOf(writes: readonly Write[]): unknown[][] {
   return [
     writes.map(({ subject }) => subject),
     writes.map(({ id }) => `${id}`),
-    ...parameters[statement].map((name) => writes.map(values[name])),
+    writes.map(({ text }) => text),
+    writes.map(expectedBy),
   ];
 }
 
 /** The statements on the documents of a collection. */
-export type DocumentTexts = ReturnType<typeof documentTexts>;
+export type DocumentSql = ReturnType<typeof documentSql>;
 /** Those of each collection, in the order in which transactions lock documents. */
-export type AllTexts = ReadonlyMap<CollectionDefinition, DocumentTexts>;
+export type StoreSql = ReadonlyMap<CollectionDefinition, DocumentSql>;
 
 /**
  * Returns the statements on the documents of a collection. Those on writes have the parameters of `parametersOf`, sorted
  * by `byKey`, and no key twice. They return the subject and the id of each document that they have written or locked.
  * @param isDistributed - Whether a condition leads each statement to the shard of its only subject, for Citus.
  */
-export function documentTexts({ name, column, id }: CollectionDefinition, isDistributed: boolean) {
+export function documentSql({ name, column, id }: CollectionDefinition, isDistributed: boolean) {
   const shard = isDistributed ? 'AND stored.subject = ($1::text[])[1]' : '';
   const type = idTypes[id];
   /** @param skipped - The number of parameters that belong to other parts of the statement. */
-  const given = (statement: WriteStatement, skipped = 0) => {
-    const columns = ['subject', 'id', ...parameters[statement]];
-    const arrays = columns.map((column, i) => `$${skipped + i + 1}::${column === 'id' ? type : 'text'}[]`);
-    return `unnest(${arrays.join(', ')}) WITH ORDINALITY AS given (${columns.join(', ')}, number)`;
+  const given = (skipped = 0) => {
+    const arrays = ['text', type, 'text', 'text'].map((of, i) => `$${skipped + i + 1}::${of}[]`);
+    return `unnest(${arrays.join(', ')}) WITH ORDINALITY AS given (subject, id, text, expected, number)`;
   };
   const matches = `stored.subject = given.subject AND stored.id = given.id ${shard}`;
   const asExpected = `(given.expected IS NULL OR stored.${column} = given.expected)`;
+  const ofSubject = 'subject = $1 AND id BETWEEN $2 AND $3';
   return {
     /** Whether each statement is about one subject. */
     isDistributed,
     /** Creates documents that do not exist. */
-    insert: `INSERT INTO ${name} (subject, id, ${column}) SELECT subject, id, text FROM ${given('insert')}
+    insert: `INSERT INTO ${name} (subject, id, ${column}) SELECT subject, id, text FROM ${given()}
       ON CONFLICT DO NOTHING RETURNING subject, id`,
     /** Replaces documents that exist, are as expected, and are not the same already. */
-    update: `UPDATE ${name} AS stored SET ${column} = given.text FROM ${given('update')}
+    update: `UPDATE ${name} AS stored SET ${column} = given.text FROM ${given()}
       WHERE ${matches} AND ${asExpected} AND stored.${column} <> given.text
       RETURNING stored.subject, stored.id`,
     /** Deletes documents that exist and are as expected. */
-    delete: `DELETE FROM ${name} AS stored USING ${given('delete')} WHERE ${matches} AND ${asExpected}
+    delete: `DELETE FROM ${name} AS stored USING ${given()} WHERE ${matches} AND ${asExpected}
       RETURNING stored.subject, stored.id`,
     /** Compares those that exist: 'same', 'expected' or 'other' in a third column. @param part - Of several with UNION ALL. */
     compare: (part = 0) => `SELECT stored.subject, stored.id::text, CASE stored.${column}
         WHEN given.text THEN 'same' WHEN given.expected THEN 'expected' ELSE 'other' END, ${part}
-      FROM ${given('compare', 4 * part)} JOIN ${name} AS stored ON ${matches}`,
+      FROM ${given(4 * part)} JOIN ${name} AS stored ON ${matches}`,
     /** Locks documents that are as expected, one after the other, until the transaction ends. */
-    lock: `SELECT stored.subject, stored.id FROM ${given('lock')} JOIN ${name} AS stored ON ${matches}
+    lock: `SELECT stored.subject, stored.id FROM ${given()} JOIN ${name} AS stored ON ${matches}
       WHERE ${asExpected} ORDER BY number FOR UPDATE OF stored`,
-    ascending: pageText({ name, column, id }, shard, 'ASC', 'max'),
-    descending: pageText({ name, column, id }, shard, 'DESC', 'min'),
-    /** Reads the texts of documents by their ids ($2). */
-    some: `SELECT id::text, ${column} FROM ${name} WHERE subject = $1 AND id = ANY ($2::${type}[])`,
-    /**
-     * Reads the first documents of a part of the table that fit into a page, at least one, with their keys.
-     * @param condition - What leads to the part; it names one subject or none.
-     */
-    stored: (condition: string, isDescending: boolean, limit: number) => {
-      const direction = isDescending ? 'DESC' : 'ASC';
-      const order = `ORDER BY subject ${direction}, id ${direction}`;
-      return `SELECT subject, id::text AS key, text FROM (
-          SELECT subject, id, text, sum(octet_length(text)) OVER (${order} ROWS UNBOUNDED PRECEDING) AS size FROM (
-            SELECT subject, id, ${column} AS text FROM ${name} WHERE ${condition} ${order} LIMIT ${limit}) AS documents
-        ) AS measured
-        WHERE size <= ${pageBytes} OR size = octet_length(text) ${order}`;
+    pages: {
+      ascending: pagesText({ name, column, id }, shard, false),
+      descending: pagesText({ name, column, id }, shard, true),
     },
-    /** Counts the first documents from one id ($2) to another ($3), and returns the last id. */
+    /** Documents of a subject between two ids with their keys. */
+    stored: {
+      ascending: storedText({ name, column }, ofSubject, 'ASC', '$4'),
+      descending: storedText({ name, column }, ofSubject, 'DESC', '$4'),
+    },
+    /** Those of all subjects, after a key. */
+    storedOfAll: storedText({ name, column }, '(subject, id) > ($1, $2)', 'ASC', '$3'),
+    /** The texts of documents of a subject by their ids. */
+    byIds: `SELECT id::text, ${column} FROM ${name} WHERE subject = $1 AND id = ANY ($2::${type}[])`,
+    /** Counts the first documents of a subject between two ids, and returns the last id. */
     count: `SELECT count(*)::int, max(id) FROM (
-        SELECT id FROM ${name} WHERE subject = $1 AND id BETWEEN $2 AND $3 ORDER BY id LIMIT ${countedTogether}
+        SELECT id FROM ${name} WHERE ${ofSubject} ORDER BY id LIMIT ${countedTogether}
       ) AS counted`,
   };
 }
 
 /**
- * Returns the statement that reads pages of several callers together, in one direction. Its parameters are arrays:
- * subjects, least and greatest ids, and maximum numbers of documents; then the maximum size of a page in bytes, which a
- * single document may exceed. It returns the number of each page, its text, the number of its documents, and the last
- * id if more follow.
+ * Returns the statement that reads pages of several callers together. Its parameters are arrays: subjects, least and
+ * greatest ids, and maximum numbers of documents; then the maximum size of a page in bytes. It returns the text of each page,
+ * the number and the size of its documents, and the last id if more follow. A page that is too large has no text, unless it
+ * may have a single document. It would take long to add up the sizes of documents to find how many fit.
  */
-function pageText(
-  { name, column, id }: CollectionDefinition,
-  shard: string,
-  direction: string,
-  last: string,
-): string {
+function pagesText({ name, column, id }: CollectionDefinition, shard: string, isDescending: boolean): string {
   const type = idTypes[id];
-  return `SELECT page::int, read.*
+  const [direction, last, following] = isDescending
+    ? ['DESC', 'min', 'BETWEEN least AND last AND stored.id < last']
+    : ['ASC', 'max', 'BETWEEN last AND greatest AND stored.id > last'];
+  const ofSubject = `FROM ${name} AS stored WHERE stored.subject = wanted.subject ${shard}`;
+  return `SELECT CASE WHEN rows = 1 OR (longest <= ${longBytes} AND size <= $5::int) THEN json END, count, size::int,
+      CASE WHEN count = rows AND EXISTS (SELECT ${ofSubject} AND stored.id ${following}) THEN last END
     FROM unnest($1::text[], $2::${type}[], $3::${type}[], $4::int[]) WITH ORDINALITY
       AS wanted (subject, least, greatest, rows, page)
     CROSS JOIN LATERAL (
-      SELECT string_agg(text, ','), count(*)::int, CASE WHEN bool_and(is_followed) THEN ${last}(id) END
+      SELECT string_agg(text, ',') FILTER (WHERE rows = 1 OR octet_length(text) <= ${longBytes}) AS json,
+        count(*)::int AS count, sum(octet_length(text) + 1) AS size, max(octet_length(text)) AS longest, ${last}(id) AS last
       FROM (
-        SELECT id, text, sum(octet_length(text) + 1) OVER list AS size, lead(true, 1, false) OVER list AS is_followed
-        FROM (
-          SELECT stored.id, stored.${column} AS text FROM ${name} AS stored
-          WHERE stored.subject = wanted.subject AND stored.id BETWEEN wanted.least AND wanted.greatest ${shard}
-          ORDER BY stored.id ${direction} LIMIT wanted.rows + 1) AS documents
-        WINDOW list AS (ORDER BY id ${direction} ROWS UNBOUNDED PRECEDING) LIMIT wanted.rows) AS measured
-      WHERE size <= $5::int OR size = octet_length(text) + 1) AS read`;
+        SELECT stored.id, stored.${column} AS text ${ofSubject} AND stored.id BETWEEN least AND greatest
+        ORDER BY stored.id ${direction} LIMIT wanted.rows) AS documents) AS read
+    ORDER BY page`;
+}
+
+/**
+ * Returns the statement that reads the first documents of a part of the table that fit into a page, at least one, with
+ * their keys.
+ * @param condition - What leads to the part; it names one subject or none.
+ * @param limit - The parameter with the maximum number of documents.
+ */
+function storedText(
+  { name, column }: Pick<CollectionDefinition, 'name' | 'column'>,
+  condition: string,
+  direction: 'ASC' | 'DESC',
+  limit: string,
+): string {
+  const order = `ORDER BY subject ${direction}, id ${direction}`;
+  return `SELECT subject, id::text AS key, text FROM (
+      SELECT subject, id, text, sum(octet_length(text) + 1) OVER (${order} ROWS UNBOUNDED PRECEDING) AS size FROM (
+        SELECT subject, id, ${column} AS text FROM ${name} WHERE ${condition} ${order} LIMIT ${limit}::int) AS documents
+    ) AS measured
+    WHERE size <= ${pageBytes} OR size = octet_length(text) + 1 ${order}`;
 }
 
 /**

@@ -10,7 +10,7 @@ import {
 } from '../core/interface.js';
 import { StoreDocuments } from '../core/collections.js';
 import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../core/group-commit.js';
-import { loadSchema, storeCommand, pendingMigrations } from '../core/migrations.js';
+import { loadSchema, storeCommand, type StoreSchema, pendingMigrations } from '../core/migrations.js';
 import { requireNone, setUpSession, storeFaults } from './checks.js';
 import { isDistributed } from './citus.js';
 import { postgresCommitter } from './committer.js';
@@ -18,8 +18,8 @@ import { mayPass } from './connection/failures.js';
 import type { Query } from './connection/connections.js';
 import { StatementRunner, type PostgresOptions } from './connection/statement-runner.js';
 import { missingStore, readApplied } from './migrate.js';
-import { collectionReader } from './reader.js';
-import { documentTexts, type AllTexts, type DocumentTexts } from './statements.js';
+import { PostgresReader } from './reader.js';
+import { documentSql, type StoreSql } from './statements.js';
 import { openPostgresTokens } from './tokens.js';
 import { transactionCommitter } from './transactions.js';
 
@@ -44,48 +44,62 @@ export async function openPostgres({
   waits = false,
   ...options
 }: OpenOptions): Promise<Storage> {
-  const { collections } = store;
   const limits: WriteLimits = { ...defaultWriteLimits, ...writes };
   // Loaded once: a release that is installed over this one has other migrations.
   const schema = loadSchema(store, 'postgres');
-  let isReadOnly = false;
   const runner = new StatementRunner(store.name, options, async (query, statementTime) => {
     const faults = await setUpSession(query, statementTime);
     requireNone(faults.length === 0 ? [] : [...faults, ...(await storeFaults(query, schema))]);
   });
   const read: Query = (text, values) => runner.read(text, values);
-  const check = async () => {
-    const faults = await storeFaults(read, schema);
-    isReadOnly = faults.some((fault) => fault.startsWith(readOnlyDatabase));
-    // Without privileges, the migrations cannot be checked.
-    if (faults.some((fault) => fault.includes('lacks a privilege'))) requireNone(faults);
-    const applied = await readApplied(read);
-    if (applied.length === 0) throw missingStore(schema);
-    const isOld = pendingMigrations(schema, applied).length > 0;
-    const cure = `the schema of the database is out of date: run ${storeCommand(schema, 'migrate')}`;
-    requireNone([...(isOld ? [cure] : []), ...faults]);
-  };
-  let isOnCitus: boolean;
+  const state = { isReadOnly: false };
+  const check = () => checkStore(read, schema, state);
   try {
     await (waits ? retried(check, limits.report) : check());
-    isOnCitus = await isDistributed(read, store);
+    const isOnCitus = await isDistributed(read, store);
+    if (isOnCitus) runner.stopPreparing();
+    limits.report?.({
+      type: 'store opened',
+      measures: {
+        database_connections: () => runner.open,
+        database_read_only: () => Number(state.isReadOnly),
+      },
+    });
+    return { ...storageOn(runner, store, limits, isOnCitus), check };
   } catch (error) {
     await runner.close();
     throw error;
   }
-  limits.report?.({
-    type: 'store opened',
-    measures: { database_connections: () => runner.open, database_read_only: () => Number(isReadOnly) },
-  });
-  if (isOnCitus) runner.stopPreparing();
-  const texts: AllTexts = new Map(
-    collections.map((definition) => [definition, documentTexts(definition, isOnCitus)]),
+}
+
+/** Checks that a store can serve, and notes whether its database takes no writes. @throws StorageError */
+async function checkStore(read: Query, schema: StoreSchema, state: { isReadOnly: boolean }): Promise<void> {
+  const faults = await storeFaults(read, schema);
+  state.isReadOnly = faults.some((fault) => fault.startsWith(readOnlyDatabase));
+  // Without privileges, the migrations cannot be checked.
+  if (faults.some((fault) => fault.includes('lacks a privilege'))) requireNone(faults);
+  const applied = await readApplied(read);
+  if (applied.length === 0) throw missingStore(schema);
+  const isOld = pendingMigrations(schema, applied).length > 0;
+  const cure = `the schema of the database is out of date: run ${storeCommand(schema, 'migrate')}`;
+  requireNone([...(isOld ? [cure] : []), ...faults]);
+}
+
+/** The storage on open connections. */
+function storageOn(
+  runner: StatementRunner,
+  { collections }: StoreDefinition,
+  limits: WriteLimits,
+  isOnCitus: boolean,
+): Omit<Storage, 'check'> {
+  const sql: StoreSql = new Map(
+    collections.map((definition) => [definition, documentSql(definition, isOnCitus)]),
   );
-  const committer = postgresCommitter(runner, texts);
+  const committer = postgresCommitter(runner, sql);
   const groupCommit = new GroupCommit(committer, { ...limits, maxAge: runner.time });
   const readerOf = (definition: CollectionDefinition) =>
-    collectionReader(runner, definition, texts.get(definition) as DocumentTexts);
-  const transactions = transactionCommitter(runner, texts);
+    new PostgresReader(runner, definition, documentSql(definition, isOnCitus));
+  const transactions = transactionCommitter(runner, sql);
   const documents = new StoreDocuments(collections, groupCommit, readerOf, transactions, limits);
   return {
     collection: (definition) => documents.collection(definition),
@@ -93,7 +107,6 @@ export async function openPostgres({
     tokens: openPostgresTokens(runner, groupCommit),
     // Never resolves: new connections may succeed after any failure of the server.
     broken: new Promise(() => undefined),
-    check,
     async close() {
       await documents.close();
       await runner.close();

@@ -2,7 +2,7 @@
 import { isCheck, type Step, type TransactionCommitter, type Write } from '../core/writes.js';
 import type { StatementRunner } from './connection/statement-runner.js';
 import type { Query } from './connection/connections.js';
-import { byKey, confirmation, parametersOf, type AllTexts, type DocumentTexts } from './statements.js';
+import { byKey, confirmation, type DocumentSql, parametersOf, type StoreSql } from './statements.js';
 
 /** Holds the place of a document that must stay absent. It is never committed. */
 const placeholder = 'null';
@@ -15,22 +15,17 @@ const placeholder = 'null';
  *    that are not wanted are deleted in the end. Otherwise a document could be created before COMMIT.
  * 2. The rows that must exist, likewise. A transaction that has one never waits for a key.
  */
-export function transactionCommitter(runner: StatementRunner, texts: AllTexts): TransactionCommitter {
+export function transactionCommitter(runner: StatementRunner, sql: StoreSql): TransactionCommitter {
   return {
     async commitTransaction(subject, steps) {
-      if (steps.every(isCheck)) return hold(runner, writesOf(texts, subject, steps));
-      return runner.transaction((query) => make(query, texts, subject, steps));
+      if (steps.every(isCheck)) return hold(runner, writesOf(sql, subject, steps));
+      return runner.transaction((query) => make(query, sql, subject, steps));
     },
   };
 }
 
 /** Makes steps. Resolves with whether all documents were as expected; if not, nothing must be committed. */
-async function make(
-  query: Query,
-  texts: AllTexts,
-  subject: string,
-  steps: readonly Step[],
-): Promise<boolean> {
+async function make(query: Query, sql: StoreSql, subject: string, steps: readonly Step[]): Promise<boolean> {
   const absent = steps.filter(({ expected }) => expected === null);
   const present = steps.filter(({ expected }) => expected !== null);
   const unwanted = absent.filter(({ text }) => text === null);
@@ -42,37 +37,35 @@ async function make(
     ['delete', unwanted.map((step) => ({ ...step, expected: placeholder }))],
   ] as const;
   for (const [statement, part] of parts)
-    for (const [ofCollection, writes] of writesOf(texts, subject, part)) {
-      const rows = await query(ofCollection[statement], parametersOf(statement, writes));
+    for (const [documents, writes] of writesOf(sql, subject, part)) {
+      const rows = await query(documents[statement], parametersOf(writes));
       if (rows.length < writes.length) return false;
     }
   return true;
 }
 
 /** Whether all documents are as expected at one moment. */
-async function hold(runner: StatementRunner, parts: readonly [DocumentTexts, Write[]][]): Promise<boolean> {
+async function hold(runner: StatementRunner, parts: readonly [DocumentSql, Write[]][]): Promise<boolean> {
   // One statement, which sees one state of all collections.
   const text = parts.map(([{ compare }], part) => compare(part)).join(' UNION ALL ');
-  const rows = await runner.read(
-    text,
-    parts.flatMap(([, writes]) => parametersOf('compare', writes)),
-  );
+  const values = parts.flatMap(([, writes]) => parametersOf(writes));
+  const rows = await runner.read(text, values);
   await runner.read(confirmation);
   const present = parts.flatMap(([, writes]) => writes).filter(({ when }) => when === 'equals');
   return rows.length === present.length && rows.every(([, , found]) => found === 'same');
 }
 
 /** Steps as writes, sorted by their keys, with the statements on each collection. */
-function writesOf(texts: AllTexts, subject: string, steps: readonly Step[]): [DocumentTexts, Write[]][] {
-  return [...texts]
-    .map(([collection, ofCollection]): [DocumentTexts, Write[]] => {
+function writesOf(sql: StoreSql, subject: string, steps: readonly Step[]): [DocumentSql, Write[]][] {
+  return [...sql]
+    .map(([collection, documents]): [DocumentSql, Write[]] => {
       const writes = steps
         .filter((step) => step.collection === collection)
         .map(({ id, expected, text }): Write => {
           const when = expected === null ? { when: 'any' as const } : { when: 'equals' as const, expected };
           return { ...when, collection, subject, id, text };
         });
-      return [ofCollection, writes.sort(byKey)];
+      return [documents, writes.sort(byKey)];
     })
     .filter(([, writes]) => writes.length > 0);
 }

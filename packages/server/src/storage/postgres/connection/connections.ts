@@ -13,78 +13,57 @@ import { isWarning, LostConnection, storageError } from './failures.js';
 /** The maximum number of callers that wait for a connection. */
 const maxWaiting = 1_000;
 
-/** Some connections, which are made when they are needed. */
-export class Connections {
-  readonly #pool: Pool;
-  readonly #check: (query: Query) => Promise<void>;
-  readonly #checked = new WeakSet<PoolClient>();
-
-  /**
-   * @param options - The URL, the name of the service, and the maximum number of connections.
-   * @param time - The maximum time to connect, and of a statement on the server, in ms.
-   * @param check - Checks each new connection, since it may reach another server after a failover. If it throws, the
-   *   connection is not used.
-   * @throws StorageError when the URL is invalid.
-   */
-  constructor(options: PoolConfig, time: number, check: (query: Query) => Promise<void>) {
-    this.#check = check;
-    try {
-      this.#pool = new Pool({
-        ...options,
-        connectionTimeoutMillis: time,
-        idleTimeoutMillis: 60_000,
-        keepAlive: true,
-        // Ends statements whose client has given up, such as those that wait for a lock.
-        statement_timeout: time,
-      });
-    } catch (error) {
-      throw storageError('unavailable', error);
-    }
+/**
+ * Opens a pool of connections, which are made when they are needed.
+ * @param options - The URL, the name of the service, and the maximum number of connections.
+ * @param time - The maximum time to connect, and of a statement on the server, in ms.
+ * @param check - Checks each new connection, since it may reach another server after a failover. If it throws, the
+ *   connection is not used.
+ * @throws StorageError when the URL is invalid.
+ */
+export function openPool(
+  options: PoolConfig,
+  time: number,
+  check: (query: Query, time: number) => Promise<void>,
+): Pool {
+  const verify = (client: PoolClient, done: (error?: Error) => void) => {
+    const deadline = performance.now() + time;
+    check((text, values = []) => runQuery(client, text, values, deadline), time).then(() => {
+      done();
+    }, done);
+  };
+  const timeouts = {
+    connectionTimeoutMillis: time,
+    idleTimeoutMillis: 60_000,
+    // Ends statements whose client has given up, such as those that wait for a lock.
+    statement_timeout: time,
+  };
+  try {
+    const pool = new Pool({ ...options, ...timeouts, keepAlive: true, verify });
     // When a connection is lost, its statement rejects; the pool replaces an idle connection when needed.
-    this.#pool.on('error', () => undefined);
-    this.#pool.on('connect', (client) => client.on('error', () => undefined));
+    pool.on('error', () => undefined);
+    pool.on('connect', (client) => client.on('error', () => undefined));
+    return pool;
+  } catch (error) {
+    throw storageError('unavailable', error);
   }
+}
 
-  /** The number of open connections. */
-  get open(): number {
-    return this.#pool.totalCount;
-  }
-
-  /**
-   * Waits for a connection. The caller must release it.
-   * @param deadline - For its check, on the clock of performance.now().
-   * @throws StorageError `overloaded` if all connections remain in use or too many wait, or `unavailable` if connecting fails
-   *   or the server is not suitable.
-   */
-  async acquire(deadline: number): Promise<PoolClient> {
-    const client = await this.#connect();
-    if (this.#checked.has(client)) return client;
-    try {
-      await this.#check((text, values = []) => runQuery(client, text, values, deadline));
-    } catch (error) {
-      client.release(true);
-      throw error instanceof StorageError ? error : storageError('unavailable', error);
-    }
-    this.#checked.add(client);
-    return client;
-  }
-
-  /** Closes the connections when their statements are complete. */
-  close(): Promise<void> {
-    return this.#pool.end();
-  }
-
-  async #connect(): Promise<PoolClient> {
-    const pool = this.#pool;
-    if (pool.waitingCount >= maxWaiting)
-      throw new StorageError('overloaded', 'PostgreSQL: too many wait for a connection');
-    try {
-      return await pool.connect();
-    } catch (cause) {
-      // What the pool says if all connections were in use.
-      const wereInUse = /^timeout exceeded/.test(messageOf(cause));
-      throw storageError(wereInUse ? 'overloaded' : 'unavailable', cause);
-    }
+/**
+ * Waits for a connection, which the caller must release.
+ * @throws StorageError `overloaded` if all connections remain in use or too many wait, or `unavailable` if connecting fails
+ *   or the server is not suitable.
+ */
+export async function acquire(pool: Pool): Promise<PoolClient> {
+  if (pool.waitingCount >= maxWaiting)
+    throw new StorageError('overloaded', 'PostgreSQL: too many wait for a connection');
+  try {
+    return await pool.connect();
+  } catch (cause) {
+    if (cause instanceof StorageError) throw cause;
+    // What the pool says if all connections were in use.
+    const wereInUse = /^timeout exceeded/.test(messageOf(cause));
+    throw storageError(wereInUse ? 'overloaded' : 'unavailable', cause);
   }
 }
 

@@ -1,11 +1,11 @@
 // Runs the statements of one process on PostgreSQL: keeps to deadlines, retries, and translates errors.
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DatabaseError, type PoolClient } from 'pg';
+import { DatabaseError, type Pool } from 'pg';
 import { defaultLimits } from '../../../base/limits.js';
 import { messageOf, StorageError, type StorageFailure } from '../../core/interface.js';
 import type { ConnectionPurpose } from '../../../base/events.js';
-import { Connections, runQuery, type Query, type Row } from './connections.js';
+import { acquire, openPool, runQuery, type Query, type Row } from './connections.js';
 import { hadNoEffect, isNotPrepared, isSerializationError, isUsable, storageError } from './failures.js';
 
 /** The options of the PostgreSQL engine. */
@@ -28,7 +28,7 @@ const retryPause = 20;
 
 /** The connections of one process: some for reads, one for writes, and some for transactions, so that none waits for another. */
 export class StatementRunner {
-  readonly #connections: Readonly<Record<ConnectionPurpose, Connections>>;
+  readonly #pools: Readonly<Record<ConnectionPurpose, Pool>>;
   /** The number of connections for reads. */
   readonly size: number;
   /** The maximum time of a statement, including connecting and retries, in ms. */
@@ -53,18 +53,15 @@ export class StatementRunner {
     this.time = timeout / 3;
     // Who gives up earlier than the server does not know the outcome; so there is time to connect, and for the way back.
     const time = Math.floor(this.time * (2 / 5));
-    const connections = (max: number) =>
-      new Connections({ connectionString: url, application_name: name, max }, time, (query) =>
-        check(query, time),
-      );
-    const [reads, writes] = [connections(poolSize), connections(1)];
-    this.#connections = { reads, writes, transactions: connections(transactionConnections) };
+    const pool = (max: number) =>
+      openPool({ connectionString: url, application_name: name, max }, time, check);
+    this.#pools = { reads: pool(poolSize), writes: pool(1), transactions: pool(transactionConnections) };
   }
 
   /** The numbers of open connections. */
   get open(): Record<ConnectionPurpose, number> {
-    const { reads, writes, transactions } = this.#connections;
-    return { reads: reads.open, writes: writes.open, transactions: transactions.open };
+    const { reads, writes, transactions } = this.#pools;
+    return { reads: reads.totalCount, writes: writes.totalCount, transactions: transactions.totalCount };
   }
 
   /** The deadline for work that starts now, on the clock of performance.now(). */
@@ -77,10 +74,8 @@ export class StatementRunner {
    * @param text - A constant.
    * @throws StorageError
    */
-  async read(text: string, values: readonly unknown[] = [], deadline = this.deadline()): Promise<Row[]> {
-    return this.#run('reads', 'unavailable', deadline, (client) =>
-      runQuery(client, text, values, deadline, this.#nameOf(text)),
-    );
+  read(text: string, values: readonly unknown[] = [], deadline = this.deadline()): Promise<Row[]> {
+    return this.#run('reads', 'unavailable', deadline, (query) => query(text, values));
   }
 
   /**
@@ -89,10 +84,8 @@ export class StatementRunner {
    * @param text - A constant.
    * @throws StorageError
    */
-  async write(text: string, values: readonly unknown[], deadline = this.deadline()): Promise<Row[]> {
-    return this.#run('writes', 'unknown-outcome', deadline, (client) =>
-      runQuery(client, text, values, deadline, this.#nameOf(text)),
-    );
+  write(text: string, values: readonly unknown[], deadline = this.deadline()): Promise<Row[]> {
+    return this.#run('writes', 'unknown-outcome', deadline, (query) => query(text, values));
   }
 
   /**
@@ -101,74 +94,68 @@ export class StatementRunner {
    * @param work - Its queries have constant texts. If it resolves to false, the transaction is rolled back.
    * @throws StorageError
    */
-  async transaction(work: (query: Query) => Promise<boolean>): Promise<boolean> {
-    const deadline = this.deadline();
-    return this.#run('transactions', 'unavailable', deadline, async (client) => {
-      const control = (text: string) => runQuery(client, text, [], deadline);
+  transaction(work: (query: Query) => Promise<boolean>): Promise<boolean> {
+    return this.#run('transactions', 'unavailable', this.deadline(), async (query) => {
       // A process that stops must not keep its locks.
-      await control(`BEGIN; SET LOCAL idle_in_transaction_session_timeout TO ${Math.ceil(this.time)}`);
-      let succeeds;
-      try {
-        succeeds = await work((text, values = []) =>
-          runQuery(client, text, values, deadline, this.#nameOf(text)),
-        );
-      } catch (error) {
-        if (error instanceof DatabaseError) await control('ROLLBACK');
+      await query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout TO ${Math.ceil(this.time)}`);
+      const succeeds = await work(query).catch(async (error: unknown) => {
+        if (error instanceof DatabaseError) await query('ROLLBACK');
         throw error;
+      });
+      if (!succeeds) {
+        await query('ROLLBACK');
+        return false;
       }
-      try {
-        await control(succeeds ? 'COMMIT' : 'ROLLBACK');
-      } catch (error) {
+      await query('COMMIT').catch((error: unknown) => {
         // The server has rolled back, so the transaction may run again.
-        if (!succeeds || isSerializationError(error)) throw error;
-        throw storageError('unknown-outcome', error);
-      }
-      return succeeds;
+        throw isSerializationError(error) ? error : storageError('unknown-outcome', error);
+      });
+      return true;
     });
   }
 
-  /** Stops preparing statements. @param reason - The reason, for a warning. */
-  stopPreparing(reason?: string): void {
-    if (this.#prepares && reason !== undefined) process.emitWarning(reason);
+  /** Prepares no more statements, for instance because Citus plans them for their parameters. */
+  stopPreparing(): void {
     this.#prepares = false;
   }
 
   /** Closes the connections when their statements are complete. */
   close(): Promise<unknown> {
-    return (this.#closed ??= Promise.all(Object.values(this.#connections).map((pool) => pool.close())));
+    return (this.#closed ??= Promise.all(Object.values(this.#pools).map((pool) => pool.end())));
   }
 
-  /** @param lost - The failure to report when the connection is lost or the statement times out. */
+  /**
+   * Does work on a connection.
+   * @param lost - The failure to report when the connection is lost or the statement times out.
+   */
   async #run<T>(
     purpose: ConnectionPurpose,
     lost: StorageFailure,
     deadline: number,
-    statement: (client: PoolClient) => Promise<T>,
+    work: (query: Query) => Promise<T>,
   ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       if (performance.now() > deadline) throw storageError('unavailable', new Error('no time left'));
-      const client = await this.#connections[purpose].acquire(deadline);
+      const client = await acquire(this.#pools[purpose]);
+      const query: Query = (text, values = []) =>
+        runQuery(client, text, values, deadline, values.length === 0 ? undefined : this.#nameOf(text));
       let isReusable = false;
       let pause: number;
       try {
-        const result = await statement(client);
+        const result = await work(query);
         isReusable = true;
         return result;
       } catch (error) {
         if (error instanceof StorageError) throw error;
         // The code of an error does not say whether it has ended the session, as after a crash or when a disk is full. The
-        // severity does, but is in the server's own language.
-        const goesOn = error instanceof DatabaseError && (await responds(client, deadline));
+        // severity does, but is in the server's own language. Poolers close the connection of a client then.
+        const goesOn = error instanceof DatabaseError && (await succeeds(query('SELECT')));
         isReusable = goesOn && isUsable(error);
         const hasNoEffect = goesOn && hadNoEffect(error);
-        if (isNotPrepared(error))
-          this.stopPreparing(
-            `PostgreSQL: ${messageOf(error)}. A connection pooler does not support prepared statements, ` +
-              'so the service stops using them',
-          );
-        const isFirstLoss = attempt === 1 && lost === 'unavailable' && !hasNoEffect;
-        const mayRepeat =
-          isSerializationError(error) || isFirstLoss || (attempt === 1 && isNotPrepared(error));
+        const isUnprepared = isNotPrepared(error);
+        if (isUnprepared) this.#stopPreparingAfter(error);
+        const isFirstLoss = lost === 'unavailable' && !hasNoEffect;
+        const mayRepeat = isSerializationError(error) || (attempt === 1 && (isFirstLoss || isUnprepared));
         pause = Math.random() * retryPause * attempt;
         if (!mayRepeat || performance.now() + pause > deadline)
           throw storageError(hasNoEffect ? 'unavailable' : lost, error);
@@ -177,6 +164,15 @@ export class StatementRunner {
       }
       await sleep(pause);
     }
+  }
+
+  #stopPreparingAfter(error: unknown): void {
+    if (this.#prepares)
+      process.emitWarning(
+        `PostgreSQL: ${messageOf(error)}. A connection pooler does not support prepared statements, ` +
+          'so the service stops using them',
+      );
+    this.stopPreparing();
   }
 
   /**
@@ -195,9 +191,8 @@ export class StatementRunner {
   }
 }
 
-/** Whether the session of a client goes on. Poolers close the connection of a client whose session has ended. */
-async function responds(client: PoolClient, deadline: number): Promise<boolean> {
-  return runQuery(client, 'SELECT', [], deadline).then(
+function succeeds(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
     () => true,
     () => false,
   );
