@@ -298,7 +298,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   t.test(
     'statement timeout: a write to a locked row or table is unavailable, and has no effect',
     async (t) => {
-      const { plants, url } = await openStore(t);
+      const { plants, url, database } = await openStore(t);
       const { plants: hasty } = await openHasty(t, url);
       await plants.create('s', 2n, plant);
       const blocker = await begin(t, url, "INSERT INTO plants VALUES ('s', 1, '{}')");
@@ -309,6 +309,8 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       t.equal(list, 'unavailable');
       // One that began late has no time left to learn that it was cancelled.
       for (const outcome of [creation, deletion]) t.match(outcome, /^(unavailable|unknown-outcome)$/);
+      const waiting = `SELECT FROM pg_stat_activity WHERE datname = '${database}' AND ${waitsForLock}`;
+      await firstRow(server, `SELECT 1 WHERE NOT EXISTS (${waiting})`);
       await blocker.query('ROLLBACK');
       t.equal(await plants.create('s', 3n, plant), 'created');
       t.equal((await plants.list('s', { limit: 9 })).count, 2);

@@ -81,18 +81,15 @@ export function grantsOf(
 /**
  * Privileges ($2) on tables ($1) that the role lacks; tables and indexes ($3) that are missing although migrations were
  * applied, as after a restore of a part of a backup, with their cures ($4); and whether the server takes no writes. Tables
- * that do not exist lack no privilege. Those of a schema without USAGE are invisible to the role, so that schema is looked
- * up by its name in the search path.
+ * that do not exist lack no privilege; those of a schema that the role must not use seem not to exist.
  */
 const selectStoreFaults = `
   SELECT format('the role %1$I lacks a privilege: GRANT %2$s TO %1$I', current_user, privilege) FROM (
     SELECT format('CONNECT ON DATABASE %I', current_database())
     WHERE NOT has_database_privilege(current_database(), 'CONNECT')
     UNION ALL
-    SELECT format('USAGE ON SCHEMA %I', nspname) FROM pg_namespace AS schema
-    WHERE to_regclass(($1::text[])[1]) IS NULL AND NOT has_schema_privilege(oid, 'USAGE')
-      AND quote_ident(nspname) = ANY (regexp_split_to_array(current_setting('search_path'), E',\\\\s*'))
-      AND EXISTS (SELECT FROM pg_class WHERE relnamespace = schema.oid AND relname = ($1::text[])[1])
+    SELECT 'USAGE ON SCHEMA ' || replace(current_setting('search_path'), '"$user", ', '')
+    WHERE current_schema() IS NULL
     UNION ALL
     SELECT format('%s ON %I', privilege, name) FROM unnest($1::text[], $2::text[]) AS needed (name, privilege)
     WHERE NOT has_table_privilege(to_regclass(name), privilege)) AS lacking (privilege)

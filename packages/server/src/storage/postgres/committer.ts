@@ -1,7 +1,7 @@
 // Commits batches of writes to PostgreSQL.
 import { type Id, type Outcome, StorageError } from '../core/interface.js';
 import { tokenDocuments } from '../core/token-row.js';
-import { hasEffect, type Committer, type WriteResult, type Write } from '../core/writes.js';
+import { type Committer, hasEffect, outcomeOf, type Write, type WriteResult } from '../core/writes.js';
 import { isolateFailures } from './connection/failures.js';
 import type { Row } from './connection/connections.js';
 import type { StatementRunner } from './connection/statement-runner.js';
@@ -96,11 +96,11 @@ class Batch {
 
   /** Decides writes that change nothing, by comparing them with the stored documents. */
   async #compare(sql: DocumentSql, writes: readonly Write[]): Promise<void> {
-    const rows = await this.#runner.read(sql.compare(), parametersOf(writes), this.#deadline);
-    const stored = byDocument(rows);
+    const stored = byDocument(await this.#runner.read(sql.compare(), parametersOf(writes), this.#deadline));
     for (const write of writes) {
-      const outcome = outcomeWithoutEffect(write, stored.get(keyOf(write.subject, write.id))?.[2]);
-      if (outcome !== undefined) this.results.set(write, outcome);
+      const outcome = outcomeOf(write, comparedText(write, stored.get(keyOf(write.subject, write.id))?.[2]));
+      // What could take effect now is tried again.
+      if (!hasEffect(outcome)) this.results.set(write, outcome);
     }
   }
 
@@ -123,12 +123,11 @@ function mayCarryOut(statement: keyof typeof effects, { when, text }: Write): bo
     : statement === 'update' && when !== 'absent';
 }
 
-/** The outcome of a write that changes nothing, by what `compare` returned; undefined if it may take effect now. */
-function outcomeWithoutEffect({ when, text }: Write, stored: unknown): Outcome | undefined {
-  if (stored === 'same') return 'same';
-  if (stored === undefined)
-    return text === null || (when !== 'absent' && when !== 'any') ? 'missing' : undefined;
-  return stored === 'other' && (when === 'absent' || when === 'equals') ? 'other' : undefined;
+/** The text that is stored, by what `compare` returned. An empty one, which no document has, stands for another text. */
+function comparedText(write: Write, compared: unknown): string | undefined {
+  if (compared === undefined) return undefined;
+  const expected = write.when === 'equals' ? write.expected : '';
+  return { same: write.text, expected }[compared as string] ?? '';
 }
 
 /** The rows of a statement, which begin with a subject and an id, by these. */

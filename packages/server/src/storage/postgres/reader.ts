@@ -71,18 +71,22 @@ export class PostgresReader implements CollectionReader {
 
   stored(subject: string, { from, to, descending, limit }: StoredRange): Promise<readonly StoredDocument[]> {
     const text = this.#sql.stored[directionOf(descending)];
-    return this.#readStored(text, [subject, `${from}`, `${to}`, Math.min(limit, pageRows)]);
+    return this.#readStored(text, limit, [subject, `${from}`, `${to}`]);
   }
 
   storedOfAll(after: DocumentKey | undefined): Promise<readonly StoredDocument[]> {
     // No subject is empty.
     const { subject, id } = after ?? { subject: '', id: this.#ids.first };
-    return this.#readStored(this.#sql.storedOfAll, [subject, `${id}`, pageRows]);
+    return this.#readStored(this.#sql.storedOfAll, pageRows, [subject, `${id}`]);
   }
 
-  async #readStored(text: string, values: readonly unknown[]): Promise<StoredDocument[]> {
-    const rows = (await this.#runner.read(text, values)) as [string, string, string][];
-    return rows.map(([subject, id, text]) => ({ subject, id: this.#ids.parse(id), text }));
+  async #readStored(text: string, limit: number, keys: readonly string[]): Promise<StoredDocument[]> {
+    const rows = await this.#runner.read(text, [Math.min(limit, pageRows), ...keys]);
+    return (rows as [string, string, string][]).map(([subject, id, text]) => ({
+      subject,
+      id: this.#ids.parse(id),
+      text,
+    }));
   }
 
   #queues(together: number): PageQueues {

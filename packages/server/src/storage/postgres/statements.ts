@@ -24,7 +24,7 @@ export const sessionSettings = {
 const longBytes = 2_048;
 
 /** The types of ids. The column has the collation "C", which orders texts by bytes, whatever they are compared with. */
-export const idTypes: Readonly<Record<IdKind, string>> = { int64: 'bigint', text: 'text' };
+const idTypes: Readonly<Record<IdKind, string>> = { int64: 'bigint', text: 'text' };
 
 /**
  * The order in which all statements lock the documents of a collection, so that none waits for another that waits for it:
@@ -66,6 +66,7 @@ export function documentSql({ name, column, id }: CollectionDefinition, isDistri
   const matches = `stored.subject = given.subject AND stored.id = given.id ${shard}`;
   const asExpected = `(given.expected IS NULL OR stored.${column} = given.expected)`;
   const ofSubject = 'subject = $1 AND id BETWEEN $2 AND $3';
+  const between = 'subject = $2 AND id BETWEEN $3 AND $4';
   return {
     /** Whether each statement is about one subject. */
     isDistributed,
@@ -92,11 +93,11 @@ export function documentSql({ name, column, id }: CollectionDefinition, isDistri
     },
     /** Documents of a subject between two ids with their keys. */
     stored: {
-      ascending: storedText({ name, column }, ofSubject, 'ASC', '$4'),
-      descending: storedText({ name, column }, ofSubject, 'DESC', '$4'),
+      ascending: storedText({ name, column }, between, 'ASC'),
+      descending: storedText({ name, column }, between, 'DESC'),
     },
     /** Those of all subjects, after a key. */
-    storedOfAll: storedText({ name, column }, '(subject, id) > ($1, $2)', 'ASC', '$3'),
+    storedOfAll: storedText({ name, column }, '(subject, id) > ($2, $3)', 'ASC'),
     /** The texts of documents of a subject by their ids. */
     byIds: `SELECT id::text, ${column} FROM ${name} WHERE subject = $1 AND id = ANY ($2::${type}[])`,
     /** Counts the first documents of a subject between two ids, and returns the last id. */
@@ -133,20 +134,17 @@ function pagesText({ name, column, id }: CollectionDefinition, shard: string, is
 
 /**
  * Returns the statement that reads the first documents of a part of the table that fit into a page, at least one, with
- * their keys.
- * @param condition - What leads to the part; it names one subject or none.
- * @param limit - The parameter with the maximum number of documents.
+ * their keys. Its first parameter is their maximum number.
  */
 function storedText(
   { name, column }: Pick<CollectionDefinition, 'name' | 'column'>,
   condition: string,
   direction: 'ASC' | 'DESC',
-  limit: string,
 ): string {
   const order = `ORDER BY subject ${direction}, id ${direction}`;
   return `SELECT subject, id::text AS key, text FROM (
       SELECT subject, id, text, sum(octet_length(text) + 1) OVER (${order} ROWS UNBOUNDED PRECEDING) AS size FROM (
-        SELECT subject, id, ${column} AS text FROM ${name} WHERE ${condition} ${order} LIMIT ${limit}::int) AS documents
+        SELECT subject, id, ${column} AS text FROM ${name} WHERE ${condition} ${order} LIMIT $1::int) AS documents
     ) AS measured
     WHERE size <= ${pageBytes} OR size = octet_length(text) + 1 ${order}`;
 }
