@@ -80,7 +80,7 @@ async function serve(service: Service, config: Config, dev: boolean): Promise<vo
     await listenOn(app, address);
     interrupted.throwIfAborted();
     reportReady(service, log, config, storage, app.listeningOrigin);
-    feedWatchdog(log, () => threads.respond());
+    void feedWatchdog(log, () => threads.respond());
     await greet?.(service, app, storage, config);
   } catch (error) {
     // What the end calls closes everything, and exits.
@@ -120,9 +120,9 @@ async function closeAll(
   { limits }: Config,
 ): Promise<void> {
   const patience = limits.drainTime + limits.shutdownTime + endGrace;
-  const [left] = await Promise.all([threads.end(patience), shutDown(app, limits)]);
-  if (left.length > 0) {
-    app.log.fatal({ threads: left }, 'threads did not end within SHUTDOWN_SECONDS: the process ends at once');
+  const [haveEnded] = await Promise.all([threads.end(patience), shutDown(app, limits)]);
+  if (!haveEnded) {
+    app.log.fatal('threads did not end within SHUTDOWN_SECONDS: the process ends at once');
     endAtOnce();
   }
   await storage.close();

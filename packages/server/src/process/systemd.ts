@@ -1,6 +1,7 @@
 // Tells systemd how the service is, if systemd waits for that. Node.js has no Unix datagram sockets (sd_notify(3)), so a
 // child process of systemd's own program does it.
 import { execFile } from 'node:child_process';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyBaseLogger } from 'fastify';
 
 type Log = Pick<FastifyBaseLogger, 'warn'>;
@@ -15,19 +16,14 @@ export function notifyReady(log: Log): void {
  * systemd would end it. Does nothing if systemd does not ask for it.
  * @param respond - Resolves when all threads have responded; otherwise, systemd learns nothing more.
  */
-export function feedWatchdog(log: Log, respond: () => Promise<unknown>): void {
+export async function feedWatchdog(log: Log, respond: () => Promise<unknown>): Promise<void> {
   const microseconds = Number(process.env['WATCHDOG_USEC']);
   if (!(microseconds > 0)) return;
-  let isWaiting = false;
-  const feed = async () => {
-    if (isWaiting) return;
-    isWaiting = true;
+  for (;;) {
     await respond();
-    isWaiting = false;
     notify('WATCHDOG=1', log);
-  };
-  // A thread that has ended ends the process.
-  setInterval(() => void feed().catch(() => undefined), microseconds / 2_000).unref();
+    await pause(microseconds / 2_000, undefined, { ref: false });
+  }
 }
 
 function notify(state: string, log: Log): void {

@@ -21,9 +21,6 @@ const leastText = 800;
 /** Maximum number of lookups at a time. */
 const maxLookups = 1_000;
 
-/** Created once, so that a flood of requests without a valid credential costs little. */
-const overloaded = new ApiError('overloaded');
-
 /** Returns what a credential grants, or why it is invalid. */
 export type Find = (credential: string) => Promise<Found | InvalidReason>;
 
@@ -75,7 +72,7 @@ class Lookups {
   find(credential: string): Promise<Grant | InvalidReason> {
     let result = this.#inFlight.get(credential);
     if (result === undefined) {
-      if (this.#inFlight.size >= maxLookups) throw overloaded;
+      if (this.#inFlight.size >= maxLookups) throw new ApiError('overloaded');
       result = this.#find(credential).finally(() => this.#inFlight.delete(credential));
       this.#inFlight.set(credential, result);
     }
@@ -109,24 +106,12 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
   const rightForm = isBearer
     ? 'the header must have the form "Authorization: Bearer TOKEN"'
     : prefix && `they must have the form "${prefix}TOKEN"`;
-  // Each is created once, so that a flood of requests without a valid credential costs little.
-  const refusals = new Map<string, ApiError>();
   const refuse = (reason: InvalidReason | 'missing', detail?: string): ApiError => {
-    const key = `${reason} ${detail}`;
-    let error = refusals.get(key);
-    if (error === undefined) {
-      const more = detail === undefined ? {} : { detail };
-      error =
-        reason === 'missing'
-          ? // RFC 6750 section 3.1: a request without a bearer token gets no error code.
-            refusal('missingToken', undefined, more)
-          : refusal('invalidToken', invalidParameters(reason), {
-              ...more,
-              cause: new InvalidCredential(reason),
-            });
-      refusals.set(key, error);
-    }
-    return error;
+    const more = detail === undefined ? {} : { detail };
+    return reason === 'missing'
+      ? // RFC 6750 section 3.1: a request without a bearer token gets no error code.
+        refusal('missingToken', undefined, more)
+      : refusal('invalidToken', invalidParameters(reason), { ...more, cause: new InvalidCredential(reason) });
   };
   const check = (result: Grant | InvalidReason): Grant | ApiError => {
     const reason = typeof result === 'string' ? result : endOf(result, now());

@@ -1,5 +1,4 @@
 // Calls a verifier of the service, which may hang, throw or return anything: that is a 503, and never admits a caller.
-import { inspect } from 'node:util';
 import type { SecurityScheme } from '../../contract/security.js';
 import type { Verify } from '../../contract/verifiers.js';
 import { ApiError } from '../../base/errors.js';
@@ -13,8 +12,6 @@ import type { Found } from './verifier.js';
 const maxSubjectLength = 255;
 /** Maximum number of scopes that a verifier may return. */
 const maxScopes = 1_000;
-/** Maximum length of a failure's description in the log, in characters. */
-const maxFailureLength = 4_000;
 
 /** A verifier of the service, and the scheme that it serves. */
 export interface ServiceVerifier {
@@ -52,8 +49,9 @@ export function askVerifier({ name, scheme, verify, scopes, limit }: ServiceVeri
     } catch (error) {
       if (error instanceof StorageError || (error instanceof ApiError && error.statusCode === 503))
         throw error;
-      const secrets = typeof given === 'string' ? [given] : [given.password, credential];
-      const cause = new Error(`the verifier of ${name} failed: ${withoutSecrets(error, secrets)}`);
+      // Of an Error, the log shows only the message and the stack; anything else might be the credential.
+      const thrown = error instanceof Error ? error : new Error(`it threw a ${typeof error}`);
+      const cause = new Error(`the verifier of ${name} failed`, { cause: thrown });
       throw new ApiError('unavailable', { cause });
     } finally {
       giveUp.abort();
@@ -81,25 +79,4 @@ function toGrant(given: unknown, name: string, allScopes: readonly string[]): Fo
     scopes: allScopes.filter((scope) => scopes.includes(scope)),
     expiresAt,
   };
-}
-
-/** Describes a thrown value for the log, without the credential. */
-function withoutSecrets(error: unknown, secrets: readonly string[]): string {
-  let text: string;
-  try {
-    text = inspect(error);
-  } catch {
-    return 'with something that cannot be shown';
-  }
-  // The longest first, since one may be part of another.
-  for (const secret of secrets.filter((secret) => secret !== '').sort((a, b) => b.length - a.length)) {
-    // Texts in objects are quoted, and URLs encoded.
-    for (const form of [
-      JSON.stringify(secret).slice(1, -1),
-      encodeURIComponent(secret.toWellFormed()),
-      secret,
-    ])
-      text = text.replaceAll(form, '[credential]');
-  }
-  return text.slice(0, maxFailureLength);
 }

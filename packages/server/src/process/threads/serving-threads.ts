@@ -65,12 +65,12 @@ export class ServingThreads {
   /**
    * Ends the threads when they have drained and their open requests have ended, including threads that are still starting.
    * @param patience - Maximum time to wait, in ms.
-   * @returns The numbers of the threads that are still running. Never rejects.
+   * @returns Whether all have ended. Never rejects.
    */
-  async end(patience: number): Promise<readonly number[]> {
+  end(patience: number): Promise<boolean> {
     for (const thread of this.#threads) thread.end();
-    await within(Promise.all(this.#threads.map(({ ended }) => ended)), patience, undefined);
-    return this.#threads.flatMap(({ number, hasEnded }) => (hasEnded ? [] : [number]));
+    const ended = Promise.all(this.#threads.map(({ ended }) => ended)).then(() => true);
+    return within(ended, patience, false);
   }
 }
 
@@ -81,7 +81,6 @@ class ServingThread implements Source {
   readonly started: Promise<void>;
   /** Resolves when it has ended, with the reason if that was not in order. Never rejects. */
   readonly ended: Promise<string | undefined>;
-  hasEnded = false;
   readonly #worker: Worker;
   /** Whether it has been asked to end. */
   #isAsked = false;
@@ -97,7 +96,6 @@ class ServingThread implements Source {
     this.ended = new Promise((resolve) => {
       worker.on('error', (thrown: unknown) => (error = thrown));
       worker.on('exit', (code) => {
-        this.hasEnded = true;
         if (error !== undefined) resolve(inspect(error));
         else resolve(this.#isAsked && code === 0 ? undefined : `it exited with status ${code}`);
       });
