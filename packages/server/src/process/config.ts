@@ -7,9 +7,9 @@ import { noStore } from '../storage/no-store.js';
 import {
   databaseUrl,
   flag,
-  logLevel,
   logLevels,
   networks,
+  oneOf,
   origins,
   safeUrl,
   text,
@@ -43,8 +43,8 @@ export const variables = {
   OPS_PORT: { read: port, default: undefined },
   WORKERS: { read: threads, default: 1 },
   DATABASE_URL: { read: databaseUrl, default: undefined },
-  LOG_LEVEL: { read: logLevel, default: 'info' },
-  NODE_ENV: { read: text, default: 'development' },
+  LOG_LEVEL: { read: oneOf(logLevels), default: 'info' },
+  NODE_ENV: { read: oneOf(['production', 'development', 'test']), default: 'development' },
   OIDC_ISSUER: { read: safeUrl, default: undefined },
   OIDC_AUDIENCE: { read: text, default: undefined },
   OIDC_JWKS_URL: { read: safeUrl, default: undefined },
@@ -78,7 +78,7 @@ export const descriptions: Readonly<Record<Name, string>> = {
   DATABASE_URL: 'Where the data is stored: `file:PATH` or a path (SQLite), or `postgres://…`',
   LOG_LEVEL: `Minimum log level: ${logLevels.join(', ')}`,
   NODE_ENV:
-    'In `production`, only the command `init` creates a store, and `npm start` (`--dev`) creates no token',
+    '`production`, `development` or `test`. In `production`, only the command `init` creates a store, `npm start` (`--dev`) creates no token, and SIGUSR1 does not open the debugger',
   OIDC_ISSUER:
     "Issuer; must match the tokens' `iss` exactly. Set all of `OIDC_ISSUER`, `OIDC_AUDIENCE` and `OIDC_JWKS_URL`, or none",
   OIDC_AUDIENCE: "Audience that the tokens' `aud` must equal or contain",
@@ -168,6 +168,8 @@ export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): 
         ),
       );
   }
+  for (const name of Object.keys(environment))
+    if (name.startsWith(mark)) faults.push(`${name.slice(1)} ${marked}`);
   if (environment['NODE_ENV'] === 'production')
     for (const { name, meant, isCertain } of misspelledVariables(environment))
       if (isCertain)
@@ -181,14 +183,9 @@ export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): 
   return { ...values, limits };
 }
 
-/**
- * Reads the one variable that the commands other than the server need.
- * @param environment - As for readConfig.
- * @throws ConfigError if it is invalid.
- */
-export function readDatabaseUrl(environment: NodeJS.ProcessEnv, defaults: Defaults): string {
-  return String(valueOf('DATABASE_URL', environment, defaults));
-}
+/** The byte order mark, which some editors write at the beginning of a file, also of one of variables. */
+const mark = '\ufeff';
+const marked = 'begins with a byte order mark (BOM), which is invisible: save its file as UTF-8 without BOM';
 
 /** @throws ConfigError if it is invalid. */
 function valueOf(name: Name, environment: NodeJS.ProcessEnv, { databaseUrl: byService }: Defaults) {
@@ -198,6 +195,7 @@ function valueOf(name: Name, environment: NodeJS.ProcessEnv, { databaseUrl: bySe
   const value = environment[name] || (isStore ? byService : undefined);
   const { read, default: byDefault } = variables[name];
   if (value === undefined) return byDefault;
+  if (value.startsWith(mark)) throw new ConfigError(`${name} ${marked}`);
   try {
     return read(value);
   } catch (error) {
@@ -207,12 +205,19 @@ function valueOf(name: Name, environment: NodeJS.ProcessEnv, { databaseUrl: bySe
   }
 }
 
+/** Says which variables are probably misspelled. @param environment - As for readConfig. */
+export function hintsAt(environment: NodeJS.ProcessEnv): string[] {
+  return misspelledVariables(environment).map(
+    ({ name, meant }) => `${name} is not a variable of the service; did you mean ${meant}?`,
+  );
+}
+
 /**
  * Finds variables that are probably misspelled.
  * @param environment - As for readConfig.
  * @returns Each with the variable that was probably meant, and whether that is certain: one letter is wrong, or the case.
  */
-export function misspelledVariables(
+function misspelledVariables(
   environment: NodeJS.ProcessEnv,
 ): { name: string; meant: string; isCertain: boolean }[] {
   const names = Object.keys(variables);

@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Limits } from '../base/limits.js';
+import { isOutside } from '../base/node-command.js';
 import { within } from '../base/time-limit.js';
 import { version } from '../base/version.js';
 import type { Tls } from '../http/connection/server.js';
@@ -10,7 +11,7 @@ import { openLog } from '../observability/log.js';
 import type { Metrics } from '../observability/metrics.js';
 import type { Service } from '../service/definition.js';
 import { describeStore, openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
-import { misspelledVariables, type Config } from './config.js';
+import { hintsAt, type Config } from './config.js';
 import { deferEnd, interrupted } from './ending.js';
 import { openFilesLimit } from './system-limits.js';
 import { notifyReady } from './systemd.js';
@@ -61,8 +62,10 @@ export async function buildService(
     OPS_PORT === undefined ? undefined : (await import('../observability/metrics.js')).createMetrics(service);
   const writes = { ...limits, report: reportTo(logger, metrics?.record), trace: await loadTraces(service) };
   const postgres = { poolSize: limits.poolSize, timeout: limits.databaseTimeout };
-  // In production, only "init" creates a store. Otherwise a wrong path would begin an empty one.
-  const mayCreate = dev || NODE_ENV !== 'production';
+  // In production, and beside a program that is elsewhere, only "init" creates a store: a wrong path or folder would begin
+  // an empty one.
+  const isElsewhere = config.DATABASE_URL === service.databaseUrl && isOutside(service.program);
+  const mayCreate = NODE_ENV !== 'production' && !isElsewhere;
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
     openStorage(service, config.DATABASE_URL, writes, postgres, { share, mayCreate, waits: true }),
@@ -113,8 +116,7 @@ export function identityProvider(config: Config) {
 
 /** Logs what the operator should know about the configuration. */
 export function warnOfConfiguration(log: FastifyBaseLogger, config: Config): void {
-  for (const { name, meant } of misspelledVariables(process.env))
-    log.warn(`${name} is not a variable of the service; did you mean ${meant}?`);
+  for (const hint of hintsAt(process.env)) log.warn(hint);
   const maxConnections = maxConnectionsOf(config);
   // The default is as many as there can be.
   if (process.env['MAX_CONNECTIONS'] && maxConnections < config.limits.maxConnections)

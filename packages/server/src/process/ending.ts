@@ -17,6 +17,8 @@ const exit = () => process.exit(0);
 export function receiveSignals(): void {
   interrupted.addEventListener('abort', exit);
   if (!isMainThread) return;
+  // By default, this signal, with which some programs ask for a new log file, opens the debugger for every user of the machine.
+  if (process.env['NODE_ENV'] === 'production') process.on('SIGUSR1', () => undefined);
   // Without a handler, a process with PID 1 would ignore these signals.
   for (const signal of signals)
     process.on(signal, () => {

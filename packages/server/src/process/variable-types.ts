@@ -29,10 +29,13 @@ export function text(value: string): string {
   return value;
 }
 
-export function logLevel(text: string): (typeof logLevels)[number] {
-  const level = logLevels.find((name) => name === text);
-  if (level === undefined) throw new Error(`must be one of ${logLevels.join(', ')}`);
-  return level;
+/** Returns the reader of one of these words. */
+export function oneOf<const Word extends string>(words: readonly Word[]) {
+  return (text: string): Word => {
+    const word = words.find((name) => name === text);
+    if (word === undefined) throw new Error(`must be one of ${words.join(', ')}`);
+    return word;
+  };
 }
 
 export function flag(text: string): boolean {

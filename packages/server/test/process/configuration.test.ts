@@ -1,5 +1,6 @@
 // The command line and the environment: what they set, that they are documented, and what prevents startup.
 import { DatabaseSync } from '@photostructure/sqlite';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
@@ -7,11 +8,14 @@ import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import t from 'tap';
 import { temporaryFolder } from '../support/engines.js';
-import { newDatabase, run, startServer } from '../support/processes.js';
+import { environment, newDatabase, run, startServer } from '../support/processes.js';
 import { checkResponse, type HttpResponse } from '../support/contract-check.js';
 import { skipFor } from '../support/skip.js';
+import { repeatUntil } from '../support/wait.js';
 import { kernelDistributes } from '../support/threads.js';
 import { certificateLack, makeCertificate } from '../support/transport.js';
 
@@ -103,7 +107,7 @@ t.test('the server reports what prevents its startup, and exits', async (t) => {
   await writeFile(`${file}.txt`, 'this is no database, however long it may be. '.repeat(100));
   t.match(await run('main.js', [], { DATABASE_URL: `file:${file}.txt` }), {
     code: 1,
-    stderr: `plant-store: SQLite, ${file}.txt: file is not a database\n`,
+    stderr: `plant-store: SQLite, ${file}.txt: file is not a database: it begins with "this is no d"\n`,
   });
   t.match(await run('main.js', [], { DATABASE_URL: `file:${file}/below` }), {
     code: 1,
@@ -148,8 +152,140 @@ t.test('in production, only init creates a store, and the start says where there
     origin: /^http/,
   });
   const other = { ...env, DATABASE_URL: `file:${join(folder, 'other.db')}` };
-  t.match(await ready(other, ['--dev']), { store: join(folder, 'other.db'), created: true });
+  const development = await run('main.js', ['--dev'], other);
+  t.match(development, { code: 1, stderr: /no store at .*other\.db/ }, 'nor does npm start');
+  t.notOk(existsSync(join(folder, 'other.db')));
 });
+
+t.test('in another folder than that of the program, only init begins the default store', async (t) => {
+  const cwd = await temporaryFolder(t);
+  const main = fileURLToPath(new URL('../../../../dist/main.js', import.meta.url));
+  const start = promisify(execFile)(process.execPath, [main, '--dev'], {
+    cwd,
+    env: environment({ PORT: '0' }),
+  });
+  await t.rejects(start, {
+    code: 1,
+    stderr: /^plant-store: no store at .*data\/plants\.db: name another one/,
+  });
+  t.strictSame(await readdir(cwd), []);
+});
+
+t.test('NODE_ENV is one of three words, and a byte order mark is named', async (t) => {
+  for (const name of ['prod', 'Production', ' production'])
+    t.match(await run('main.js', [], { NODE_ENV: name }), {
+      code: 78,
+      stderr: `plant-store: NODE_ENV must be one of production, development, test, not "${name}"\n`,
+    });
+  const marked =
+    'begins with a byte order mark (BOM), which is invisible: save its file as UTF-8 without BOM';
+  t.strictSame(await faultsOf({ '\ufeffNODE_ENV': 'production', PORT: '\ufeff1' }), [
+    `PORT ${marked}`,
+    `NODE_ENV ${marked}`,
+  ]);
+});
+
+t.test('every command checks the settings that the server checks, before it does anything', async (t) => {
+  const { file, env } = await newDatabase(t);
+  const commands = [
+    'init',
+    'migrate',
+    'token create alice',
+    'token list',
+    'backup x',
+    'restore x',
+    'export',
+    'import',
+  ];
+  for (const command of commands) {
+    const refused = await run('cli.js', command.split(' '), { ...env, NODE_ENV: 'prod', PORT: 'x' });
+    t.match(refused, {
+      code: 78,
+      stdout: '',
+      stderr: /^plant-store: PORT must .*\nplant-store: NODE_ENV must .*\n$/,
+    });
+    const production = { ...env, NODE_ENV: 'production', DATABASE_UR: 'x' };
+    t.match(await run('cli.js', command.split(' '), production), {
+      code: 78,
+      stderr: /rename it to DATABASE_URL/,
+    });
+  }
+  t.notOk(existsSync(file));
+  const hint = 'DATABASE_UR is not a variable of the service; did you mean DATABASE_URL?';
+  t.match(await run('cli.js', ['init'], { ...env, DATABASE_UR: 'x' }), { code: 0, stderr: hint });
+});
+
+t.test(
+  'SIGUSR1 opens no debugger in production',
+  { skip: process.platform === 'win32' && 'no such signal' },
+  async (t) => {
+    for (const [NODE_ENV, opens] of [
+      ['production', false],
+      ['development', true],
+    ] as const) {
+      const { env } = await newDatabase(t);
+      await run('cli.js', ['init'], env);
+      // No other process may have the port of the debugger.
+      const server = await startServer(t, { env: { ...env, NODE_ENV }, nodeArgs: ['--inspect-port=0'] });
+      server.child.kill('SIGUSR1');
+      if (opens)
+        await repeatUntil(
+          () => server.stderr().includes('Debugger'),
+          () => once(server.child.stderr!, 'data'),
+        );
+      t.equal((await fetch(`${server.origin}/openapi.json`)).status, 200);
+      t.equal(await server.end(), 0);
+      t.equal(server.stderr().includes('Debugger listening'), opens, NODE_ENV);
+    }
+  },
+);
+
+t.test(
+  'a certificate or key that cannot serve is named with its fault',
+  skipFor(certificateLack),
+  async (t) => {
+    const folder = await temporaryFolder(t);
+    // cspell:ignore outform passout
+    const openssl = (args: string) => promisify(execFile)('openssl', args.split(' '), { cwd: folder });
+    const both = await makeCertificate();
+    await writeFile(join(folder, 'both.pem'), both);
+    await writeFile(join(folder, 'empty.pem'), '\n');
+    await openssl('pkey -in both.pem -out key.pem');
+    await openssl('x509 -in both.pem -out cert.pem');
+    await openssl('x509 -in both.pem -outform der -out cert.der');
+    await openssl('pkey -in both.pem -aes256 -passout pass:x -out encrypted.pem');
+    await openssl('ec -in both.pem -aes256 -passout pass:x -out traditional.pem');
+    await writeFile(join(folder, 'other.pem'), await makeCertificate());
+    await writeFile(
+      join(folder, 'broken.pem'),
+      (await readFile(join(folder, 'cert.pem'), 'utf8')).replace('MII', 'AAA'),
+    );
+    const cases: [cert: string, key: string, fault: RegExp][] = [
+      ['missing.pem', 'key.pem', /^TLS_CERT_FILE: ENOENT: .+missing\.pem'$/],
+      ['empty.pem', 'key.pem', /^TLS_CERT_FILE: the file is empty$/],
+      ['cert.der', 'key.pem', /^TLS_CERT_FILE: the file is not PEM: /],
+      ['key.pem', 'key.pem', /^TLS_CERT_FILE: the file has no CERTIFICATE, but PRIVATE KEY$/],
+      ['cert.pem', 'cert.pem', /^TLS_KEY_FILE: the file has no PRIVATE KEY, but CERTIFICATE$/],
+      ['cert.pem', 'encrypted.pem', /^TLS_KEY_FILE: the key is encrypted: /],
+      ['cert.pem', 'traditional.pem', /^TLS_KEY_FILE: the key is encrypted: /],
+      [
+        'cert.pem',
+        'other.pem',
+        /^TLS_CERT_FILE or TLS_KEY_FILE: the key is not that of the first certificate$/,
+      ],
+      ['broken.pem', 'key.pem', /^TLS_CERT_FILE or TLS_KEY_FILE: ./],
+    ];
+    for (const [cert, key, fault] of cases) {
+      const files = { TLS_CERT_FILE: join(folder, cert), TLS_KEY_FILE: join(folder, key) };
+      const { code, stderr } = await run('main.js', [], {
+        DATABASE_URL: `file:${join(folder, 'x.db')}`,
+        ...files,
+      });
+      t.equal(code, 78);
+      t.match(stderr.replace(/^plant-store: |\n$/g, ''), fault, `${cert}, ${key}`);
+    }
+  },
+);
 
 t.test('check lists all faults of settings, certificate, store and keys, and changes nothing', async (t) => {
   const { file, env } = await newDatabase(t);
@@ -175,7 +311,7 @@ t.test('check lists all faults of settings, certificate, store and keys, and cha
   t.match(await run('cli.js', ['check'], faulty), {
     code: 78,
     stderr:
-      /^plant-store: TLS_CERT_FILE or TLS_KEY_FILE: ENOENT.*\nplant-store: no store at .*no\.db.*\nplant-store: OIDC_JWKS_URL: .*\n$/,
+      /^plant-store: TLS_CERT_FILE: ENOENT.*\nplant-store: no store at .*no\.db.*\nplant-store: OIDC_JWKS_URL: .*\n$/,
   });
   t.match(await run('cli.js', ['check'], { ...env, ...keys }), {
     code: 1,
@@ -377,15 +513,4 @@ t.test('an invalid configuration prevents startup, and the message names the var
   ]);
   const good = { TRUST_PROXY: '10.0.0.0/8, ::1,::/1', CORS_ORIGINS: 'http://localhost:8080,*' };
   t.match(await faultsOf(good), [/^no store at /]);
-
-  const folder = await temporaryFolder(t);
-  const noPem = join(folder, 'no.pem');
-  await writeFile(noPem, 'nothing');
-  const env = { DATABASE_URL: `file:${join(folder, 'plants.db')}`, TLS_KEY_FILE: noPem };
-  const missing = await run('main.js', [], { ...env, TLS_CERT_FILE: join(folder, 'missing.pem') });
-  t.equal(missing.code, 78);
-  t.match(missing.stderr, /^plant-store: TLS_CERT_FILE or TLS_KEY_FILE: ENOENT: .+missing\.pem'\n$/);
-  const wrong = await run('main.js', [], { ...env, TLS_CERT_FILE: noPem });
-  t.equal(wrong.code, 78);
-  t.match(wrong.stderr, /^plant-store: TLS_CERT_FILE or TLS_KEY_FILE: .+\n$/);
 });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
-import { create, list, logMuch, newDatabase, startServer } from '../support/processes.js';
+import { create, list, logMuch, newDatabase, run, startServer } from '../support/processes.js';
 import { lacks, skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
 import { needsThreads } from '../support/threads.js';
@@ -49,6 +49,7 @@ t.test('the first start creates the store and shows a working token once', async
     [{ HOST: '0.0.0.0' }, /Access tokens +none, since HOST is 0\.0\.0\.0, which others can reach; /],
   ] as const) {
     const { env: fresh } = await newDatabase(t);
+    await run('cli.js', ['init'], fresh);
     const server = await startServer(t, { env: { ...fresh, ...extra }, args: ['--dev'] });
     t.equal(await server.end('SIGTERM'), 0);
     t.match(server.stderr(), reason);

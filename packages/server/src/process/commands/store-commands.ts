@@ -1,6 +1,6 @@
 // The option, the messages and the errors that all commands on a store share.
 import type { Command } from 'commander';
-import { readDatabaseUrl } from '../config.js';
+import { hintsAt, readConfig } from '../config.js';
 import type { Service } from '../../service/definition.js';
 import { addDatabaseOption } from './command-line.js';
 import type { Storage } from '../../storage/core/interface.js';
@@ -39,12 +39,15 @@ export function createStoreCommands(service: Service, databaseUrl: string, envir
     },
 
     /**
-     * Prints which store a command uses, and returns its URL.
-     * @throws ConfigError when it is not valid.
+     * Checks the whole configuration, prints which store a command uses, and returns its URL.
+     * @throws ConfigError when a variable is not valid.
      */
     urlOf({ database }: StoreOptions): string {
-      const given = database === undefined ? environment : { DATABASE_URL: database };
-      const url = readDatabaseUrl(given, service);
+      const url = readConfig(
+        { ...environment, ...(database !== undefined && { DATABASE_URL: database }) },
+        service,
+      ).DATABASE_URL;
+      for (const hint of hintsAt(environment)) console.error(hint);
       console.error(`Store: ${describeStore(url)}`);
       return url;
     },

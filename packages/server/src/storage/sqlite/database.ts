@@ -1,7 +1,7 @@
 // Opens and closes the SQLite file, and syncs what SQLite does not.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { dirname } from 'node:path';
-import { checkLog, existing, logOf, realPathOf, syncFolder, syncPath } from './files.js';
+import { checkFiles, existing, logOf, realPathOf, syncFolder, syncPath } from './files.js';
 import { finishReplacement } from './replacement.js';
 import { checkMark } from './schema.js';
 
@@ -15,7 +15,7 @@ export const timeout = 5_000;
  * @throws Error when the file cannot be opened, its log cannot be its own, or no release has begun it.
  */
 export function openDatabase(path: string, mayCreate: boolean): DatabaseSyncInstance {
-  checkLog(path);
+  checkFiles(path);
   // SQLite creates its other files with the permissions of this one. Later would be unsafe: closing a descriptor of the
   // file removes the locks that SQLite holds on it in this process.
   syncPath(path, mayCreate ? 'a' : 'r+', 0o600);
@@ -38,7 +38,7 @@ export function openDatabase(path: string, mayCreate: boolean): DatabaseSyncInst
 export function openForReading(file: string): DatabaseSyncInstance {
   const path = realPathOf(file);
   finishReplacement(path);
-  checkLog(path);
+  checkFiles(path);
   return checked(new DatabaseSync(path, { timeout, readOnly: true }));
 }
 

@@ -48,14 +48,21 @@ export function sizeOf(path: string): number {
 }
 
 /**
- * Checks that the log beside a database can be its own, since SQLite writes any log into any database. Only a copy that
- * VACUUM has made shows that it is not: no server has opened it. Must be called before this process opens the store.
+ * Checks that a file begins like a database, and that the log beside it can be its own, since SQLite writes any log into
+ * any database. Only a copy that VACUUM has made shows that it is not: no server has opened it. Must be called before this
+ * process opens the store.
  * @param database - The path without symbolic links.
- * @throws StorageError that says what to do.
+ * @throws StorageError that says what to do; Error when the file is none of SQLite.
  */
-export function checkLog(database: string): void {
+export function checkFiles(database: string): void {
   const log = logOf(database);
-  if (sizeOf(log) === 0 || hasLogFormat(database)) return;
+  const header = headerOf(database);
+  if (header.length > 0 && header.toString('latin1', 0, 15) !== 'SQLite format 3')
+    throw new Error(
+      `file is not a database: it begins with ${JSON.stringify(header.toString('utf8', 0, 12))}`,
+    );
+  // A database that has a log says so (https://sqlite.org/fileformat2.html).
+  if (sizeOf(log) === 0 || header[18] === 2) return;
   throw new StorageError(
     'damaged',
     `${database} is missing, or a backup that was put in its place, but its log, ${log}, has acknowledged writes: put the ` +
@@ -63,14 +70,13 @@ export function checkLog(database: string): void {
   );
 }
 
-/** Whether the header of a database says that it has a log (https://sqlite.org/fileformat2.html). */
-function hasLogFormat(database: string): boolean {
-  if (sizeOf(database) === 0) return false;
+/** The first bytes of a database; empty if there is none. */
+function headerOf(database: string): Buffer {
+  if (sizeOf(database) === 0) return Buffer.alloc(0);
   const descriptor = openSync(database, 'r');
   try {
     const header = Buffer.alloc(19);
-    readSync(descriptor, header, 0, header.length, 0);
-    return header[18] === 2;
+    return header.subarray(0, readSync(descriptor, header, 0, header.length, 0));
   } finally {
     closeSync(descriptor);
   }
