@@ -75,7 +75,7 @@ function curl({ method, target, headers, body }: Sample, base: string): string {
     `curl -i ${method === 'HEAD' ? '--head' : `-X ${method}`} ${shell(base + target)}`,
     ...headers.map(({ name, value, isSecret }) =>
       // A secret in an argument could be read by every user of the machine.
-      isSecret ? `-H @- <<< "${name}: ${value}$TOKEN"` : `-H ${shell(`${name}: ${value}`)}`,
+      isSecret ? `-H @- <<< ${shell(`${name}: ${value}`)}"$TOKEN"` : `-H ${shell(`${name}: ${value}`)}`,
     ),
     ...(body === undefined ? [] : [`--data-raw ${shell(body)}`]),
   ];
@@ -85,7 +85,7 @@ function curl({ method, target, headers, body }: Sample, base: string): string {
 function typeScript({ method, target, headers, body }: Sample, base: string): string {
   const lines = headers.map(
     ({ name, value, isSecret }) =>
-      `    ${quoted(name)}: ${isSecret ? `\`${value}\${process.env.TOKEN}\`` : quoted(value)},\n`,
+      `    ${quoted(name)}: ${quoted(value)}${isSecret ? ' + process.env.TOKEN' : ''},\n`,
   );
   return `const response = await fetch(${quoted(base + target)}, {
   method: ${quoted(method)},
