@@ -1,7 +1,7 @@
 // Reads request bodies: JSON, forms, texts and bytes.
 import type { ContractNode } from './document/contract-node.js';
 import { isJson, isRange, mostSpecific, parseMediaType, type MediaType } from './media-type.js';
-import { checkProperties, checkReadable, plain, readForm, type TextForm } from './parameters.js';
+import { checkProperties, checkReadable, plain, readForm, textFix, type TextForm } from './parameters.js';
 import { readContent, type Content } from './responses.js';
 import type { Schemas } from './schema/schema-normalizer.js';
 import { propertyOf, shapeOf, type Shape } from './schema/shape.js';
@@ -87,9 +87,6 @@ export function readBody(
   else if (others.length > 0) content.warn(`${names} is refused`, textFix);
   return { required: body.flag('required') === true, contents };
 }
-
-const textFix =
-  'Write schema with type: string (for bytes, with format: binary), and read it in the handler: requests stay, but types of generated clients change';
 
 /** Returns the format of bodies of a media type; undefined if they cannot be served. */
 function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyContent | undefined {

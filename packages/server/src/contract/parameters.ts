@@ -183,7 +183,8 @@ function asText(schema: Schema): Schema {
   return shapeOf(schema).types === undefined ? { ...schema, type: ['string'] } : schema;
 }
 
-const textFix =
+/** The remedy for a value that the server cannot read, since its notation is unknown. */
+export const textFix =
   'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change';
 
 /** Checks that a text can be read in only one way. */
@@ -260,8 +261,7 @@ export function readRoute(node: ContractNode, path: string): Route {
   for (const name of namesOf(path)) {
     if (Object.hasOwn(names, name))
       node.fault(`the path parameter ${name} is there twice`, 'Give each its own name: the URLs stay');
-    const plain = /^\w+$/.test(name) ? name : `p${Object.keys(names).length}_${name.replaceAll(/\W/g, '_')}`;
-    names[name] = plain;
+    names[name] = `p${Object.keys(names).length}`;
   }
   const segments = path.split('/').map((segment) => routeOf(segment, names));
   if (!path.startsWith('/') || segments.includes(undefined) || path.includes('//')) {

@@ -241,11 +241,6 @@ function readResponse(place: ContractNode, schemas: Schemas, key: string, use: '
     );
   const contents = isEmpty ? [] : readContent(node, schemas, use);
   const content = contentOf(contents);
-  const range = contents.find((one) => !one.isJson && isRange(one.range))?.name;
-  if (range !== undefined && /^[23]/.test(key)) {
-    const fix = 'Write the type that the response has';
-    at.warn(`${range} is a range: the handler names the type of each body`, fix);
-  }
   const isList = content !== undefined && shapeOf(content.schema).types?.join() === 'array';
   const set = ['content-type', ...serverHeaders, ...(isList ? listHeaders : [])];
   return {

@@ -70,12 +70,18 @@ function checkRoom(node: ContractNode, { parts, types, required }: Shape): void 
 export function findUnfilled(schema: Schema): Schema[] {
   const own = schema.default !== undefined && shapeOf(schema).default === undefined ? [schema] : [];
   const together = allSchemas(schema, ['allOf', 'anyOf', 'oneOf', 'then', 'else', 'dependentSchemas']);
-  const properties = [...together].flatMap((part) => Object.entries(part.properties ?? {}));
-  const lost = properties.filter(([name, property]) => {
-    const value = propertyShape(property).default;
-    const isLimited = ([other, limit]: [string, Schema]) =>
-      other === name && shapeOf(limit).accepts?.(value) === false;
-    return value !== undefined && properties.some(isLimited);
-  });
-  return [...own, ...lost.map(([, property]) => property)];
+  const described = new Map<string, Schema[]>();
+  for (const { properties = {} } of together)
+    for (const [name, property] of Object.entries(properties)) {
+      const ofName = described.get(name);
+      if (ofName === undefined) described.set(name, [property]);
+      else ofName.push(property);
+    }
+  const lost = [...described.values()].flatMap((ofName) =>
+    ofName.filter((property) => {
+      const value = propertyShape(property).default;
+      return value !== undefined && ofName.some((other) => shapeOf(other).accepts?.(value) === false);
+    }),
+  );
+  return [...own, ...lost];
 }

@@ -83,14 +83,8 @@ function readSchemas(node: ContractNode, { normalize }: KeywordContext): Partial
   const { one, list, named } = schemaKeywords;
   const draft: Partial<MutableSchema> = {};
   for (const keyword of one) {
-    const isUsed = node.has(keyword) && (node.has('if') || !['then', 'else'].includes(keyword));
-    const part = node.at(keyword);
-    if (keyword === 'additionalProperties' && isUsed && !part.isObject && typeof part.value !== 'boolean')
-      part.fault(
-        'must be true, false or a schema',
-        'Write false, without quotes, to allow no other properties',
-      );
-    else if (isUsed) draft[keyword] = normalize(part);
+    if (node.has(keyword) && (node.has('if') || !['then', 'else'].includes(keyword)))
+      draft[keyword] = normalize(node.at(keyword));
   }
   for (const keyword of list) {
     const parts = node.list(keyword).map(normalize);
@@ -222,11 +216,6 @@ function readCounts(node: ContractNode): Partial<MutableSchema> {
         .fault('must be a count', 'Leave it out, or write 0 or more: values beyond that are then refused');
     if (node.has('contains') || !keyword.endsWith('Contains')) counts[keyword] = value;
   }
-  const { minContains = 1, maxContains = Infinity } = counts;
-  if (node.has('contains') && minContains > maxContains)
-    node
-      .at('maxContains')
-      .fault(`is less than minContains, ${minContains}`, 'Write a greater number, or leave it out');
   return counts;
 }
 

@@ -37,7 +37,7 @@ function createShape(outside: Outside, find: () => Inside, parts: readonly Shape
   const read = () => (inside ??= find());
   return {
     ...outside,
-    default: outside.accepts?.(outside.default) === false ? undefined : outside.default,
+    default: isAllowed(outside) ? outside.default : undefined,
     parts,
     get properties() {
       return read().properties;
@@ -52,6 +52,10 @@ function createShape(outside: Outside, find: () => Inside, parts: readonly Shape
       return read().items;
     },
   };
+}
+
+function isAllowed({ default: value, accepts }: Outside): boolean {
+  return value === undefined || accepts?.(value) !== false;
 }
 
 const unknown = {
