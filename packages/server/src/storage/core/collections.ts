@@ -50,7 +50,7 @@ export interface CollectionReader {
 }
 
 /** Returns what an engine reads of a range; undefined if nothing can be in it. @throws as `boundsOf` */
-export function storedRangeOf(
+function storedRangeOf(
   definition: CollectionDefinition,
   { descending = false, limit = Infinity, ...range }: ListRange<Id>,
 ): StoredRange | undefined {
