@@ -33,10 +33,11 @@ export class Validation {
   /**
    * Judges a value by a schema that is compiled by itself. Each object and array is judged once by each, however many
    * alternatives lead there: the time grows in proportion to the value.
-   * @param outer - The verdict by the schema that leads there.
+   * @param outer - The verdict by the schema that leads there; none for the whole value.
    */
   judge(schema: Schema, data: unknown, at: At, outer?: Verdict): Verdict {
-    if (typeof data !== 'object' || data === null) return this.#judgeAgain(schema, data, at, outer);
+    if (outer === undefined || typeof data !== 'object' || data === null)
+      return this.#judgeAgain(schema, data, at, outer);
     this.#verdicts ??= new Map();
     const ofData = this.#verdicts.get(data) ?? new Map<Schema, Verdict>();
     this.#verdicts.set(data, ofData);
@@ -163,9 +164,14 @@ export class Verdict {
 
   /** Writes what follows from all schemas that apply: numbers in their forms, and if nothing is wrong, defaults. */
   complete(): void {
-    const all = new Set<Verdict>([this]);
-    for (const verdict of all) for (const part of verdict.#accepted) all.add(part);
-    const notes = [...all].flatMap((verdict) => verdict.#notes);
+    const notes = [...this.#notes];
+    if (this.#accepted.length > 0) {
+      const all = new Set(this.#accepted);
+      for (const verdict of all) {
+        notes.push(...verdict.#notes);
+        for (const part of verdict.#accepted) all.add(part);
+      }
+    }
     for (const each of effects)
       if (this.isValid || each !== 'default')
         for (const { effect, apply } of notes) if (effect === each) apply();
