@@ -59,7 +59,7 @@ type $NewPlant = {
  * | 50302 | The outcome is unknown: the request may have taken effect. Retry; 40011, or 40400 for a deletion, means that it did. |
  */
 type $Error = {
-  /** A stable code. The description of this schema lists them. */
+  /** A stable code. The description of this schema lists them, and `x-error-codes` names them. */
   error: number;
   /** What is wrong and where, in human-readable form. The wording may change. */
   message: string;
@@ -80,7 +80,9 @@ export interface operations {
       query?: {
         limit?: number;
       };
-      header?: never;
+      header?: {
+        "X-Request-Id"?: string;
+      };
       cookie?: never;
     };
     requestBody?: never;
@@ -146,7 +148,9 @@ export interface operations {
     parameters: {
       path?: never;
       query?: never;
-      header?: never;
+      header?: {
+        "X-Request-Id"?: string;
+      };
       cookie?: never;
     };
     requestBody: {
@@ -211,7 +215,9 @@ export interface operations {
         id: bigint;
       };
       query?: never;
-      header?: never;
+      header?: {
+        "X-Request-Id"?: string;
+      };
       cookie?: never;
     };
     requestBody?: never;

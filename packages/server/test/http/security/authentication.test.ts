@@ -188,8 +188,10 @@ t.test('no secret is in the log', async (t) => {
 });
 
 t.test('the error codes of the contract are those of the catalogue', async (t) => {
-  const components = contract.document['components'] as { schemas: { Error: { description: string } } };
-  const { description } = components.schemas.Error;
+  const components = contract.document['components'] as {
+    schemas: { Error: { description: string; 'x-error-codes': Record<string, number> } };
+  };
+  const { description, 'x-error-codes': names } = components.schemas.Error;
   const rows = [...description.matchAll(/^\| (\d{5}) \| (.+) \|$/gm)].map(([, code, message]) => ({
     code: Number(code),
     message,
@@ -201,4 +203,5 @@ t.test('the error codes of the contract are those of the catalogue', async (t) =
     rows,
     Object.values(others).sort((a, b) => a.code - b.code),
   );
+  t.strictSame(names, Object.fromEntries(Object.entries(others).map(([name, { code }]) => [name, code])));
 });
