@@ -52,7 +52,8 @@ async function accessTo(
     return { access: `none, since ${reason}; to create one: ${create}` };
   }
   const { secret } = await issueToken(tokens, { prefix, subject: 'dev', scopes, now: Date.now() });
-  return { access: `${secret} (for subject "dev", shown only once)`, secret };
+  const access = `${secret} (for subject "dev", shown only once)\nAnother token   ${create}`;
+  return { access, secret };
 }
 
 function describeExample(

@@ -23,6 +23,7 @@ t.test('the first start creates the store and shows a working token once', async
     () => once(first.child.stderr!, 'data'),
   );
   const [token = ''] = /pst_[\w-]{43}/.exec(first.stderr()) ?? [];
+  t.match(first.stderr(), /\nAnother token +node dist\/cli\.js token create SUBJECT\n/);
   const curl = /curl -i (\S+) -H '(\S+): (.+?)' \\\n +-H '(\S+): (\S+)' -d '(.+)'\n/.exec(first.stderr());
   t.ok(curl, first.stderr());
   const [, url = '', name1 = '', value1 = '', name2 = '', value2 = '', body = ''] = curl ?? [];
