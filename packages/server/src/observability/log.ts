@@ -28,7 +28,12 @@ export async function openLog(
   const options = { level, ...(thread !== undefined && { base }) };
   const pretty = isReadable ? await import('pino-pretty').catch(() => undefined) : undefined;
   if (pretty !== undefined) {
-    const shown = { ignore: 'pid,hostname', translateTime: 'HH:MM:ss', singleLine: true };
+    const shown = {
+      ignore: 'pid,hostname',
+      translateTime: 'HH:MM:ss',
+      singleLine: true,
+      errorLikeObjectKeys: ['err'],
+    };
     return pino(options, pretty.default({ destination: 1, sync: true, ...shown }));
   }
   const log: Logger = pino(
