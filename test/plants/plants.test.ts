@@ -305,10 +305,11 @@ t.test('createPlant rejects other media types, encodings and lengths', async (t)
   const { create, plants } = await startPlants();
   const body = '{"id":1,"name":"a"}';
   const form = 'application/x-www-form-urlencoded';
-  for (const type of ['text/plain', form, 'application/vnd.api+json', 'text/json', 'nonsense']) {
+  for (const type of ['text/plain', form, 'application/vnd.api+json', 'text/json']) {
     const response = await create(body, { headers: { 'content-type': type } });
     t.match(response, error(40003, /application\/json/), type);
   }
+  t.match(await create(body, { headers: { 'content-type': 'nonsense' } }), error(40003, /not supported/));
   const zipped = await create(body, { headers: { 'content-encoding': 'gzip' } });
   t.match(zipped, error(40003, /Content-Encoding/));
   t.match(await create(undefined), error(40004, /missing/));

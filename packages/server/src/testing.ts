@@ -2,6 +2,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
 import { buildApp } from './process/app.js';
 import { loadChecked } from './http/checked-contract.js';
 import { parseExactJson } from './contract/document/exact-json.js';
@@ -45,6 +46,8 @@ export interface TestOptions {
 
 /** A service under test. */
 export interface TestService {
+  /** Its app, for routes outside of the contract: `app.inject(…)`, or `app.listen(…)` for WebSockets. */
+  readonly app: FastifyInstance;
   /** The caller of requests that name no other token. */
   readonly subject: string;
   /** A token of this caller, with all scopes. A service without a store has none: reading it throws TypeError. */
@@ -131,6 +134,7 @@ export async function openTestService(
     const token = hasStore ? await issue() : undefined;
     const choose = chooseCredentials(contract, app.tokenPlace);
     return {
+      app,
       subject,
       get token() {
         if (token === undefined) throw new TypeError(`${service.name} has no store, and so no tokens`);

@@ -1,21 +1,25 @@
 // What every HTTP server of a process has in common: that of the service, and the admin listener.
 import type { Server as NetServer } from 'node:net';
-import Fastify, {
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  type FastifyServerOptions,
-} from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import { writeError } from '../base/errors.js';
+import { reportNothing } from '../base/events.js';
+import type { Limits } from '../base/limits.js';
 import { respondToClientError, type Rejecting } from './connection/client-errors.js';
 import type { Connection } from './connection/connection.js';
 import { checkHeaders } from './connection/host-and-expect.js';
-import { reportNothing } from '../base/events.js';
 import { addCommonHeaders, requestId } from './connection/request-id.js';
 import { createServer, type ServerLimits, type Tls } from './connection/server.js';
 import { settleUnreadBody } from './connection/unread-body.js';
 import { createErrorHandler } from './response/error-handler.js';
 import { refuseUnknownRoutes, rewriteTarget } from './routing/path-and-method.js';
+
+/** What a server has besides what Fastify knows of it. */
+export interface Front {
+  readonly limits: ServerLimits & Partial<Limits>;
+  readonly tls: Tls | undefined;
+  /** How errors are written and reported that no request has. The owner of the server may replace both. */
+  readonly rejecting: { -readonly [Name in keyof Rejecting]: Rejecting[Name] };
+}
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -26,33 +30,21 @@ declare module 'fastify' {
   }
 }
 
-/** How a server differs from others. */
-interface BaseOptions extends Partial<Rejecting> {
-  limits: ServerLimits;
-  tls?: Tls | undefined;
-  /** Turns what is thrown into a response. */
-  handleError?: ReturnType<typeof createErrorHandler>;
+/** The connections of each server, and its front. */
+const servers = new WeakMap<object, { front: NetServer; connections: Set<Connection>; of: Front }>();
+
+/** Returns the front of a server that nothing has replaced yet. */
+export function createFront(limits: Front['limits'], tls?: Tls): Front {
+  return { limits, tls, rejecting: { write: writeError, report: reportNothing } };
 }
 
 /**
- * Creates a server, and what turns everything that is thrown into a response. Its only step so far gives every response a
- * request id, even if a later one refuses the request.
+ * Returns the options for Fastify with which it makes a server.
  * @param options - More options of Fastify.
  */
-export function createHttpApp(
-  {
-    limits,
-    tls,
-    handleError = createErrorHandler(),
-    write = writeError,
-    report = reportNothing,
-  }: BaseOptions,
-  options: FastifyServerOptions = {},
-): FastifyInstance {
-  const rejecting = { write, report };
-  const connections = new Set<Connection>();
-  let front!: NetServer;
-  const app: FastifyInstance = Fastify({
+export function serverOptions(front: Front, options: FastifyServerOptions = {}): FastifyServerOptions {
+  const { limits, tls, rejecting } = front;
+  return {
     ...options,
     genReqId: requestId,
     rewriteUrl: rewriteTarget,
@@ -61,25 +53,43 @@ export function createHttpApp(
     clientErrorHandler: (error, socket) => {
       respondToClientError(error, socket, rejecting);
     },
-    frameworkErrors: handleError,
+    frameworkErrors: (error, request, reply) => {
+      request.server.errorHandler(error, request, reply);
+    },
     serverFactory: (listener) => {
+      const connections = new Set<Connection>();
       const server = createServer(listener, limits, tls, rejecting, connections);
-      ({ front } = server);
+      servers.set(server, { front: server.front, connections, of: front });
       return server;
     },
     // serverFactory creates the server; this option only makes Fastify log the address with the right scheme.
     ...(tls !== undefined && { https: {} }),
-  });
+  };
+}
+
+/** The front of an instance; undefined if serverOptions did not make its options. */
+export function frontOf(app: FastifyInstance): Front | undefined {
+  return servers.get(app.server)?.of;
+}
+
+/**
+ * Adds what turns everything that is thrown into a response, and the first step of a request: every response gets its id,
+ * even if a later step refuses the request.
+ * @param app - An instance that has a front.
+ */
+export function prepareApp(app: FastifyInstance, handleError = createErrorHandler()): void {
+  const { front, connections } = servers.get(app.server)!;
   app.setErrorHandler(handleError);
   app.decorate('front', front);
   app.decorate('connections', connections);
   app.decorateRequest('failure', undefined);
+  app.decorateRequest('sealed', undefined);
   app.addHook('onRequest', addCommonHeaders);
-  return app;
 }
 
-/** Adds the steps that a request needs that comes from nobody in particular. The server of the service has more between. */
+/** Adds the steps that a request needs that comes from nobody in particular. */
 export function addPlainSteps(app: FastifyInstance): void {
+  prepareApp(app);
   app.addHook('onRequest', checkHeaders);
   refuseUnknownRoutes(app);
   finishResponses(app);
@@ -102,7 +112,8 @@ export function finishResponses(app: FastifyInstance): void {
 function keepFromSharedCaches(request: FastifyRequest, reply: FastifyReply): void {
   if (reply.hasHeader('cache-control')) return;
   if (reply.statusCode >= 400) reply.header('cache-control', 'no-store');
-  else if (request.routeOptions.config.takesCredentials) reply.header('cache-control', 'private, no-cache');
+  else if (request.caller || request.routeOptions.config.takesCredentials)
+    reply.header('cache-control', 'private, no-cache');
 }
 
 /**

@@ -1,9 +1,9 @@
 // The listener for operators, which serves liveness, readiness and metrics without authentication.
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import { adminLimits } from '../base/limits.js';
 import { within } from '../base/time-limit.js';
-import { addPlainSteps, createHttpApp } from '../http/app-base.js';
+import { addPlainSteps, createFront, serverOptions } from '../http/app-base.js';
 import { messageOf, readOnlyDatabase } from '../storage/core/interface.js';
 
 /** Maximum time for the check of readiness, in ms. */
@@ -22,12 +22,12 @@ export interface AdminOptions {
 
 /** Builds the admin listener, which does not listen yet. */
 export async function buildAdminListener(options: AdminOptions): Promise<FastifyInstance> {
-  const app = createHttpApp({ limits: adminLimits }, { forceCloseConnections: true });
+  const app = Fastify(serverOptions(createFront(adminLimits), { forceCloseConnections: true }));
+  addPlainSteps(app);
   app.addHook('onRequest', (_request, reply, done) => {
     reply.header('cache-control', 'no-store');
     done();
   });
-  addPlainSteps(app);
   app.get('/livez', (_request, reply) => reply.send({ status: 'alive' }));
   serveReadiness(app, options);
   app.get('/metrics', async (_request, reply) => {

@@ -1,15 +1,19 @@
-// The composition root: builds the service from its parts, without listening or reading the environment.
+// The composition root: contract-server as a Fastify plugin, without listening or reading the environment.
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fastifyAuth from '@fastify/auth';
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyServerOptions } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
 import type { Contract } from '../contract/contract.js';
+import { createFront, finishResponses, frontOf, prepareApp, serverOptions } from '../http/app-base.js';
 import { loadChecked } from '../http/checked-contract.js';
 import { createCallerTokens } from '../service/caller-tokens.js';
 import type { Service } from '../service/definition.js';
+import type { ErrorRenderer } from '../base/errors.js';
 import type { Report } from '../base/events.js';
 import { defaultLimits, type Limits } from '../base/limits.js';
+import { within } from '../base/time-limit.js';
 import { openService, type OpenedService } from '../service/opened-service.js';
 import type { Storage } from '../storage/core/interface.js';
 import { shedLoad } from '../http/admission/load-shedding.js';
@@ -19,23 +23,35 @@ import { reportUnknownProxy } from '../http/admission/unknown-proxy.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';
 import type { Tls } from '../http/connection/server.js';
 import { prepareShutdown } from '../http/connection/shutdown.js';
-import { createHttpApp, finishResponses } from '../http/app-base.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
 import { serveDocsPage } from '../http/pages/docs-page.js';
 import { publishContract } from '../http/pages/published-contract.js';
 import { Compiler } from '../http/request/validation/validation.js';
 import { createErrorHandler } from '../http/response/error-handler.js';
 import { PageTurns } from '../http/response/page-turns.js';
+import { watchRoutes } from '../http/routing/outside-routes.js';
 import { registerRoutes } from '../http/routing/routes.js';
 import { refuseUnknownRoutes } from '../http/routing/path-and-method.js';
+import { addAuthenticate, type AuthenticationOptions } from '../http/security/authenticate.js';
 import type { IdentityProvider } from '../http/security/jwt.js';
 import { createSchemes } from '../http/security/schemes.js';
 import { reportTo } from '../observability/event-log.js';
 import { RequestEvents } from '../observability/request-events.js';
 import { expiryOf } from './tls.js';
 
-/** The options of buildApp. Features are off by default. */
-export interface AppOptions {
+/** Options for the server of an app; more options of Fastify, except those that the server needs itself. */
+export interface AppServerOptions extends Omit<
+  FastifyServerOptions,
+  | ('serverFactory' | 'genReqId' | 'rewriteUrl' | 'clientErrorHandler' | 'frameworkErrors')
+  | ('logController' | 'bodyLimit' | 'return503OnClosing' | 'pluginTimeout' | 'forceCloseConnections')
+> {
+  limits?: Partial<Limits> | undefined;
+  /** The certificate and key for HTTPS; plain HTTP by default. */
+  tls?: Tls | undefined;
+}
+
+/** The options of the plugin. Features are off by default. */
+export interface PluginOptions {
   service: Service;
   storage: Storage;
   /** The number of this thread among those that serve, from 1. */
@@ -46,7 +62,6 @@ export interface AppOptions {
   contract?: Contract;
   /** Maximum time for a verifier of the service, in ms. */
   verifyTimeout?: number;
-  limits?: Partial<Limits>;
   /** An identity provider whose tokens are accepted in addition to those in the storage. */
   identityProvider?: IdentityProvider | undefined;
   /** Whether there are access tokens; by default, if the service has a store or there is an identity provider. */
@@ -55,14 +70,8 @@ export interface AppOptions {
   corsOrigins?: readonly string[];
   /** The mean event-loop delay above which requests are refused with 503, in ms; 0 disables. */
   maxEventLoopDelay?: number;
-  /** The certificate and key for HTTPS; plain HTTP by default. */
-  tls?: Tls | undefined;
-  /** The addresses and networks of the proxies whose X-Forwarded-For is trusted. */
-  trustedProxies?: readonly string[];
   /** Receives every event, besides the log. */
   observe?: Report | undefined;
-  /** None by default. */
-  logger?: FastifyBaseLogger | undefined;
   /** Returns the time in milliseconds since the epoch. */
   now?: () => number;
   /** Returns a monotonic time in milliseconds, for caches and time windows. */
@@ -75,164 +84,239 @@ const defaults = {
   verifyTimeout: 5_000,
   corsOrigins: [],
   maxEventLoopDelay: 0,
-  trustedProxies: [],
   now: () => Date.now(),
   monotonic: () => performance.now(),
-} satisfies Partial<AppOptions>;
+} satisfies Partial<PluginOptions>;
 
-/** The options with their defaults, and what is read from the contract. */
-type Settings = AppOptions &
-  Required<Pick<AppOptions, keyof typeof defaults>> & {
-    limits: Limits;
-    contract: Contract;
-    compiler: Compiler;
-    report: Report;
-    rates: ReturnType<typeof createRateLimits>;
+/** What is made of the options. */
+interface Made {
+  readonly limits: Limits;
+  readonly contract: Contract;
+  readonly compiler: Compiler;
+  readonly report: Report;
+  readonly write: ErrorRenderer;
+  readonly handleError: ReturnType<typeof createErrorHandler>;
+  readonly rates: ReturnType<typeof createRateLimits>;
+}
+
+/** What the steps share: the options with their defaults, and what is made of them. */
+type Parts = PluginOptions & Required<Pick<PluginOptions, keyof typeof defaults>> & Made;
+
+/**
+ * Returns the options with which an author makes the app: `Fastify(appOptions({ … }))`.
+ * @throws Error when the app is made, if the certificate is invalid.
+ */
+export function appOptions({ limits, tls, ...options }: AppServerOptions = {}): FastifyServerOptions {
+  const allLimits = { ...defaultLimits, ...limits };
+  const front = createFront(allLimits, tls);
+  const report: Report = (event) => {
+    front.rejecting.report(event);
   };
+  return serverOptions(front, {
+    ...options,
+    logController: new RequestEvents(report),
+    bodyLimit: allLimits.bodyLimit,
+    // The step `shutdown` closes them, when their responses have been read.
+    forceCloseConnections: false,
+    // A build may wait as long as it needs, for example for a database.
+    pluginTimeout: 0,
+    // The header limit already bounds paths, and the contract defines valid ids.
+    routerOptions: { ...options.routerOptions, maxParamLength: allLimits.headerLimit },
+  });
+}
 
-/** Stands for Fastify's validator and serializer: a route with a schema of its own would otherwise seem to be checked. */
-const refuseSchemas = (): never => {
-  throw new Error('Bodies are validated by the contract only: leave out the schema of the route');
+/** Maximum time for an app that does not start to close, in ms. */
+const lateTime = 1_000;
+/** The plugins of contract-server begin with this. */
+const prefix = 'contract-server';
+type Step = (app: FastifyInstance, parts: Parts) => unknown;
+
+/**
+ * The steps that every request passes, in this order (DESIGN.md, "The path of a request"), and then those of the service.
+ * Each is a plugin that depends on the one before. Optional modules are imported on demand, because every import delays
+ * the start.
+ */
+const steps: Readonly<Record<string, Step>> = {
+  requestId(app, { handleError }) {
+    prepareApp(app, handleError);
+  },
+  // Invalid requests count against the address too.
+  headerCheck(app, { rates: { address } }) {
+    app.addHook('onRequest', address ? countRefused(address, checkHeaders) : checkHeaders);
+  },
+  // From here on, errors have the headers of CORS too. It responds to preflights here.
+  async cors(app, { contract, corsOrigins }) {
+    if (corsOrigins.length === 0) return;
+    await (await import('../http/routing/cors.js')).allowOrigins(app, contract, corsOrigins);
+  },
+  addressRate(app, { rates: { address } }) {
+    if (address !== undefined) app.addHook('onRequest', address);
+  },
+  proxyNotice(app, { report }) {
+    reportUnknownProxy(app, report);
+  },
+  routing: refuseUnknownRoutes,
+  overload(app, { maxEventLoopDelay }) {
+    if (maxEventLoopDelay > 0) shedLoad(app, maxEventLoopDelay);
+  },
+  shutdown: prepareShutdown,
+  responses: finishResponses,
+  service: addService,
+  pages(app, { contract }) {
+    publishContract(app, contract);
+    serveDocsPage(app, contract);
+  },
 };
 
 /**
- * Builds and opens the service, ready to listen or for injected requests. Closing it also closes what the service has
- * opened, but not the storage.
+ * Serves a service on an app whose options appOptions has made: a Fastify plugin. Closing the app also closes what the
+ * service has opened, but not the storage.
  * @throws OpenError when the service cannot be opened.
- * @throws Error when the contract and the code do not match, or the certificate is invalid; the service is closed then.
+ * @throws Error when the contract and the code do not match.
  */
-export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { service, storage } = options;
-  const limits: Limits = { ...defaultLimits, ...options.limits };
+export const serveContract = fastifyPlugin<PluginOptions>(
+  async (app, options) => {
+    const front = frontOf(app);
+    if (front === undefined)
+      throw new Error('make the app with Fastify(contractServer.options()), then register contractServer');
+    const parts = createParts(app, options, { ...defaultLimits, ...front.limits });
+    Object.assign(front.rejecting, { write: parts.write, report: parts.report });
+    if (front.tls !== undefined)
+      parts.report({ type: 'certificate loaded', expires: expiryOf(front.tls.cert) });
+    let before: string[] = [];
+    for (const [step, add] of Object.entries(steps)) {
+      const name = `${prefix}/${step}`;
+      const plugin = async (app: FastifyInstance) => {
+        await add(app, parts);
+      };
+      await app.register(fastifyPlugin(plugin, { name, dependencies: before }));
+      before = [name];
+    }
+  },
+  { name: prefix, fastify: '5.x' },
+);
+
+/** Reads the contract, and makes what the steps share. */
+function createParts(app: FastifyInstance, options: PluginOptions, limits: Limits): Parts {
+  const { service, observe, monotonic = defaults.monotonic } = options;
   const contract =
     options.contract ?? loadChecked(readFileSync(service.contract), service.renderError !== undefined);
   const compiler = new Compiler();
-  const settings: Settings = {
+  const report = reportTo(app.log, observe, monotonic);
+  const { errors, renderError: render } = service;
+  const write = createErrorRenderer(compiler, contract.operations, { errors, render, report });
+  return {
     ...defaults,
     ...options,
-    limits,
-    contract,
-    compiler,
-    report: reportTo(options.logger, options.observe, options.monotonic),
-    rates: createRateLimits(limits, options.monotonic ?? defaults.monotonic),
+    ...{ limits, contract, compiler, report, write },
+    handleError: createErrorHandler(errors, write, report),
+    rates: createRateLimits(limits, monotonic),
   };
-  const app = createApp(settings);
-  const cutOff = prepareShutdown(app);
+}
+
+/** Adds what the service builds itself; then opens it, and adds its operations. */
+async function addService(app: FastifyInstance, parts: Parts): Promise<void> {
+  const { service, storage, contract, limits, now, rates } = parts;
+  app.decorateRequest('caller', null);
+  app.decorateRequest('bodyReservation', undefined);
+  await app.register(fastifyAuth);
+  const supplyVerifiers = addAuthenticate(app, rates.subject);
+  watchRoutes(app, contract.operations);
+  const build = async (app: FastifyInstance) => {
+    await service.build?.(app);
+  };
+  await app.register(fastifyPlugin(build, { name: `${prefix}/build` }));
   const opened = await openService(service, {
     collection: (definition) => storage.collection(definition),
     transaction: (subject, work) => storage.transaction(subject, work),
-    tokens: createCallerTokens(storage.tokens, service, settings.now),
+    tokens: createCallerTokens(storage.tokens, service, now),
+    app,
     log: app.log,
-    worker: settings.worker,
-    interruption: options.interruption,
+    worker: parts.worker,
+    draining: app.draining,
+    interruption: parts.interruption,
     patience: limits.shutdownTime,
   });
-  app.addHook('onClose', () => opened.close(cutOff));
+  app.addHook('onClose', () => opened.close(app.isCutOff));
   app.decorate('checkService', () => opened.check());
-  try {
-    await addSteps(app, settings);
-    await addOperations(app, settings, opened);
-    publishContract(app, contract);
-    serveDocsPage(app, contract);
-    await app.ready();
-  } catch (error) {
-    await opened.abandon();
-    throw error;
-  }
-  return app;
+  const authentication = await createAuthentication(parts, opened);
+  app.decorate('tokenPlace', authentication.tokenPlace);
+  await addOperations(app, parts, opened, authentication);
+  supplyVerifiers(authentication);
 }
 
-/** Creates the server and what turns everything that is thrown into a response, without any step of a request. */
-function createApp(settings: Settings): FastifyInstance {
-  const { service, report, limits, tls, trustedProxies } = settings;
-  const write = createErrorRenderer(settings.compiler, settings.contract.operations, {
-    errors: service.errors,
-    render: service.renderError,
-    report,
+/** Chooses the verifiers of the contract's security schemes. */
+async function createAuthentication(parts: Parts, { verifiers }: OpenedService) {
+  const { service, storage, contract, identityProvider, report, now, monotonic } = parts;
+  const { realm, tokenPrefix, scopes, databaseUrl } = service;
+  const verifyForeign =
+    identityProvider &&
+    (await import('../http/security/jwt.js')).createJwtVerifier(identityProvider, scopes, now);
+  const takesTokens = parts.takesTokens ?? (databaseUrl !== undefined || identityProvider !== undefined);
+  const schemes = createSchemes(contract, {
+    given: verifiers,
+    tokens: storage.tokens,
+    limit: parts.verifyTimeout,
+    ...{ tokenPrefix, takesTokens, realm, verifyForeign, scopes, report, now, monotonic },
   });
-  const handleError = createErrorHandler(service.errors, write, report);
-  const app: FastifyInstance = createHttpApp(
-    { limits, tls, handleError, write, report },
-    {
-      ...(settings.logger !== undefined && { loggerInstance: settings.logger }),
-      logController: new RequestEvents(report),
-      trustProxy: trustedProxies.length > 0 && [...trustedProxies],
-      exposeHeadRoutes: false,
-      // http/request/ and http/response/ validate; loading Fastify's validator and serializer would delay the start.
-      schemaController: {
-        compilersFactory: { buildValidator: refuseSchemas, buildSerializer: refuseSchemas },
-      },
-      // The preClose hook waits until clients have read their responses, which can exceed Fastify's default timeout.
-      pluginTimeout: 0,
-      // The header limit already bounds paths, and the contract defines valid ids.
-      routerOptions: { maxParamLength: limits.headerLimit },
-    },
-  );
-  if (tls !== undefined) report({ type: 'certificate loaded', expires: expiryOf(tls.cert) });
-  app.decorateRequest('caller', null);
-  app.decorateRequest('bodyReservation', undefined);
-  return app;
-}
-
-/**
- * Adds the steps that every request passes, in this order (DESIGN.md, "The path of a request"); the first one has added
- * its id (http/app-base.ts). Optional modules are imported on demand, because every import delays the start.
- */
-async function addSteps(app: FastifyInstance, settings: Settings): Promise<void> {
-  const { contract, corsOrigins, maxEventLoopDelay, report, rates } = settings;
-  // Invalid requests count against the address too.
-  app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHeaders) : checkHeaders);
-  // From here on, errors have the headers of CORS too. It responds to preflights here.
-  if (corsOrigins.length > 0)
-    await (await import('../http/routing/cors.js')).allowOrigins(app, contract, corsOrigins);
-  if (rates.address !== undefined) app.addHook('onRequest', rates.address);
-  reportUnknownProxy(app, report);
-  refuseUnknownRoutes(app);
-  if (maxEventLoopDelay > 0) shedLoad(app, maxEventLoopDelay);
-  finishResponses(app);
+  return { ...schemes, scopes };
 }
 
 /** Adds the operations with their own steps: authentication, body, validation and handler (http/routing/routes.ts). */
 async function addOperations(
   app: FastifyInstance,
-  settings: Settings,
-  { handlers, verifiers }: OpenedService,
+  { service, contract, compiler, limits, rates, worker, handleError, monotonic }: Parts,
+  { handlers }: OpenedService,
+  authentication: AuthenticationOptions,
 ): Promise<void> {
-  const { service, storage, contract, limits, identityProvider, report, now, monotonic } = settings;
-  const { realm, tokenPrefix, scopes, databaseUrl } = service;
-  const verifyForeign =
-    identityProvider &&
-    (await import('../http/security/jwt.js')).createJwtVerifier(identityProvider, scopes, now);
-  const takesTokens = settings.takesTokens ?? (databaseUrl !== undefined || identityProvider !== undefined);
-  const { schemes, faults, tokenPlace } = createSchemes(contract, {
-    given: verifiers,
-    tokens: storage.tokens,
-    limit: settings.verifyTimeout,
-    ...{ tokenPrefix, takesTokens, realm, verifyForeign, scopes, report, now, monotonic },
-  });
-  app.decorate('tokenPlace', tokenPlace);
-  await app.register(fastifyAuth);
+  // After waiting, a body still has half of the request timeout to arrive.
+  const budget = (bytes: number) => new MemoryBudget(bytes, limits.requestTimeout / 2);
   await registerRoutes(app, {
-    contract,
-    compiler: settings.compiler,
-    handlers,
-    authentication: { schemes, faults, scopes },
-    bodies: {
-      limit: limits.bodyLimit,
-      // After waiting, a body still has half of the request timeout to arrive.
-      budget: new MemoryBudget(limits.memoryBudget, limits.requestTimeout / 2),
-    },
+    ...{ contract, compiler, handlers, authentication, handleError },
+    bodies: { limit: limits.bodyLimit, budget: budget(limits.memoryBudget) },
     lists: {
       stallTime: limits.requestTimeout,
-      budget: new MemoryBudget(2 * limits.memoryBudget, limits.requestTimeout / 2),
+      budget: budget(2 * limits.memoryBudget),
       turns: new PageTurns(monotonic),
     },
     ignoresBodies: service.ignoreUndeclaredBodies === true,
-    countCaller: settings.rates.subject,
+    countCaller: rates.subject,
   });
-  if (contract.warnings.length > 0 && settings.worker === 1) {
+  if (contract.warnings.length > 0 && worker === 1) {
     const warnings = contract.warnings.map(({ pointer }) => pointer);
     const command = `npx --no contract-server check ${relative('', fileURLToPath(service.contract))}`;
     app.log.warn({ warnings }, `the contract has warnings: "${command}" lists them`);
   }
+}
+
+/** Options of buildApp. */
+export type AppOptions = PluginOptions & {
+  limits?: Partial<Limits>;
+  tls?: Tls | undefined;
+  /** The addresses and networks of the proxies whose X-Forwarded-For is trusted. */
+  trustedProxies?: readonly string[];
+  /** None by default. */
+  logger?: FastifyBaseLogger | undefined;
+};
+
+/** Makes an app, and serves a service on it, ready to listen or for injected requests. @throws as serveContract does. */
+export async function buildApp({
+  limits,
+  tls,
+  trustedProxies = [],
+  logger,
+  ...options
+}: AppOptions): Promise<FastifyInstance> {
+  const trustProxy = trustedProxies.length > 0 && [...trustedProxies];
+  const app: FastifyInstance = Fastify(
+    appOptions({ limits, tls, trustProxy, ...(logger && { loggerInstance: logger }) }),
+  );
+  try {
+    await app.register(serveContract, options);
+    await app.ready();
+  } catch (error) {
+    await within(app.close(), lateTime, undefined);
+    throw error;
+  }
+  return app;
 }

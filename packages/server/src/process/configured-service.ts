@@ -132,10 +132,11 @@ export function reportReady(
   log: FastifyBaseLogger,
   { DATABASE_URL, WORKERS: threads }: Config,
   { isNew: created = false }: OpenStorage,
-  origin: string,
+  { listeningOrigin: origin, outsideRoutes }: Pick<FastifyInstance, 'listeningOrigin' | 'outsideRoutes'>,
 ): void {
   const facts = { version, store: describeStore(DATABASE_URL), created, threads, origin };
-  log.info({ ...facts, contract: `${origin}/openapi.yaml` }, `${name} is ready`);
+  const more = outsideRoutes.length > 0 && { outsideRoutes };
+  log.info({ ...facts, contract: `${origin}/openapi.yaml`, ...more }, `${name} is ready`);
   notifyReady(log);
 }
 

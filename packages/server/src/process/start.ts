@@ -79,7 +79,7 @@ async function serve(service: Service, config: Config, dev: boolean): Promise<vo
     await openAdmin(service, built, threads, config);
     await listenOn(app, address);
     interrupted.throwIfAborted();
-    reportReady(service, log, config, storage, app.listeningOrigin);
+    reportReady(service, log, config, storage, app);
     void feedWatchdog(log, () => threads.respond());
     await greet?.(service, app, storage, config);
   } catch (error) {
@@ -107,7 +107,7 @@ async function openAdmin(
           threads.all,
           metricPrefix,
         );
-  const serving = () => app.server.listening && !app.draining;
+  const serving = () => app.server.listening && !app.draining.aborted;
   const check = async () => {
     await Promise.all([checkService(built), threads.check()]);
   };

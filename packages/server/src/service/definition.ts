@@ -1,5 +1,5 @@
 // Defines what a service consists of.
-import type { FastifyBaseLogger } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { CallerTokens } from './caller-tokens.js';
 import type { AnyHandlers, Handlers } from '../contract/handlers.js';
 import type { AnyVerifiers, Verifiers } from '../contract/verifiers.js';
@@ -26,6 +26,11 @@ export interface Service extends StoreDefinition {
    * once in every thread that answers requests, and not by commands. If it throws, the service does not start.
    */
   readonly open: (context: ServiceContext) => AnyOpened | Promise<AnyOpened>;
+  /**
+   * Adds plugins, hooks, decorators and routes of Fastify to the app, before `open` is called and the operations are
+   * added. It is called once in every thread that answers requests.
+   */
+  readonly build?: (app: FastifyInstance) => void | Promise<void>;
   /** The errors of its operations, besides those of `catalogue`. `unknownOutcome` says what clients can do. */
   readonly errors: Readonly<Record<string, ErrorEntry>>;
   /**
@@ -81,10 +86,14 @@ export interface ServiceContext {
   ) => Promise<Result>;
   /** Issues, lists and revokes access tokens of the service. */
   readonly tokens: CallerTokens;
+  /** The app of this thread, with what `build` has added. */
+  readonly app: FastifyInstance;
   /** The log of this thread. */
   readonly log: FastifyBaseLogger;
   /** The number of this thread, from 1 to WORKERS. */
   readonly worker: number;
+  /** Aborts when the service begins to shut down: streams that would last should then end. */
+  readonly draining: AbortSignal;
   /**
    * Aborts when no request runs any more, before `close` is called; and when opening takes too long, or the process is to
    * end meanwhile.

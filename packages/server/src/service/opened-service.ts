@@ -5,8 +5,6 @@ import { within } from '../base/time-limit.js';
 
 /** Maximum time for a check of the service, in ms: less than the admin listener waits. */
 const checkTime = 1_500;
-/** Maximum time for a service that does not start to close, in ms. */
-const lateTime = 1_000;
 
 /** A service could not be opened. The message is one line, for the operator. */
 export class OpenError extends Error {
@@ -85,7 +83,7 @@ function manage(opened: AnyOpened, log: ServiceContext['log'], end: AbortControl
     around === undefined
       ? opened.handlers
       : mapped(opened.handlers, (handle, name) => (request) => around(name, async () => handle(request)));
-  const service = {
+  return {
     // Only a service that must be closed needs to wait for its handlers.
     handlers: opened.close === undefined ? wrapped : mapped(wrapped, counted),
     verifiers: opened.verifiers ?? {},
@@ -120,13 +118,7 @@ function manage(opened: AnyOpened, log: ServiceContext['log'], end: AbortControl
         log.error({ err: error }, 'the service did not close');
       }
     },
-
-    /** Closes a service that has had no request, without waiting long. Never rejects. */
-    async abandon(): Promise<void> {
-      await within(service.close(Promise.resolve()), lateTime, undefined);
-    },
   };
-  return service;
 }
 
 type Handle = AnyHandlers[string];

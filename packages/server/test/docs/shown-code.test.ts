@@ -9,7 +9,7 @@ const examples = `${root}test/examples/`;
 const withoutForm = (code: string) => code.replace(/\s+/g, '');
 
 t.test('each piece of code of a page is in a file that the page links', (t) => {
-  for (const page of ['recipes.md', 'login.md', 'own-database.md']) {
+  for (const page of ['recipes.md', 'login.md', 'own-database.md', 'extend.md']) {
     const text = readFileSync(`${root}docs/${page}`, 'utf8');
     const linked = [...text.matchAll(/\]\(\.\.\/test\/examples\/([\w./-]+\.ts)\)/g)].map(([, file = '']) =>
       withoutForm(readFileSync(examples + file, 'utf8')),

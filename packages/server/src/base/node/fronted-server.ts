@@ -28,13 +28,12 @@ export class FrontedServer extends http.Server {
     return this;
   }
 
-  /** Stops listening, and closes idle connections. The callback is called when no connection is left. */
+  /** Stops listening. The callback is called when no connection is left. */
   override close(callback?: (error?: Error) => void): this {
     this.front.close((error) => {
       super.close();
       callback?.(error);
     });
-    this.closeIdleConnections();
     return this;
   }
 

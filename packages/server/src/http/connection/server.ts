@@ -91,7 +91,7 @@ export function createServer(
 function createFront(
   { requestTimeout, maxConnections }: ServerLimits,
   tls: Tls | undefined,
-  { report }: Rejecting,
+  rejecting: Rejecting,
 ): FrontedServer['front'] {
   // A client that has half-closed its connection may want its response, but not before the TLS handshake.
   const options = { allowHalfOpen: tls === undefined, noDelay: true };
@@ -99,7 +99,7 @@ function createFront(
   const front = tls === undefined ? createTcpServer(options) : createTlsServer(ofTls);
   front.maxConnections = maxConnections;
   front.on('drop', (dropped?: DropArgument) => {
-    report({ type: 'rejected', reason: 'connection_limit', address: dropped?.remoteAddress });
+    rejecting.report({ type: 'rejected', reason: 'connection_limit', address: dropped?.remoteAddress });
   });
   return front;
 }

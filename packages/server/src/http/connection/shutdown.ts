@@ -1,4 +1,5 @@
 // Graceful shutdown: requests that clients have sent get their responses, and no connection delays the exit.
+import { setMaxListeners } from 'node:events';
 import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
@@ -12,28 +13,31 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Adds `Connection: close` to every further response, so that clients reconnect, possibly to another server. */
     drain(): void;
-    /** Whether drain() has been called, or the service is closing. */
-    readonly draining: boolean;
+    /** Aborts when drain() is called, or the service begins to close. */
+    readonly draining: AbortSignal;
     /** The number of open connections, including those in the TLS handshake. */
     readonly openConnections: number;
     /** Closes every connection at once, even during a response. */
     cutOff(): void;
+    /** Resolves when cutOff() is called. */
+    readonly isCutOff: Promise<void>;
   }
 }
 
 /**
  * Adds drain() and cutOff(), and makes close() send all responses completely without waiting for idle connections.
  * @param app - The app, before any routes are registered.
- * @returns A promise that resolves when the connections are cut off.
  */
-export function prepareShutdown(app: FastifyInstance): Promise<void> {
-  let draining = false;
+export function prepareShutdown(app: FastifyInstance): void {
+  const draining = new AbortController();
+  // Each stream that is open may listen.
+  setMaxListeners(0, draining.signal);
   app.decorate('drain', () => {
-    draining = true;
+    draining.abort();
   });
-  app.decorate('draining', { getter: () => draining });
+  app.decorate('draining', draining.signal);
   app.addHook('onSend', (_request, reply, payload, done) => {
-    if (draining) reply.header('connection', 'close');
+    if (draining.signal.aborted) reply.header('connection', 'close');
     done(null, payload);
   });
 
@@ -49,19 +53,25 @@ export function prepareShutdown(app: FastifyInstance): Promise<void> {
       resolve();
     });
   });
-  app.addHook('preClose', async () => {
-    draining = true;
-    if (app.front.listening) app.front.close();
-    const due = performance.now() + requestTravelTime;
-    // Repeatedly, because a response that started before the shutdown does not close its connection.
-    while (sockets.size > 0) {
-      const isDue = performance.now() >= due;
-      for (const connection of app.connections) {
-        if (connection.isIdle && (isDue || connection.bytesRead > 0)) connection.destroy();
-      }
-      for (const socket of sockets) if (isDue && socket.bytesRead === 0) socket.destroy();
-      await pause(checkInterval);
-    }
+  app.decorate('isCutOff', isCutOff);
+  // It does not wait, since plugins may have hooks that end their connections; the server does, when it closes.
+  app.addHook('preClose', (done) => {
+    draining.abort();
+    void endConnections(app, sockets);
+    done();
   });
-  return isCutOff;
+}
+
+/** Ends the connections of an app that closes, each when it has no request. */
+async function endConnections(app: FastifyInstance, sockets: ReadonlySet<Socket>): Promise<void> {
+  const due = performance.now() + requestTravelTime;
+  // Repeatedly, because a response that started before the shutdown does not close its connection.
+  while (sockets.size > 0) {
+    const isDue = performance.now() >= due;
+    for (const connection of app.connections) {
+      if (connection.isIdle && (isDue || connection.bytesRead > 0)) connection.destroy();
+    }
+    for (const socket of sockets) if (isDue && socket.bytesRead === 0) socket.destroy();
+    await pause(checkInterval);
+  }
 }

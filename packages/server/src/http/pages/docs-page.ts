@@ -1,5 +1,5 @@
 // Serves the documentation page of the contract, without external resources, under a strict Content-Security-Policy.
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, RouteHandlerMethod } from 'fastify';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Contract } from '../../contract/contract.js';
@@ -41,7 +41,8 @@ export function serveDocsPage(app: FastifyInstance, contract: Contract): void {
   // Relative, so that it works under a proxy's path prefix.
   for (const url of ['/', '/docs']) {
     if (app.hasRoute({ method: 'GET', url })) continue;
-    app.route({ method: ['GET', 'HEAD'], url, handler: (_request, reply) => reply.redirect('docs/') });
+    const handler: RouteHandlerMethod = (_request, reply) => reply.redirect('docs/');
+    app.route({ method: ['GET', 'HEAD'], url, config: { isOfServer: true }, handler });
   }
   serveFile(app, {
     url: '/docs/',

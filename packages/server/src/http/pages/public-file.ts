@@ -29,5 +29,5 @@ export function serveFile(app: FastifyInstance, file: PublicFile): void {
     if (isKnown(request, tag)) return reply.code(304).send();
     return reply.type(mediaType).send(content);
   };
-  app.route({ method: ['GET', 'HEAD'], url, handler });
+  app.route({ method: ['GET', 'HEAD'], url, config: { isOfServer: true }, handler });
 }

@@ -3,6 +3,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { StorageError, type StorageFailure } from '../../storage/core/interface.js';
 import { ApiError, withStatus, writeError, type ErrorEntry, type ErrorKind } from '../../base/errors.js';
 import { reportNothing } from '../../base/events.js';
+import { sendSealed } from './sealed.js';
 
 /** Fastify's own refusals, by error code. */
 const fastifyErrors: Readonly<Record<string, ErrorKind>> = {
@@ -27,15 +28,23 @@ const storageErrors: Readonly<Record<StorageFailure, ErrorKind>> = {
  * Converts anything that was thrown, even null, to an ApiError. Unexpected errors become 50000; their cause appears in
  * the log only.
  */
-function toApiError(thrown: unknown, errors: ServiceErrors): ApiError {
+function toApiError(thrown: unknown, errors: ServiceErrors, isOfContract: boolean): ApiError {
   if (thrown instanceof ApiError) return thrown;
   if (thrown instanceof StorageError) {
     const kind = storageErrors[thrown.failure];
     const detail = thrown.failure === 'too-large' ? { detail: thrown.message } : {};
     return new ApiError(errors[kind] ?? kind, { cause: thrown, ...detail });
   }
-  const kind = fastifyErrors[(thrown as Partial<FastifyError> | null)?.code ?? ''];
+  const { code = '', statusCode = 500, message } = (thrown ?? {}) as Partial<FastifyError>;
+  if (!isOfContract && statusCode >= 400 && statusCode < 500)
+    return new ApiError(refused(statusCode), { cause: thrown, ...(message && { detail: message }) });
+  const kind = fastifyErrors[code];
   return new ApiError(kind ?? 'internal', { cause: thrown });
+}
+
+/** The error of a route outside of the contract, or of its plugins, which name a status only. */
+function refused(status: number): ErrorEntry {
+  return { code: status * 100 + 99, message: 'The request is refused.' };
 }
 
 /**
@@ -46,14 +55,15 @@ function toApiError(thrown: unknown, errors: ServiceErrors): ApiError {
  */
 export function createErrorHandler(errors: ServiceErrors = {}, write = writeError, report = reportNothing) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
-    const own = toApiError(thrown, errors);
-    const error = withStatus(own, request.routeOptions.config.statusOf?.(own) ?? own.statusCode);
+    const { operationId, statusOf } = request.routeOptions.config;
+    const own = toApiError(thrown, errors, operationId !== undefined);
+    const error = withStatus(own, statusOf?.(own) ?? own.statusCode);
     request.failure = error;
     report({ type: 'error sent', error, request: request.raw });
     const { mediaType, text } = write(error);
     // The handler may have set Cache-Control for its result; it does not apply to the error.
     reply.removeHeader('cache-control').code(error.statusCode).headers(error.headers);
-    reply.header('content-type', mediaType).send(text);
+    sendSealed(reply.header('content-type', mediaType), text);
   };
 }
 

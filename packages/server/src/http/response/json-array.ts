@@ -5,6 +5,7 @@ import type { JsonArray } from '../../contract/handlers.js';
 import { ApiError } from '../../base/errors.js';
 import { isKnown } from './if-none-match.js';
 import { pacedStream, reserveFor, type StreamBounds } from './paced-stream.js';
+import type { Payload } from './sealed.js';
 
 /** The expected length of a first page before it is read, and the length of the pages of a long list, in bytes. */
 const expectedLength = 64 * 1024;
@@ -41,12 +42,12 @@ export async function sendJsonArray(
   array: JsonArray<unknown>,
   frame: Frame,
   { stallTime, budget, turns, conditional, mediaType }: JsonArrayOptions,
-): Promise<FastifyReply> {
+): Promise<Payload> {
   reply.header('content-type', mediaType);
   if (frame === arrayFrame) reply.header('cache-control', 'private, no-cache');
   const { request } = reply;
   // RFC 9110 section 9.3.2 lets HEAD omit headers that depend on the content, so nothing is read.
-  if (request.method === 'HEAD') return reply.send();
+  if (request.method === 'HEAD') return undefined;
   const reservation = reserveFor(reply, budget);
   // A list that has to wait does so for a long page, so that it is not refused as soon as it has read one.
   if (!reservation.hold(expectedLength)) await reservation.wait(pageLength);
@@ -61,12 +62,15 @@ export async function sendJsonArray(
     const first = Buffer.from(`${frame.start}${json}`);
     const pages = pagesAfterFirst(array, frame);
     const next = () => turns.take(subject, async () => (reply.raw.destroyed ? null : pages()));
-    return reply.send(pacedStream(reply, { first, next }, { reservation, stallTime }));
+    return pacedStream(reply, { first, next }, { reservation, stallTime });
   }
   const whole = `${frame.start}${json}${frame.end()}`;
-  if (conditional && isUnchanged(reply, whole)) return reply.code(304).removeHeader('content-type').send();
+  if (conditional && isUnchanged(reply, whole)) {
+    reply.code(304).removeHeader('content-type');
+    return undefined;
+  }
   // A Buffer, because a string beyond Latin-1 takes two bytes per character, and on the heap.
-  return reply.send(length > expectedLength ? Buffer.from(whole) : whole);
+  return length > expectedLength ? Buffer.from(whole) : whole;
 }
 
 /**

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { UndeclaredResponseError } from '../../base/errors.js';
 import { connectionOf } from '../connection/connection.js';
+import type { Payload } from './sealed.js';
 import { pacedStream, reserveFor, type ChunkSource, type StreamBounds } from './paced-stream.js';
 
 /** Limits on streams. */
@@ -17,11 +18,14 @@ export interface RawBodyOptions extends StreamBounds {
  * @param body - A RawBody; the type of a handler's result may have been circumvented.
  * @throws UndeclaredResponseError if the body is neither text, bytes nor a stream.
  */
-export function sendRawBody(reply: FastifyReply, body: unknown, options: RawBodyOptions): FastifyReply {
+export function sendRawBody(reply: FastifyReply, body: unknown, options: RawBodyOptions): Payload {
   const { mediaType, budget, stallTime } = options;
   // Fastify would add a charset to the type of some texts.
   const whole = typeof body === 'string' ? Buffer.from(body) : body;
-  if (whole instanceof Uint8Array) return reply.header('content-type', mediaType).send(whole);
+  if (whole instanceof Uint8Array) {
+    reply.header('content-type', mediaType);
+    return bytesOf(whole);
+  }
   if (!isAsyncIterable(body)) {
     const given = body === null ? 'null' : typeof body;
     throw new UndeclaredResponseError(
@@ -33,11 +37,11 @@ export function sendRawBody(reply: FastifyReply, body: unknown, options: RawBody
   const { method, raw } = reply.request;
   if (method === 'HEAD' || raw.socket.destroyed) {
     source.close();
-    return reply.send();
+    return undefined;
   }
   const reservation = reserveFor(reply, budget);
   connectionOf(raw)?.endWithClient();
-  return reply.send(pacedStream(reply, source, { reservation, stallTime }));
+  return pacedStream(reply, source, { reservation, stallTime });
 }
 
 /** Reads the chunks of a body as bytes, and releases what it uses. */
@@ -64,6 +68,7 @@ function sourceOf(body: AsyncIterable<unknown>): Required<Omit<ChunkSource, 'fir
 /** @throws UndeclaredResponseError for a chunk that is neither text nor bytes. */
 function bytesOf(chunk: unknown): Buffer {
   if (typeof chunk === 'string') return Buffer.from(chunk);
+  if (Buffer.isBuffer(chunk)) return chunk;
   if (chunk instanceof Uint8Array) return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
   const given = chunk === null ? 'null' : typeof chunk;
   throw new UndeclaredResponseError(`a chunk of a stream is text or bytes, not ${given}`);

@@ -10,6 +10,7 @@ import { shapeOf, type Shape } from '../../contract/schema/shape.js';
 import { UndeclaredResponseError } from '../../base/errors.js';
 import { arrayFrame, sendJsonArray, type Frame } from './json-array.js';
 import { sendRawBody, type RawBodyOptions } from './raw-body.js';
+import type { Payload } from './sealed.js';
 import { createSerializer, type Serializer, type ValidatorOf } from './serializer.js';
 
 /** The result of a handler that chooses the status or headers as well as the body. */
@@ -22,10 +23,10 @@ interface HandlerResponse {
 /** Limits on lists and streams. */
 export type BodyLimits = Omit<RawBodyOptions, 'mediaType'>;
 type Bounds = BodyLimits & { validatorOf: ValidatorOf };
-type Send<Body> = (reply: FastifyReply, body: Body) => FastifyReply | Promise<FastifyReply>;
+type Send<Body> = (reply: FastifyReply, body: Body) => Payload | Promise<Payload>;
 
 /**
- * Returns the function that sends what the operation's handler returns.
+ * Returns the function that prepares the response for what the operation's handler returns, and returns its payload.
  * @throws UndeclaredResponseError if the handler returns a status or a media type that the operation does not declare.
  */
 export function createSender(
@@ -77,7 +78,7 @@ function resultSender(
       const value = headers[name];
       if (value !== undefined) reply.header(name, writeHeader(value, known.get(name)));
     }
-    if (contents.length === 0) return reply.send();
+    if (contents.length === 0) return undefined;
     if (body instanceof TypedBody) {
       const { mediaType, body: typed } = body as TypedBody<string, unknown>;
       const found = mostSpecific(contents, parseMediaType(mediaType));
@@ -162,7 +163,7 @@ function contentSender(
     const text = body instanceof JsonText ? body.text : serialize(body);
     reply.header('content-type', mediaType);
     // Fastify would add a charset to a type with parameters.
-    return reply.send(mediaType.includes(';') ? Buffer.from(text) : text);
+    return mediaType.includes(';') ? Buffer.from(text) : text;
   };
 }
 

@@ -42,9 +42,14 @@ function hasEmptyParameter(params: unknown): boolean {
 
 /**
  * Adds an onRequest hook that refuses malformed targets, unknown paths and unsupported methods. Call it after CORS,
- * which responds to preflights, and before registering routes.
+ * which responds to preflights, and before registering routes. A scope with a handler of its own for unknown paths gets
+ * those.
  */
 export function refuseUnknownRoutes(app: FastifyInstance): void {
+  // For plugins that find nothing themselves, such as a folder without the file.
+  app.setNotFoundHandler(() => {
+    throw new ApiError('pathNotFound');
+  });
   app.addHook('onRequest', (request, _reply, done) => {
     // CORS has a route for every OPTIONS request; those that reach this hook are not preflights.
     if (!request.is404 && request.method !== 'OPTIONS' && !hasEmptyParameter(request.params)) {
@@ -60,6 +65,10 @@ export function refuseUnknownRoutes(app: FastifyInstance): void {
     const allow = methodsOf(app, url).join(', ');
     if (allow !== '') {
       done(new ApiError('methodNotAllowed', { headers: { allow }, detail: `it supports ${allow}` }));
+      return;
+    }
+    if (request.is404 && request.server !== app) {
+      done();
       return;
     }
     const isLonger = url.endsWith('/') && methodsOf(app, url.slice(0, -1)).length > 0;

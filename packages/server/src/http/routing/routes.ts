@@ -17,6 +17,7 @@ import {
   type Compiler,
 } from '../request/validation/validation.js';
 import { createSender, type BodyLimits } from '../response/results.js';
+import { keepSealed, sendSealed } from '../response/sealed.js';
 import {
   authenticate,
   challengesOf,
@@ -28,6 +29,7 @@ import type { RateLimitHook } from '../admission/rate-limit.js';
 /** The options of registerRoutes. */
 export interface RoutesOptions {
   contract: Contract;
+  handleError: FastifyInstance['errorHandler'];
   /** Compiles the schemas of the contract. */
   compiler: Compiler;
   handlers: AnyHandlers;
@@ -65,14 +67,19 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
   const routes = new Map(
     contract.operations.map((operation) => [operation.operationId, createRoute(app, operation, options)]),
   );
-
-  // A hook of each route reads its body; settleUnreadBody handles one that is sent to others.
-  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
-    app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
-
-  await app.register(openapiGlue, {
-    specification: withoutSchemas(contract),
-    operationResolver: (operationId, _method, path) => routes.get(operationId)!(path),
+  await app.register(async (scope) => {
+    scope.setErrorHandler(options.handleError);
+    // A hook of each route reads its body, and its handler validates the request at once in all its parts.
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, _payload, done) => {
+      done(null);
+    });
+    scope.setValidatorCompiler(() => () => true);
+    scope.setSerializerCompiler(() => (payload) => String(payload));
+    await scope.register(openapiGlue, {
+      specification: withoutSchemas(contract),
+      operationResolver: (operationId, _method, path) => routes.get(operationId)!(path),
+    });
   });
 }
 
@@ -126,10 +133,8 @@ function createRoute(app: FastifyInstance, operation: Operation, options: Routes
       statusOf,
     },
     onRequest: [admitCaller, admitCaller && options.countCaller].filter((hook) => hook !== undefined),
-    ...(readsBody && {
-      preValidation: bodyHook(body, options.bodies),
-      onSend: releaseBody,
-    }),
+    ...(readsBody && { preValidation: bodyHook(body, options.bodies) }),
+    onSend: readsBody ? [releaseBody, keepSealed] : keepSealed,
     handler: operationHandler(operation, options),
   };
   // The router's form of a path has plain names and escaped colons.
@@ -166,7 +171,7 @@ function operationHandler(operation: Operation, options: RoutesOptions): RouteHa
     } catch (error) {
       throw withChallenge(declaredError(operation, error), challenges);
     }
-    return send(reply, returned);
+    return sendSealed(reply, await send(reply, returned));
   };
 }
 

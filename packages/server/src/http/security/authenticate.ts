@@ -5,6 +5,7 @@ import type { SchemeUse } from '../../contract/security.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Finding } from '../../contract/document/finding.js';
 import { ApiError, catalogue, withHeader } from '../../base/errors.js';
+import type { RateLimitHook } from '../admission/rate-limit.js';
 import type { VerifiedScheme, VerifiedSchemes } from './verifier.js';
 
 /** Options of authentication. */
@@ -45,7 +46,7 @@ export function findUnknownScopes(
  */
 export function authenticate(
   app: FastifyInstance,
-  { requiredScope, security }: Operation,
+  { requiredScope, security }: Pick<Operation, 'requiredScope' | 'security'>,
   { schemes }: AuthenticationOptions,
 ): onRequestHookHandler | undefined {
   const named = security.filter((requirement) => requirement.length > 0);
@@ -89,6 +90,62 @@ export function authenticate(
       reply.code(200);
       done();
     });
+  };
+}
+
+/** Security requirements as OpenAPI writes them, such as `[{ bearerAuth: [] }]`. */
+export type SecurityRequirements = readonly Readonly<Record<string, readonly string[]>>[];
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /**
+     * Returns an onRequest hook for a route outside of the contract, which admits callers as operations do, and sets
+     * `request.caller`.
+     * @param security - With security schemes that operations use.
+     * @param requiredScope - The scope that the caller needs.
+     * @throws Error, at the start at the latest, for a scheme that no operation uses.
+     */
+    authenticate(security: SecurityRequirements, requiredScope?: string): onRequestHookHandler;
+  }
+}
+
+/**
+ * Adds `authenticate` to an app, also for routes that are added before the service has opened and has verifiers.
+ * @param countCaller - Limits the request rate of callers.
+ * @returns The function that supplies the verifiers.
+ */
+export function addAuthenticate(
+  app: FastifyInstance,
+  countCaller: RateLimitHook = (_request, _reply, done) => {
+    done();
+  },
+): (options: AuthenticationOptions) => void {
+  const waiting: ((options: AuthenticationOptions) => void)[] = [];
+  let supplied: AuthenticationOptions | undefined;
+  app.decorate('authenticate', (requirements, requiredScope) => {
+    let admit: onRequestHookHandler | undefined;
+    const security = requirements.map((requirement) =>
+      Object.entries(requirement).map(([scheme, scopes]) => ({ scheme, scopes })),
+    );
+    const compose = (options: AuthenticationOptions) => {
+      const unknown = security.flat().find(({ scheme }) => !options.schemes.has(scheme));
+      if (unknown !== undefined)
+        throw new Error(`authenticate: no operation of the contract uses the scheme ${unknown.scheme}`);
+      admit = authenticate(app, { security, requiredScope }, options);
+      if (admit === undefined) throw new Error('authenticate: name a security scheme');
+    };
+    if (supplied === undefined) waiting.push(compose);
+    else compose(supplied);
+    return function (request, reply, done) {
+      admit!.call(this, request, reply, (error) => {
+        if (error === undefined) countCaller(request, reply, done);
+        else done(error);
+      });
+    };
+  });
+  return (options) => {
+    supplied = options;
+    for (const compose of waiting) compose(options);
   };
 }
 

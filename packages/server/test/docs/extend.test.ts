@@ -1,0 +1,270 @@
+// Plugins, hooks and routes of Fastify beside a contract: the code of docs/extend.md, and what the contract promises with it.
+import { createHmac } from 'node:crypto';
+import { copyFile, mkdir, writeFile } from 'node:fs/promises';
+import { get, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { FastifyInstance } from 'fastify';
+import t, { type Test } from 'tap';
+import type { Service } from '../../dist/index.js';
+import { openTestService } from '../../dist/testing.js';
+import * as extend from '../examples/extend/extend.js';
+import { temporaryFolder } from '../support/engines.js';
+import { skipFor } from '../support/skip.js';
+import { writeMigrations } from '../support/store.js';
+
+const folder = await temporaryFolder(t);
+await copyFile(new URL('../examples/extend/openapi.yaml', import.meta.url), join(folder, 'openapi.yaml'));
+await mkdir(join(folder, 'public'));
+await writeFile(join(folder, 'public/hello.txt'), 'hello');
+const root = join(folder, 'public');
+const at = (path: string) => pathToFileURL(join(folder, path));
+const service: Service = {
+  name: 'news',
+  program: at('main.js'),
+  command: at('cli.js'),
+  contract: at('openapi.yaml'),
+  open: extend.open,
+  ...extend.definition(root),
+  collections: [{ name: 'notes', id: 'text', column: 'note' }],
+  migrations: at('migrations/'),
+  errors: {},
+  scopes: ['news:read', 'news:write'],
+  tokenPrefix: 'news_',
+  realm: 'news',
+  metricPrefix: 'news_',
+  databaseUrl: `file:${join(folder, 'news.db')}`,
+};
+writeMigrations(service);
+
+/** Opens the service with more in its app. */
+async function openNews(t: Test, build: NonNullable<Service['build']> = () => undefined) {
+  const news = await openTestService({
+    ...service,
+    build: async (app) => {
+      await app.register(extend.newsroom);
+      await build(app);
+    },
+  });
+  t.teardown(() => news.close());
+  const authorization = `Bearer ${news.token}`;
+  return { ...news, authorization, inject: news.app.inject.bind(news.app) };
+}
+
+/** The status and the JSON of a response. */
+const resultOf = ({ statusCode, json }: { statusCode: number; json: () => unknown }) => ({
+  status: statusCode,
+  json: json(),
+});
+
+t.test('files beside the contract are served, logged and limited as its operations are', async (t) => {
+  const { inject, app } = await openNews(t, extend.files(root));
+  const file = await inject('/files/hello.txt');
+  t.match(file, { statusCode: 200, body: 'hello', headers: { 'x-content-type-options': 'nosniff' } });
+  t.ok(file.headers['x-request-id']);
+  t.match(resultOf(await inject('/files/none.txt')), { status: 404, json: { error: 40401 } });
+  t.match(resultOf(await inject('/unknown')), { status: 404, json: { error: 40401 } });
+  t.match(resultOf(await inject({ method: 'PUT', url: '/news' })), { status: 405, json: { error: 40500 } });
+  t.strictSame(app.outsideRoutes, ['GET /files/*']);
+});
+
+t.test('an upload is for callers of the contract, and reads its own form', async (t) => {
+  const { inject, authorization, issueToken } = await openNews(t, extend.uploads);
+  const form = new FormData();
+  form.append('file', new Blob(['12345']), 'five.txt');
+  const encoded = new Response(form);
+  const payload = Buffer.from(await encoded.arrayBuffer());
+  const headers = { 'content-type': encoded.headers.get('content-type')! };
+  const upload = (own: object) =>
+    inject({ method: 'POST', url: '/uploads', payload, headers: { ...headers, ...own } });
+  t.match(resultOf(await upload({})), { status: 401, json: { error: 40100 } });
+  const reader = `Bearer ${await issueToken({ scopes: ['news:read'] })}`;
+  t.match(resultOf(await upload({ authorization: reader })), { status: 403, json: { error: 40300 } });
+  const uploaded = await upload({ authorization });
+  t.strictSame(resultOf(uploaded), { status: 200, json: { name: 'five.txt', bytes: 5 } });
+  t.equal(uploaded.headers['cache-control'], 'private, no-cache');
+  const json = { 'content-type': 'application/json', authorization };
+  t.match(resultOf(await upload(json)), { status: 400 });
+});
+
+t.test('a webhook gets the bytes that its sender has signed', async (t) => {
+  const { inject, request } = await openNews(t, extend.webhook('secret'));
+  const payload = '{"paid":  true}';
+  const signature = createHmac('sha256', 'secret').update(payload).digest('hex');
+  const send = (signed: string) =>
+    inject({
+      method: 'POST',
+      url: '/webhooks/payments',
+      payload,
+      headers: { 'content-type': 'application/json', 'x-signature': signed },
+    });
+  t.equal((await send(signature)).statusCode, 204);
+  t.match(resultOf(await send('00')), { status: 401, json: { error: 40150 } });
+  // The parser of the webhook is for its own scope.
+  t.equal((await request('POST', '/news', { body: { text: 'a' } })).status, 204);
+});
+
+t.test('Fastify validates and serializes a route with a schema of its own', async (t) => {
+  const { inject } = await openNews(t, (app) => {
+    const body = { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } };
+    const response = { 200: { type: 'object', properties: { n: { type: 'integer' } } } };
+    app.post('/double', { schema: { body, response } }, async (request) => {
+      const { n } = request.body as { n: number };
+      return { n: 2 * n, secret: 'not serialized' };
+    });
+    app.get('/teapot', async () => Promise.reject(Object.assign(new Error('short'), { statusCode: 418 })));
+    app.get('/fault', async () => Promise.reject(new Error('secret')));
+  });
+  const double = (payload: object) => inject({ method: 'POST', url: '/double', payload });
+  t.strictSame(resultOf(await double({ n: 2 })), { status: 200, json: { n: 4 } });
+  t.strictSame(resultOf(await double({})), {
+    status: 400,
+    json: { error: 40099, message: "The request is refused: body must have required property 'n'." },
+  });
+  t.strictSame(resultOf(await inject('/teapot')), {
+    status: 418,
+    json: { error: 41899, message: 'The request is refused: short.' },
+  });
+  t.match(resultOf(await inject('/fault')), { status: 500, json: { error: 50000 } });
+});
+
+t.test('a scope may have handlers of its own for errors and unknown paths', async (t) => {
+  const { inject } = await openNews(t, (app) => {
+    void app.register(
+      async (scope) => {
+        scope.setNotFoundHandler((_request, reply) => reply.code(404).send('no page'));
+        scope.setErrorHandler((error, _request, reply) => reply.code(500).send((error as Error).message));
+        scope.get('/fault', async () => Promise.reject(new Error('own')));
+      },
+      { prefix: '/site' },
+    );
+  });
+  t.match(await inject('/site/none'), { statusCode: 404, body: 'no page' });
+  t.match(await inject('/site/fault'), { statusCode: 500, body: 'own' });
+  t.match(resultOf(await inject('/none')), { status: 404, json: { error: 40401 } });
+});
+
+t.test('hooks cannot change a response of the contract', async (t) => {
+  const changes: Record<string, NonNullable<Service['build']>> = {
+    payload: (app) => void app.addHook('onSend', async () => 'changed'),
+    status: (app) => void app.addHook('onSend', async (_request, reply) => void reply.code(202)),
+    type: (app) => void app.addHook('onSend', async (_request, reply) => void reply.type('text/html')),
+    coding: (app) =>
+      void app.addHook('onSend', async (_request, reply) => void reply.header('content-encoding', 'x')),
+    response: (app) => void app.addHook('preHandler', async (_request, reply) => reply.send('early')),
+  };
+  for (const [name, build] of Object.entries(changes)) {
+    const { inject, authorization } = await openNews(t, build);
+    const add = (payload: object) =>
+      inject({ method: 'POST', url: '/news', headers: { authorization }, payload });
+    t.match(resultOf(await add({ text: 'a' })), { status: 500, json: { error: 50000 } }, name);
+    if (name !== 'response')
+      t.match(resultOf(await add({})), { status: 400, json: { error: 40002 } }, `${name} of an error`);
+  }
+});
+
+t.test('a hook may add headers to responses of the contract, and a plugin its decorators', async (t) => {
+  const { inject, authorization } = await openNews(t);
+  const payload = { text: 'a' };
+  const added = await inject({ method: 'POST', url: '/news', headers: { authorization }, payload });
+  t.match(added, { statusCode: 204, headers: { 'server-timing': /start/ } });
+});
+
+t.test('a route that would get requests of the contract stops the start', async (t) => {
+  const at = (method: string, url: string) => (app: FastifyInstance) => {
+    app.route({ method, url, handler: async () => 'taken' });
+  };
+  for (const [method = '', url = ''] of [
+    ['GET', '/news'],
+    ['POST', '/news'],
+    ['HEAD', '/news'],
+  ])
+    await t.rejects(openNews(t, at(method, url)), {
+      name: 'RouteError',
+      message: `the route ${method} ${url} would get requests for ${method === 'POST' ? 'addNews' : 'watchNews'} of the contract`,
+    });
+  for (const [method = '', url = ''] of [
+    ['DELETE', '/news'],
+    ['GET', '/*'],
+    ['GET', '/:other'],
+    ['GET', '/news/today'],
+  ])
+    await t.resolves(openNews(t, at(method, url)), `${method} ${url}`);
+});
+
+t.test('an unknown scheme of authenticate stops the start', async (t) => {
+  const build = (app: FastifyInstance) => {
+    app.get('/own', { onRequest: app.authenticate([{ nobody: [] }]) }, async () => 'own');
+  };
+  await t.rejects(openNews(t, build), /no operation of the contract uses the scheme nobody/);
+});
+
+t.test('an app of the author serves the contract and files', async (t) => {
+  const app = await extend.createApp({ ...service, build: () => undefined }, root);
+  t.teardown(() => app.close());
+  t.match(resultOf(await app.inject('/news')), { status: 401, json: { error: 40100 } });
+  t.match(await app.inject('/files/hello.txt'), { statusCode: 200, body: 'hello' });
+  t.match(await app.inject('/openapi.yaml'), { statusCode: 200 });
+});
+
+/** Opens a stream of events. */
+async function watch(port: number, authorization: string) {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    get({ port, path: '/news', headers: { authorization }, agent: false }, resolve).on('error', reject);
+  });
+  const texts = response.setEncoding('utf8')[Symbol.asyncIterator]() as AsyncIterator<string, undefined>;
+  return { status: response.statusCode, next: async () => (await texts.next()).value };
+}
+
+t.test('streams of events get what is added, and end when the service begins to shut down', async (t) => {
+  const { app, authorization, request } = await openNews(t);
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const streams = await Promise.all(Array.from({ length: 100 }, () => watch(port, authorization)));
+  for (const { status, next } of streams) {
+    t.equal(status, 200);
+    t.equal(await next(), ': welcome\n\n');
+  }
+  t.equal((await request('POST', '/news', { body: { text: 'a' } })).status, 204);
+  for (const { next } of streams) t.equal(await next(), 'data: {"text":"a"}\n\n');
+  const closed = app.close();
+  for (const { next } of streams) t.equal(await next(), undefined);
+  await closed;
+});
+
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+const canUpgrade = major > 24 || (major === 24 && minor >= 9) || (major === 22 && minor >= 23);
+const noUpgrade = canUpgrade ? undefined : 'this Node.js cannot choose which requests upgrade';
+t.test(
+  'a WebSocket is for callers of the contract, and ends with the service',
+  skipFor(noUpgrade),
+  async (t) => {
+    const { app, authorization, subject } = await openNews(t, extend.chat);
+    await app.listen({ host: '127.0.0.1', port: 0 });
+    const { port } = app.server.address() as AddressInfo;
+    // Node.js takes headers, which browsers do not.
+    const Client = WebSocket as unknown as new (url: string, options: object) => WebSocket;
+    const connect = (headers: object) => new Client(`ws://127.0.0.1:${port}/chat`, { headers });
+    const refused = connect({});
+    await new Promise((resolve) => {
+      refused.addEventListener('error', resolve, { once: true });
+    });
+    const socket = connect({ authorization });
+    await new Promise((resolve) => {
+      socket.addEventListener('open', resolve);
+    });
+    const answer = new Promise((resolve) => {
+      socket.addEventListener('message', ({ data }) => {
+        resolve(data);
+      });
+    });
+    socket.send('hello');
+    t.equal(await answer, `${subject}: hello`);
+    const closed = new Promise((resolve) => {
+      socket.addEventListener('close', resolve);
+    });
+    await app.close();
+    await closed;
+  },
+);
