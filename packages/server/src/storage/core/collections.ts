@@ -1,4 +1,5 @@
 // The documents of an open store: collections, whose writes go into its queue, and transactions over several of them.
+import { setTimeout as pause } from 'node:timers/promises';
 import type { transactionOutcomes } from '../../base/events.js';
 import { transactionLimits } from '../../base/limits.js';
 import { within } from '../../base/time-limit.js';
@@ -57,6 +58,9 @@ function storedRangeOf(
   const bounds = limit < 1 ? undefined : boundsOf(definition, range);
   return bounds && { ...bounds, descending, limit };
 }
+
+/** The longest pause after an attempt with which others came first, in ms. */
+const longestPause = 10;
 
 /** The function of a transaction. */
 type Work<Result> = (transaction: Transaction) => Result | Promise<Result>;
@@ -195,7 +199,9 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
   }
 
   async #repeat<T>(attempts: number, attempt: () => Promise<T | undefined>): Promise<T> {
-    for (let left = attempts; left > 0; left--) {
+    for (let lost = 0; lost < attempts; lost++) {
+      // Who tries again at once comes second to the one that has just committed, and goes on to its next change.
+      if (lost > 0) await pause(Math.random() * Math.min(lost, longestPause));
       const result = await attempt();
       if (result !== undefined) return result;
     }
