@@ -261,7 +261,9 @@ export function readRoute(node: ContractNode, path: string): Route {
   for (const name of namesOf(path)) {
     if (Object.hasOwn(names, name))
       node.fault(`the path parameter ${name} is there twice`, 'Give each its own name: the URLs stay');
-    names[name] = `p${Object.keys(names).length}`;
+    // Metrics show it.
+    const plain = /^\w+$/.test(name) ? name : `p${Object.keys(names).length}_${name.replaceAll(/\W/g, '_')}`;
+    names[name] = plain;
   }
   const segments = path.split('/').map((segment) => routeOf(segment, names));
   if (!path.startsWith('/') || segments.includes(undefined) || path.includes('//')) {

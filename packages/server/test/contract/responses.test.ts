@@ -627,7 +627,7 @@ t.test(
     for (const [head, status] of [
       ['NONSENSE', 400],
       ['PRI * HTTP/1.1\r\nHost: x', 400],
-      ['CONNECT x:1 HTTP/1.1\r\nHost: x', 404],
+      ['CONNECT x:1 HTTP/1.1\r\nHost: x', 400],
       ['GET /none HTTP/1.1\r\nHost: x\r\nConnection: close', 404],
     ] as const) {
       const expected = { status, headers, text: new RegExp(`"status":${status}}$`) };

@@ -71,6 +71,7 @@ export function isOutside(reference: string): boolean {
 export function describeReference(reference: string): [message: string, fix: string] {
   if (!isOutside(reference))
     return [`${reference} refers to nothing`, 'Write a reference to a component, which begins with #'];
-  const fix = 'Bundle the contract into one file with exact integers, as docs/contract.md of contract-server shows';
+  const fix =
+    'Bundle the contract into one file with exact integers, as docs/contract.md of contract-server shows';
   return [`${reference} is outside of this document`, fix];
 }
