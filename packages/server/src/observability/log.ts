@@ -6,6 +6,8 @@ import { isMainThread } from 'node:worker_threads';
 import { destination, pino, type Logger } from 'pino';
 import { oncePerIteration } from '../base/once-per-iteration.js';
 
+/** The length of text up to which lines are written together: a pipe accepts it whole, so that threads do not mix lines. */
+const maxCollected = 4_096;
 /** Maximum number of bytes that wait for the reader. */
 const maxWaiting = 4 * 1024 * 1024;
 /** The pause before output that was not accepted is tried again, in ms. */
@@ -117,6 +119,7 @@ function openDestination(reportLoss: (lines: number) => void) {
   const flushSoon = oncePerIteration(flush);
   return {
     write(line: string): void {
+      if (collected.length + line.length > maxCollected) flush();
       collected += line;
       flushSoon();
     },
