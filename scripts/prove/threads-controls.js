@@ -54,11 +54,18 @@ const controls = [
     edits: [
       {
         file: 'storage/sqlite/committer.js',
-        text: 'const results = batches.map((batch) => this.#write(batch));',
-        by: `const results = batches.map((batch) => this.#write(batch));
-                results.forEach((each, i) => batches[i].reply({ results: each }));
+        text: 'const replies = this.#run(batches.map(({ request }) => request));',
+        by: `this.reply = (replies) => {
+                replies.forEach((each, i) => batches[i].reply(each));
                 for (const batch of batches) batch.reply = () => undefined;
-                Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);`,
+                Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+            };
+            const replies = this.#run(batches.map(({ request }) => request));`,
+      },
+      {
+        file: 'storage/sqlite/committer.js',
+        text: 'committing = true;',
+        by: 'this.reply(replies); committing = true;',
       },
     ],
     // The other thread does not see it yet.
