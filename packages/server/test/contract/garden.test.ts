@@ -563,19 +563,30 @@ t.test(
 );
 
 t.test('what is readOnly in one part of a schema is required and filled in by no other part', async (t) => {
+  const place = { type: 'object', properties: { at: { type: 'string', readOnly: true } } };
+  const needy = { type: 'object', required: ['at'] };
   const { app, sow, queries } = await startGarden(t, {
     edits: {
       '/components/schemas/Kind/properties/id/default': 7,
+      '/components/schemas/Kind/properties/bed': place,
+      '/components/schemas/Kind/properties/beds': {
+        type: 'array',
+        items: { type: 'object', properties: { place } },
+      },
       '/components/schemas/NewSeed/allOf/-': {
         type: 'object',
         required: ['id', 'secret'],
+        properties: {
+          bed: needy,
+          beds: { type: 'array', items: { type: 'object', properties: { place: needy } } },
+        },
       },
     },
   });
-  await sow(',"secret":"s"');
+  await sow(',"secret":"s","bed":{},"beds":[{"place":{}}]');
   t.strictSame(queries, [
     {
-      body: { kind: 'rose', depth: 2, secret: 's', rows: 1n },
+      body: { kind: 'rose', depth: 2, secret: 's', bed: {}, beds: [{ place: {} }], rows: 1n },
       caller: {
         subject: '\ngardenAuth\nthe user',
         id: 'the user',

@@ -10,7 +10,7 @@ import {
   partsOf,
   type Schema,
 } from '../../../contract/schema/schema.js';
-import { propertyShape, shapeOf } from '../../../contract/schema/shape.js';
+import { propertyShape, shapeOf, type Shape } from '../../../contract/schema/shape.js';
 import { evaluates } from './evaluated.js';
 import { shown, typeMessage } from './fault-messages.js';
 import { atPart, type At, type Verdict } from './verdict.js';
@@ -62,23 +62,31 @@ export function createReference(schema: Schema): Check {
   };
 }
 
-/** Whether a schema, with all that it combines, has properties with defaults, or those that an object must not have. */
+/**
+ * Whether a schema, with all that it combines, has properties with defaults, or those that an object must not have, at
+ * once or in an object that several of its parts describe.
+ */
 export function isSpecial(schema: Schema): boolean {
+  if (sharedNames(schema).length > 0) return true;
   const together = [...allSchemas(schema, combiningKeywords)];
   return together
     .flatMap((part) => partsOf(part, ['properties']))
     .some((property) => property.refused !== undefined || propertyShape(property).default !== undefined);
 }
 
-/** Creates the check of an object with such properties: it fills in the defaults that no other schema refuses. */
+/** Creates the check of an object for which isSpecial holds: it fills in the defaults that no other schema refuses. */
 export function createSpecial(schema: Schema): Check {
   const shape = shapeOf(schema);
   const defaults = Object.entries(schema.properties ?? {}).map(
     ([name, part]) => [name, part, propertyShape(part).default] as const,
   );
+  const shared = sharedNames(schema);
   return function (data, at) {
     if (!isObject(data)) return;
     this.describe(data, shape);
+    for (const name of shared)
+      if (Object.hasOwn(data, name))
+        describeWithin(this, (data as Record<string, unknown>)[name], shape.properties[name]!);
     this.note('default', () => {
       for (const [name, part, value] of defaults) {
         const isFilled = value === undefined || Object.hasOwn(data, name);
@@ -89,6 +97,27 @@ export function createSpecial(schema: Schema): Check {
       }
     });
   };
+}
+
+/** The properties that several of the schemas describe that a schema combines, if they may contain objects. */
+function sharedNames(schema: Schema): string[] {
+  if (schema.allOf === undefined) return [];
+  const { parts, properties } = shapeOf(schema);
+  return Object.entries(properties)
+    .filter(([, { types }]) => types?.some((type) => type === 'object' || type === 'array') ?? true)
+    .map(([name]) => name)
+    .filter((name) => parts.filter((part) => Object.hasOwn(part.properties, name)).length > 1);
+}
+
+/** Notes what all these schemas say about the objects inside before any of them judges these: one may lift a requirement. */
+function describeWithin(verdict: Verdict, data: unknown, shape: Shape): void {
+  if (Array.isArray(data)) {
+    if (shape.items) for (const item of data) describeWithin(verdict, item, shape.items);
+  } else if (isObject(data)) {
+    verdict.describe(data, shape);
+    for (const [name, part] of Object.entries(data))
+      if (Object.hasOwn(shape.properties, name)) describeWithin(verdict, part, shape.properties[name]!);
+  }
 }
 
 function isObject(data: unknown): data is object {
