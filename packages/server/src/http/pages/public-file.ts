@@ -7,7 +7,7 @@ import { isKnown } from '../response/if-none-match.js';
 export interface PublicFile {
   readonly url: string;
   readonly mediaType: string;
-  /** The value of Cache-Control, which says how long caches may use the file (RFC 9111 section 5.2.2). */
+  /** The value of Cache-Control: how long caches may use the file (RFC 9111 section 5.2.2). */
   readonly cacheControl: string;
   /** Further headers of its responses. */
   readonly headers?: Readonly<Record<string, string>>;

@@ -43,7 +43,7 @@ export interface CollectionReader {
   readonly page: (subject: string, page: BoundedPage) => Promise<Page<Id>>;
   /** Counts the first documents between bounds, at most `countedTogether`, between which other reads have their turns. */
   readonly countPart: (subject: string, bounds: Bounds) => Promise<Pick<Page<Id>, 'count' | 'next'>>;
-  /** Returns the texts of documents in the order of their ids, all of which are valid. */
+  /** Returns the texts of documents in the order of `ids`, which must be valid; undefined where there is none. */
   readonly texts: (subject: string, ids: readonly Id[]) => Promise<(string | undefined)[]>;
   /** See `OpenCollection`. */
   readonly stored: (subject: string, page: StoredRange) => Promise<readonly StoredDocument[]>;
@@ -200,7 +200,7 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
 
   async #repeat<T>(attempts: number, attempt: () => Promise<T | undefined>): Promise<T> {
     for (let lost = 0; lost < attempts; lost++) {
-      // Who tries again at once comes second to the one that has just committed, and goes on to its next change.
+      // An attempt that followed at once would come second again, to the process that has just committed.
       if (lost > 0) await pause(Math.random() * Math.min(lost, longestPause));
       const result = await attempt();
       if (result !== undefined) return result;

@@ -108,7 +108,7 @@ export function typeMessage(types: readonly string[], data: unknown, source: Val
   return `must be ${names.map((name) => typeNames[name] ?? name).join(' or ')}${insteadOf(data, source)}`;
 }
 
-/** The end of a message about a value of the wrong type, which says of which type it is; a text has none. */
+/** The end of a message about a value of the wrong type: the type that it has. Empty for a text. */
 export function insteadOf(data: unknown, source: ValueSource): string {
   if (source === 'text') return '';
   if (data === null || typeof data === 'boolean') return `, not ${String(data)}`;
