@@ -14,6 +14,8 @@ import { http } from './http.js';
  */
 export class FrontedServer extends http.Server {
   readonly front: NetServer;
+  /** Whether its owner ends idle connections itself when it closes. */
+  isIdleKept = false;
 
   constructor(front: NetServer, options: ServerOptions) {
     super(options);
@@ -28,12 +30,13 @@ export class FrontedServer extends http.Server {
     return this;
   }
 
-  /** Stops listening. The callback is called when no connection is left. */
+  /** Stops listening, and closes idle connections. The callback is called when no connection is left. */
   override close(callback?: (error?: Error) => void): this {
     this.front.close((error) => {
       super.close();
       callback?.(error);
     });
+    if (!this.isIdleKept) this.closeIdleConnections();
     return this;
   }
 

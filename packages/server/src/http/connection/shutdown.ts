@@ -3,6 +3,7 @@ import { setMaxListeners } from 'node:events';
 import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
+import { FrontedServer } from '../../base/node/fronted-server.js';
 
 /** The time for a request to reach the server, in ms: connections without a request stay open this long. */
 const requestTravelTime = 1_000;
@@ -57,6 +58,8 @@ export function prepareShutdown(app: FastifyInstance): void {
   // It does not wait, since plugins may have hooks that end their connections; the server does, when it closes.
   app.addHook('preClose', (done) => {
     draining.abort();
+    // A request may be on its way on an idle one.
+    if (app.server instanceof FrontedServer) app.server.isIdleKept = true;
     void endConnections(app, sockets);
     done();
   });

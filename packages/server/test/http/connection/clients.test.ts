@@ -254,7 +254,8 @@ t.test('plugins see a connection as a socket', async (t) => {
 });
 
 t.test('a server that listens through another looks as if it did itself', async (t) => {
-  const { app, open, authorized } = await startListening(t);
+  const limits = { keepAliveTimeout: 600_000 };
+  const { app, open, authorized } = await startListening(t, { limits });
   const { server } = app;
   t.match(app.addresses(), [{ address: '127.0.0.1', family: 'IPv4' }]);
   t.match(server, { listening: true });
