@@ -1,14 +1,14 @@
 // Implements the operations on plants, for requests that have passed authentication and validation.
-import { ApiError, type ErrorEntry, type Handlers } from 'contract-server';
+import { ApiError, type Handlers } from 'contract-server';
 import type { operations, operationSecurity } from '../types.gen.js';
 import { plantErrors } from './errors.js';
 import type { Creation, PlantRepository } from './repository.js';
 
 /** The error for each outcome of a create that stored nothing; a missing outcome does not compile. */
-const refusals: Readonly<Record<Exclude<Creation, 'created'>, ErrorEntry>> = {
+const refusals = {
   identical: plantErrors.plantExists,
   different: plantErrors.idTaken,
-};
+} satisfies Record<Exclude<Creation, 'created'>, unknown>;
 
 /**
  * Creates the handlers of the operations on plants.
@@ -19,8 +19,7 @@ export function plantOperations(plants: PlantRepository): Handlers<operations, o
     async createPlant({ caller, body: { id, ...fields } }) {
       const plant = plants.document(fields);
       const outcome = await plants.create(caller.subject, id, plant);
-      if (outcome !== 'created') throw new ApiError(refusals[outcome]);
-      return plant;
+      return outcome === 'created' ? plant : new ApiError(refusals[outcome]);
     },
 
     async listPlants({ caller, query }) {
@@ -28,7 +27,8 @@ export function plantOperations(plants: PlantRepository): Handlers<operations, o
     },
 
     async deletePlant({ caller, params }) {
-      if (!(await plants.delete(caller.subject, params.id))) throw new ApiError(plantErrors.plantNotFound);
+      const isDeleted = await plants.delete(caller.subject, params.id);
+      return isDeleted ? undefined : new ApiError(plantErrors.plantNotFound);
     },
   };
 }

@@ -31,6 +31,9 @@ export {
 // Verifiers of the contract's security schemes.
 export type { BasicCredential, SchemeKind, Verified, Verifiers, Verify } from './contract/verifiers.js';
 
+// Passwords of callers who log in.
+export { FairQueue, hashPassword, isPassword } from './service/passwords.js';
+
 // The documents that a service stores.
 export { Documents, type DocumentArray, type DocumentEntry, type Stored } from './service/documents.js';
 export {

@@ -41,7 +41,7 @@ async function writeContract(t: Test, version: string, text: string): Promise<st
 const closed = (name: string, type: string) =>
   `{ type: object, required: [${name}], additionalProperties: false, properties: { ${name}: ${type} } }`;
 
-const schemes = ['user-auth', 'admin.auth', 'apiKey', '2nd', 'login', 'provider'];
+const schemes = ['user-auth', 'admin.auth', 'apiKey', '2nd', 'login', 'provider', 'older'];
 const operations = schemes.map(
   (name) => `
   /${name}:
@@ -77,6 +77,7 @@ components:
     apiKey: { type: apiKey, in: header, name: X-Key }
     2nd: { type: apiKey, in: query, name: key }
     login: { type: http, scheme: basic }
+    older: { type: apiKey, in: header, name: authorization }
     provider: { type: oauth2, flows: { implicit: { authorizationUrl: https://example.org, scopes: {} } } }
   responses:
     Failed:
@@ -277,6 +278,8 @@ t.test('from the contract of the library, whose errors are problem details', asy
 t.test('from a contract with several security schemes, and names that are no identifiers', async (t) => {
   const folder = await made('2-schemes');
   t.match(await readFile(join(folder, 'src/verifiers.ts'), 'utf8'), '"user-auth": "built-in"');
+  const hint = /ACCESS_TOKEN":\n +\/\/ { builtIn: { prefix: "Token " } }\n +older: \(\) => undefined/;
+  t.match(await readFile(join(folder, 'src/verifiers.ts'), 'utf8'), hint);
   await withServer(t, folder, async (t, call, token) => {
     const refused = { error: { code: Number, message: /./ } };
     for (const [name, query, headers] of [

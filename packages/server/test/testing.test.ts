@@ -308,6 +308,12 @@ t.test(
       ],
       [
         '/door',
+        () => new ApiError(errors.shut),
+        'getDoor does not declare 404, the status of the error 40400 that its handler threw: ' +
+          'declare 404 or 4XX or default, or throw an error whose status is declared',
+      ],
+      [
+        '/door',
         () => ({ status: 204 }),
         'the handler of getDoor returned the status 204, but the contract declares 200, 201: ' +
           'return { status, body } with one of these, or declare it',
@@ -351,6 +357,7 @@ t.test(
     const passing: [() => unknown, error: number][] = [
       [raise(errors.busy, { 'retry-after': '1' }), 42901],
       [raise(errors.later), 50350],
+      [() => new ApiError(errors.later), 50350],
       [raise(errors.wrong), 40050],
       [() => notImplemented(), 50100],
       // A test may be about a failure.

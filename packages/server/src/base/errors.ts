@@ -100,16 +100,33 @@ export interface ApiErrorOptions {
   faults?: () => readonly RequestFault[];
 }
 
+type CodeOf<Kind> = Kind extends ErrorKind
+  ? (typeof catalogue)[Kind]['code']
+  : Kind extends ErrorEntry
+    ? Kind['code']
+    : never;
+
+/** The status of a code, as far as the compiler knows it: entries that are `as const` have a code, others a number. */
+type StatusOf<Code extends number> = number extends Code
+  ? number
+  : `${Code}` extends `${infer A}${infer B}${infer C}${string}`
+    ? `${A}${B}${C}` extends `${infer Status extends number}`
+      ? Status
+      : number
+    : number;
+
 /**
- * An error response of the contract, with a status of 400 or above. Throw it anywhere while handling a request.
+ * An error response of the contract, with a status of 400 or above. Throw it anywhere while handling a request. A handler
+ * may also return it: then it does not compile if the operation does not declare its status.
+ * @typeParam Kind - The type of the entry, which tells the compiler the status.
  * @example
- * throw new ApiError(errors.bookNotFound);
+ * if (book === undefined) return new ApiError(errors.bookNotFound);
  * throw new ApiError('invalidQuery', { detail: '`from` must not be after `to`' });
  */
-export class ApiError extends Error {
+export class ApiError<Kind extends ErrorKind | ErrorEntry = ErrorKind | ErrorEntry> extends Error {
   override readonly name = 'ApiError';
   /** The name of the error in the catalogue, or the entry of a resource's own error. */
-  readonly kind: ErrorKind | ErrorEntry;
+  readonly kind: Kind;
   /** The meaning of the code, which is the same for every request. */
   readonly title: string;
   /** Details that concern this request. */
@@ -117,7 +134,7 @@ export class ApiError extends Error {
   /** The code, which is `error` in the body. */
   readonly code: number;
   /** The HTTP status, under the name that Fastify and its plugins read. */
-  readonly statusCode: number;
+  readonly statusCode: StatusOf<CodeOf<Kind>>;
   /** The headers of the response, among them `Retry-After` for 503. */
   readonly headers: Record<string, string>;
   /** The `data` of the options, of any type. */
@@ -126,8 +143,8 @@ export class ApiError extends Error {
   #json: string | undefined;
 
   /** @param kind - The name of an error in the catalogue, or an entry of the service's own. */
-  constructor(kind: ErrorKind | ErrorEntry, options: ApiErrorOptions = {}) {
-    const { code, message } = typeof kind === 'string' ? catalogue[kind] : kind;
+  constructor(kind: Kind, options: ApiErrorOptions = {}) {
+    const { code, message } = entryOf(kind);
     const text = options.detail === undefined ? message : `${message.replace(/\.$/, '')}: ${options.detail}.`;
     super(text, options.cause === undefined ? undefined : { cause: options.cause });
     const statusCode = Math.floor(code / 100);
@@ -135,7 +152,7 @@ export class ApiError extends Error {
     this.title = message;
     this.detail = options.detail;
     this.code = code;
-    this.statusCode = statusCode;
+    this.statusCode = statusCode as typeof this.statusCode;
     this.data = options.data;
     this.#faults = options.faults;
     // RFC 9110 section 10.2.3: Retry-After says when to try again.
@@ -202,6 +219,16 @@ export function joinErrors(
  */
 export class UndeclaredResponseError extends Error {
   override readonly name = 'UndeclaredResponseError';
+}
+
+function entryOf(kind: ErrorKind | ErrorEntry): ErrorEntry {
+  return typeof kind === 'string' ? catalogue[kind] : kind;
+}
+
+/** Returns the result of a handler. @throws ApiError if that is what it returned. */
+export function resultOf(returned: unknown): unknown {
+  if (returned instanceof ApiError) throw returned;
+  return returned;
 }
 
 /** Returns an error with another header. */

@@ -131,7 +131,8 @@ function builtInOf({ contract, hasStore }: NewService): string | undefined {
 
 /** The verifiers that the service must have; empty if the built-in one is all that it needs. */
 function verifiersOf(service: NewService): string {
-  const { securitySchemes } = service.contract;
+  const { contract, hasStore } = service;
+  const { securitySchemes } = contract;
   const builtIn = builtInOf(service);
   const used = schemesOf(service.contract);
   const bearers = Object.values(securitySchemes).filter(({ kind }) => kind === 'bearer');
@@ -140,7 +141,16 @@ function verifiersOf(service: NewService): string {
   if (isImplied && used.length === 1) return '';
   return used
     .map((name) => {
-      if (name !== builtIn) return `    ${keyOf(name)}: () => undefined,\n`;
+      const scheme = securitySchemes[name]!;
+      const isToken =
+        hasStore &&
+        scheme.kind === 'apiKey' &&
+        scheme.in === 'header' &&
+        /^authorization$/i.test(scheme.name);
+      const hint = isToken
+        ? '    // For tokens of the service, as in "Authorization: Token ACCESS_TOKEN":\n    // { builtIn: { prefix: "Token " } }\n'
+        : '';
+      if (name !== builtIn) return `${hint}    ${keyOf(name)}: () => undefined,\n`;
       return `    // It takes the access tokens of the service.\n    ${keyOf(name)}: "built-in",\n`;
     })
     .join('');

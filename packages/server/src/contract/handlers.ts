@@ -1,4 +1,5 @@
 // Derives the handlers' types from a contract's generated types, so that a wrong handler does not compile.
+import type { ApiError } from '../base/errors.js';
 import type { JsonText } from './document/json-text.js';
 import type { RawBody, TypedBody } from './raw-body.js';
 
@@ -20,6 +21,11 @@ export interface Caller {
   readonly scopes: readonly string[];
   /** The id of the access token, if that is one of the service itself: to revoke it. It is not secret. */
   readonly tokenId?: string | undefined;
+  /**
+   * Returns the credential that the caller has shown, such as a token, if `credentialSchemes` has its scheme; that of
+   * `basic` is in Base64. It is a function so that a log of the caller does not have it.
+   */
+  readonly credential?: (() => string) | undefined;
 }
 
 /** Part of a JSON array, already rendered. */
@@ -206,15 +212,25 @@ export type OperationResult<Operation> =
       : OnlyResult<All[ResultKey<All> & keyof All]>
     : never;
 
+/** The statuses of errors that a handler may return: those that are declared, and those of the server itself. */
+type ErrorStatus<Key> = [Extract<Key, 'default' | '4XX' | '5XX'>] extends [never]
+  ? StartingWith<'4' | '5', Key> | (422 extends Key ? never : 400) | 429 | 500 | 501 | 503
+  : number;
+
+/** An error of an operation. Where it declares ranges, the compiler does not look at the status. */
+type OperationError<Operation> = ApiError & {
+  readonly statusCode: ErrorStatus<keyof Responses<Operation>>;
+};
+
 /**
  * One function per operationId of a contract. It receives a request that is authenticated and validated, and returns the
- * body of the response, with the status and headers if the contract leaves a choice. Handlers throw errors as ApiError.
+ * body of the response, with the status and headers if the contract leaves a choice. Handlers throw errors as ApiError, or
+ * return them: then the compiler checks that the operation declares their status.
  * @example
  * const handlers: Pick<Handlers<operations, operationSecurity>, 'getBook'> = {
  *   async getBook({ caller, params: { isbn } }) {
  *     const book = await books.get(caller.subject, isbn);
- *     if (book === undefined) throw new ApiError(errors.bookNotFound);
- *     return book;
+ *     return book ?? new ApiError(errors.bookNotFound);
  *   },
  * };
  * @typeParam Operations - `operations` of the contract's generated types.
@@ -223,7 +239,7 @@ export type OperationResult<Operation> =
 export type Handlers<Operations, Security extends { [Id in keyof Operations]: unknown }> = {
   [Id in keyof Operations]: (
     request: OperationRequest<Operations[Id], Security[Id]>,
-  ) => Promise<OrVoid<OperationResult<Operations[Id]>>>;
+  ) => Promise<OrVoid<OperationResult<Operations[Id]>> | OperationError<Operations[Id]>>;
 };
 
 /** To the compiler, a function that returns nothing returns void, unless it was written where a handler is expected. */

@@ -161,7 +161,11 @@ function readOperation(
 function readSecurity(node: ContractNode, { document, schemes, is30 }: Surroundings): Requirement[] {
   const owner = [node, document].find((one) => one.has('security'));
   if (owner === undefined) {
-    node.warn('no security is declared: the operation is public', 'Write security: [] if it is to be public');
+    node.warn(
+      'no security is declared: the operation is public',
+      'Write security: [] if it is to be public, or with {} as an alternative, as in [{}, { bearerAuth: [] }], if callers may ' +
+        'also be known',
+    );
     return [];
   }
   return readRequirements(owner, schemes, document.at('components'), is30);

@@ -10,7 +10,7 @@ import { createFront, finishResponses, frontOf, prepareApp, serverOptions } from
 import { loadChecked } from '../http/checked-contract.js';
 import { createCallerTokens } from '../service/caller-tokens.js';
 import type { Service } from '../service/definition.js';
-import type { ErrorRenderer } from '../base/errors.js';
+import { ApiError, type ErrorRenderer } from '../base/errors.js';
 import type { Report } from '../base/events.js';
 import { defaultLimits, type Limits } from '../base/limits.js';
 import { within } from '../base/time-limit.js';
@@ -246,7 +246,7 @@ async function addService(app: FastifyInstance, parts: Parts): Promise<void> {
 }
 
 /** Chooses the verifiers of the contract's security schemes. */
-async function createAuthentication(parts: Parts, { verifiers }: OpenedService) {
+async function createAuthentication(parts: Parts, { verifiers, credentialSchemes }: OpenedService) {
   const { service, storage, contract, identityProvider, report, now, monotonic } = parts;
   const { realm, tokenPrefix, scopes, databaseUrl } = service;
   const verifyForeign =
@@ -255,6 +255,7 @@ async function createAuthentication(parts: Parts, { verifiers }: OpenedService) 
   const takesTokens = parts.takesTokens ?? (databaseUrl !== undefined || identityProvider !== undefined);
   const schemes = createSchemes(contract, {
     given: verifiers,
+    credentialSchemes,
     tokens: storage.tokens,
     limit: parts.verifyTimeout,
     ...{ tokenPrefix, takesTokens, realm, verifyForeign, scopes, report, now, monotonic },
@@ -286,6 +287,22 @@ async function addOperations(
     const warnings = contract.warnings.map(({ pointer }) => pointer);
     const command = `npx --no contract-server check ${relative('', fileURLToPath(service.contract))}`;
     app.log.warn({ warnings }, `the contract has warnings: "${command}" lists them`);
+  }
+  if (worker === 1) reportUndeclared(app.log, contract, service);
+}
+
+/** Reports the statuses of a service's errors and the operations whose handlers must not throw them, with a warning if all. */
+function reportUndeclared(log: FastifyBaseLogger, { operations }: Contract, { errors }: Service): void {
+  const statuses = new Set(Object.values(errors).map((entry) => new ApiError(entry).statusCode));
+  for (const status of statuses) {
+    const lacking = operations.filter(({ mayReturn }) => !mayReturn(status));
+    if (lacking.length === 0) continue;
+    const ids = lacking.map(({ operationId }) => operationId);
+    const level = lacking.length === operations.length ? 'warn' : 'debug';
+    log[level](
+      { status, operations: ids },
+      'the service has an error that these operations do not declare: if they throw it, the response is 500',
+    );
   }
 }
 

@@ -114,6 +114,8 @@ export type Opened<
 > = Lifecycle & {
   /** Implement the operations of the contract. */
   readonly handlers: Handlers<Operations, Security>;
+  /** The security schemes whose callers handlers may ask for their credentials, by `caller.credential`. */
+  readonly credentialSchemes?: readonly (keyof Schemes)[];
 } & UnlessEmpty<Verifiers<Schemes>>;
 
 /** The verifiers, which may be missing if none is required. */
@@ -125,6 +127,7 @@ export interface AnyOpened extends Lifecycle {
   readonly handlers: AnyHandlers;
   /** By the name of the security scheme. */
   readonly verifiers?: AnyVerifiers;
+  readonly credentialSchemes?: readonly string[];
 }
 
 /** The functions around the handlers, for `/readyz`, and at the end. */

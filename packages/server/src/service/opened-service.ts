@@ -1,6 +1,7 @@
 // Opens a service, checks whether it can serve, and closes it, each within a time limit.
 import type { AnyHandlers } from '../contract/handlers.js';
 import type { AnyOpened, Service, ServiceContext } from './definition.js';
+import { resultOf } from '../base/errors.js';
 import { within } from '../base/time-limit.js';
 
 /** Maximum time for a check of the service, in ms: less than the admin listener waits. */
@@ -82,11 +83,15 @@ function manage(opened: AnyOpened, log: ServiceContext['log'], end: AbortControl
   const wrapped =
     around === undefined
       ? opened.handlers
-      : mapped(opened.handlers, (handle, name) => (request) => around(name, async () => handle(request)));
+      : mapped(
+          opened.handlers,
+          (handle, name) => (request) => around(name, async () => resultOf(await handle(request))),
+        );
   return {
     // Only a service that must be closed needs to wait for its handlers.
     handlers: opened.close === undefined ? wrapped : mapped(wrapped, counted),
     verifiers: opened.verifiers ?? {},
+    credentialSchemes: opened.credentialSchemes ?? [],
 
     /**
      * Asks the service whether it can serve. A check that never settles does not prevent later ones.

@@ -1,5 +1,5 @@
 // The operations of the contract. Replace each notImplemented with a function that
-// returns the body of the response, or throws an ApiError.
+// returns the body of the response, or returns or throws an ApiError.
 import {
   notImplemented,
   type Handlers,

@@ -334,7 +334,7 @@ t.test(
       t.equal(received['access-control-allow-origin'], '*');
       t.notOk(Object.values(received).includes(''), 'no header is empty');
     }
-    const warned = lines.filter(({ level }) => level === 40);
+    const warned = lines.filter(({ level, warnings }) => level === 40 && warnings !== undefined);
     const msg = /^the contract has warnings: "npx --no contract-server check .*openapi\.yaml" lists them$/;
     const warnings = contract.warnings.map(({ pointer }) => pointer);
     t.match(warned, [
@@ -344,6 +344,19 @@ t.test(
     t.equal(warned.length, 2);
   },
 );
+
+t.test('a start says which operations lack the status of an error, with a warning if all do', async (t) => {
+  const { lines, logger } = captureLog('debug');
+  const gone = { code: 41000, message: 'It is gone.' };
+  await startService(t, engines[0]!, { logger, service: { ...service, errors: { ...plantErrors, gone } } });
+  t.match(
+    lines.filter(({ operations }) => operations !== undefined),
+    [
+      { level: 20, status: 404, operations: ['listPlants', 'createPlant'] },
+      { level: 40, status: 410, operations: ['listPlants', 'createPlant', 'deletePlant'] },
+    ],
+  );
+});
 
 t.test('path items have parameters of any name, and bodies may be missing or of several types', async (t) => {
   const url = '/seeds/9007199254740993/in/1,2';

@@ -698,6 +698,7 @@ t.test(
         throw new TypeError('not asynchronous');
       },
       writeNote: () => Promise.resolve(undefined),
+      drawTree: () => Promise.resolve(new ApiError('overloaded')),
     };
     const around = async (operationId: string, next: () => Promise<unknown>) => {
       seen.push(`before ${operationId}`);
@@ -705,6 +706,7 @@ t.test(
         return await next();
       } catch (error) {
         if ((error as { code?: unknown }).code === '23505') throw new ApiError(taken);
+        if (error instanceof ApiError) seen.push(`returned ${error.code}`);
         throw error;
       } finally {
         seen.push(`after ${operationId}`);
@@ -729,6 +731,13 @@ t.test(
       'what is not valid gets no further',
     );
     t.strictSame(seen, ['before getTree', 'after getTree', 'before growBranch', 'after growBranch']);
+    seen.length = 0;
+    t.match(await app.inject({ url: '/v1/orchard/trees/a/drawing', headers }), { statusCode: 503 });
+    t.strictSame(
+      seen,
+      ['before drawTree', 'returned 50301', 'after drawTree'],
+      'also errors that they return',
+    );
   },
 );
 

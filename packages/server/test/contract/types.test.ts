@@ -348,3 +348,57 @@ t.test('the type of a body has the values that the server accepts, and no others
     });
   t.strictSame([...wrong], [], 'nothing else fails to compile');
 });
+
+t.test('an error that an operation does not declare cannot be returned', async (t) => {
+  const response = { description: 'x' };
+  const operation = (operationId: string, ...keys: string[]) => ({
+    get: {
+      operationId,
+      responses: { 204: response, ...Object.fromEntries(keys.map((key) => [key, response])) },
+    },
+  });
+  const document = {
+    openapi: '3.1.0',
+    info: { title: 'Errors', version: '1' },
+    security: [],
+    paths: {
+      '/a': operation('exact', '400', '409'),
+      '/b': operation('invalid', '422'),
+      '/c': operation('range', '4XX'),
+      '/d': operation('any', 'default'),
+    },
+  };
+  const folder = await temporaryFolder(t);
+  await writeFile(
+    join(folder, 'types.ts'),
+    renderTypes(loadContract(Buffer.from(JSON.stringify(document)), true)),
+  );
+  const cases: [compiles: boolean, operation: string, error: string][] = [
+    [true, 'exact', "{ code: 40901, message: 'x' } as const"],
+    [true, 'exact', "'invalidBody'"],
+    [true, 'exact', "'overloaded'"],
+    [false, 'exact', "'pathNotFound'"],
+    [false, 'exact', "{ code: 40400, message: 'x' } as const"],
+    [false, 'exact', "{ code: 50400, message: 'x' } as const"],
+    [false, 'exact', "{ code: 40901, message: 'x' } as { code: number; message: string }"],
+    [true, 'invalid', "{ code: 42201, message: 'x' } as const"],
+    [false, 'invalid', "{ code: 40001, message: 'x' } as const"],
+    [true, 'range', "{ code: 41001, message: 'x' } as const"],
+    [true, 'any', "{ code: 41001, message: 'x' } as const"],
+  ];
+  const lines = [
+    "import type { operations, operationSecurity } from './types.js';",
+    `import { ApiError, type Handlers } from '${resolve('packages/server/dist/index.js').replaceAll('\\', '/')}';`,
+    'type All = Handlers<operations, operationSecurity>;',
+    ...cases.map(
+      ([, operation, error], i) =>
+        `const v${i}: All['${operation}'] = async () => Promise.resolve(Math.random() < 0.5 ? undefined : new ApiError(${error})); void v${i};`,
+    ),
+  ];
+  const file = join(folder, 'use.ts');
+  await writeFile(file, lines.join('\n'));
+  const wrong = misfits(file, lines.join('\n'));
+  for (const [i, [compiles, operation, error]] of cases.entries())
+    t.equal(!wrong.delete(`v${i}`), compiles, `${operation}: ${error}`);
+  t.strictSame([...wrong], [], 'nothing else fails to compile');
+});

@@ -1,7 +1,7 @@
 // The service of docs/login.md, whose contract and migrations are in a folder that a test writes.
 import type { Service } from '../../dist/service/definition.js';
 import { loginCollections, loginErrors, loginOperations } from '../examples/login/login.js';
-import { cost } from '../examples/login/passwords.js';
+import { cost } from '../../dist/service/passwords.js';
 
 // Tests hash many passwords.
 cost.N = 2 ** 10;

@@ -8,7 +8,13 @@ import type { Schema } from '../../contract/schema/schema.js';
 import { ContractError } from '../../contract/document/finding.js';
 import { literalRoute } from '../../contract/parameters.js';
 import { keysOf } from '../../contract/responses.js';
-import { ApiError, notImplementedEntry, UndeclaredResponseError, withHeader } from '../../base/errors.js';
+import {
+  ApiError,
+  notImplementedEntry,
+  resultOf,
+  UndeclaredResponseError,
+  withHeader,
+} from '../../base/errors.js';
 import { bodyHook, releaseBody, type BodyBounds } from '../request/body.js';
 import { createRequestReader } from '../request/reader.js';
 import {
@@ -167,7 +173,7 @@ function operationHandler(operation: Operation, options: RoutesOptions): RouteHa
     lists.turns.note(request.caller?.subject);
     let returned: unknown;
     try {
-      returned = await handle(input);
+      returned = resultOf(await handle(input));
     } catch (error) {
       throw withChallenge(declaredError(operation, error), challenges);
     }
@@ -178,7 +184,7 @@ function operationHandler(operation: Operation, options: RoutesOptions): RouteHa
 /** Returns a handler's error, or an internal error if the operation does not declare its status and it is not 501. */
 function declaredError({ operationId, statusOf, mayReturn }: Operation, error: unknown): unknown {
   if (!(error instanceof ApiError) || error.kind === notImplementedEntry) return error;
-  const status = statusOf(error);
+  const status = statusOf(error as ApiError);
   if (mayReturn(status)) return error;
   return new UndeclaredResponseError(
     `${operationId} does not declare ${status}, the status of the error ${error.code} that its handler threw: ` +
@@ -191,5 +197,5 @@ function declaredError({ operationId, statusOf, mayReturn }: Operation, error: u
 function withChallenge(error: unknown, challenges: string): unknown {
   if (!(error instanceof ApiError) || error.statusCode !== 401 || challenges === '') return error;
   const hasOwn = Object.keys(error.headers).some((name) => name.toLowerCase() === 'www-authenticate');
-  return hasOwn ? error : withHeader(error, 'www-authenticate', challenges);
+  return hasOwn ? error : withHeader(error as ApiError, 'www-authenticate', challenges);
 }

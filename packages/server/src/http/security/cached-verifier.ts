@@ -39,6 +39,8 @@ export interface CachedVerifierOptions {
   canBeValid: (credential: string) => boolean;
   /** The time in milliseconds since the epoch, for the expiry of credentials. */
   now: () => number;
+  /** The schemes whose callers' credentials handlers may get. */
+  credentialSchemes?: readonly string[] | undefined;
   /** A monotonic time in milliseconds. */
   monotonic: () => number;
 }
@@ -80,12 +82,13 @@ class Lookups {
   }
 
   async #find(credential: string): Promise<Grant | InvalidReason> {
-    const { find, name, monotonic } = this.#options;
+    const { find, name, credentialSchemes = [], monotonic } = this.#options;
     // The time in the cache counts from here, because the token may change during the lookup.
     const start = monotonic();
     const result = await find(credential);
     if (typeof result === 'string') return result;
-    const grant = { ...result, scheme: name };
+    const shown = credentialSchemes.includes(name) && { credential: () => credential };
+    const grant = { ...result, scheme: name, ...shown };
     this.#grants.set(credential, grant, { start });
     return grant;
   }

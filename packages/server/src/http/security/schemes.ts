@@ -22,6 +22,8 @@ export interface SchemesOptions extends Pick<CachedVerifierOptions, 'realm' | 'n
   tokenPrefix: string;
   /** The verifiers of the service. */
   given: AnyVerifiers;
+  /** The schemes whose callers' credentials handlers may get. */
+  credentialSchemes?: readonly string[];
   /** Whether there are access tokens: of the service, or of an identity provider. */
   takesTokens: boolean;
   /** All scopes that a caller can have. */
@@ -171,7 +173,7 @@ export async function findOwn(tokens: SchemesOptions['tokens'], secret: string):
 /** @param hasBuiltIn - Whether the built-in verifier serves another scheme: its tokens are shown to no one else. */
 function serviceVerifier(
   { name, scheme, verify }: Pick<ServiceVerifier, 'name' | 'scheme' | 'verify'>,
-  { realm, tokenPrefix, scopes, limit, now, monotonic }: SchemesOptions,
+  { realm, tokenPrefix, scopes, limit, credentialSchemes, now, monotonic }: SchemesOptions,
   hasBuiltIn: boolean,
 ): VerifiedScheme {
   const isOwnToken = secretTest(tokenPrefix);
@@ -183,6 +185,7 @@ function serviceVerifier(
     canBeValid: (credential) =>
       scheme.kind === 'basic' ? decodeBasic(credential) !== undefined : !(hidesOwn && isOwnToken(credential)),
     find: askVerifier({ name, scheme, verify, scopes, limit }),
+    credentialSchemes,
     now,
     monotonic,
   });

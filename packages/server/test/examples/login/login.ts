@@ -3,6 +3,9 @@ import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import {
   ApiError,
   Documents,
+  FairQueue,
+  hashPassword,
+  isPassword,
   networkOf,
   shared,
   type Caller,
@@ -10,7 +13,6 @@ import {
   type ErrorEntry,
   type ServiceContext,
 } from 'contract-server';
-import { hashPassword, isPassword, Places } from './passwords.js';
 
 export const loginErrors = {
   nameTaken: { code: 40900, message: 'The name is taken.' },
@@ -55,8 +57,8 @@ const countOf = (text: string, key: string) =>
  * Each has its own, so that neither delays the other. Node.js has four threads for these, which it also needs for files and
  * names of hosts.
  */
-const registering = new Places(1, 20);
-const loggingIn = new Places(2, 20);
+const registering = new FairQueue(1, 20);
+const loggingIn = new FairQueue(2, 20);
 
 export function loginOperations({ collection, transaction, tokens }: ServiceContext) {
   const accounts = new Documents<string, Account>(collection(loginCollections.accounts), {

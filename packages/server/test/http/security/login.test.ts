@@ -5,12 +5,11 @@ import { copyFile, mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
-import { shared } from '../../../dist/index.js';
+import { isPassword, shared } from '../../../dist/index.js';
 import { migrateStorage, openStorage } from '../../../dist/storage/open.js';
 import { openTestService } from '../../../dist/testing.js';
 import { emptyDatabase, temporaryFolder } from '../../support/engines.js';
 import { loginCollections } from '../../examples/login/login.js';
-import { isPassword } from '../../examples/login/passwords.js';
 import { buildApp } from '../../support/service.js';
 import { writeMigrations } from '../../support/store.js';
 import { serviceIn } from '../../support/login-service.js';
@@ -33,7 +32,7 @@ async function openLogin(t: Test) {
 }
 
 t.test('the cost of a password is one that Node.js accepts', async (t) => {
-  const code = await readFile(new URL('../../../test/examples/login/passwords.ts', import.meta.url), 'utf8');
+  const code = await readFile(new URL('../../../src/service/passwords.ts', import.meta.url), 'utf8');
   const [, N, r, p, maxmem] = /N: 2 \*\* (\d+), r: (\d+), p: (\d+), maxmem: (\d+) \*/.exec(code)!.map(Number);
   t.ok(N! >= 15 && p! >= 3, 'tests have a lower one');
   const cost = { N: 2 ** N!, r: r!, p: p!, maxmem: maxmem! * 1024 * 1024 };

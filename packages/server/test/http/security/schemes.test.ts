@@ -2,13 +2,15 @@
 // neither an attacker nor a verifier that fails, hangs or lies makes them admit anybody else.
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
-import { engines } from '../../support/engines.js';
+import { engines, sharedStorage } from '../../support/engines.js';
 import { contractOf } from '../../support/contract-check.js';
-import { captureLog, startService, type ServiceOptions } from '../../support/service.js';
+import { buildApp, captureLog, startService, type ServiceOptions } from '../../support/service.js';
+import { issueToken, scopes } from '../../support/store.js';
 import {
   ApiError,
   StorageError,
   type AnyOpened,
+  type Caller,
   type Opened,
   type Verified,
   type Verifiers,
@@ -158,6 +160,43 @@ t.test('a contract with schemes of every kind is served, and their subjects diff
     subjects.add(caller?.subject);
   }
   t.equal(subjects.size, 9, 'no two callers are the same');
+});
+
+t.test('handlers get the credential of a scheme for which the service asks, and no log has it', async (t) => {
+  const { lines, logger } = captureLog('trace');
+  const seen: unknown[] = [];
+  const remember = ({ caller }: { caller?: Caller | null }) => {
+    seen.push([caller?.scheme, caller?.credential?.()]);
+    logger.info({ caller }, 'called');
+    return Promise.resolve({});
+  };
+  const { verifiers } = createVerifiers();
+  const storage = await sharedStorage(engine);
+  const opened = {
+    handlers: Object.fromEntries(operationIds.map((name) => [name, remember])),
+    verifiers,
+    credentialSchemes: ['user', 'queryKey', 'basic'],
+  };
+  const app = await buildApp({ service: { ...definition, open: () => opened }, contract, storage, logger });
+  t.teardown(() => app.close());
+  const get = (url: string, headers = {}) => app.inject({ url, headers: { host: 'x', ...headers } });
+  const { secret } = await issueToken(storage.tokens, { subject: 'alice', scopes, now: Date.now() });
+  // The second time, the credential is known.
+  for (let i = 0; i < 2; i++) {
+    await get('/user', bearer(secret).headers);
+    await get('/queryKey?key=k+2');
+    await get('/basic', valid.basic.headers);
+    await get('/key', valid.key.headers);
+  }
+  const first = [
+    ['user', secret],
+    ['queryKey', 'k 2'],
+    ['basic', base64(`alice:${password}`)],
+    ['key', undefined],
+  ];
+  t.strictSame(seen, [...first, ...first]);
+  t.ok(lines.some(({ msg }) => msg === 'called'));
+  t.notMatch(JSON.stringify(lines), new RegExp([secret, base64(`alice:${password}`), 'k.2'].join('|')));
 });
 
 t.test('a credential opens the operations of its own scheme only', async (t) => {

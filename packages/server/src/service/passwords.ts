@@ -1,24 +1,29 @@
 // Passwords, as they are stored and compared: by scrypt, on threads of Node.js that answer no requests.
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
-import { ApiError } from 'contract-server';
+import { ApiError } from '../base/errors.js';
 
 /** 32 MiB for each password. Only tests change it, to a lower cost. */
 export const cost = { N: 2 ** 15, r: 8, p: 3, maxmem: 64 * 1024 * 1024 };
+
 /**
- * Where work waits until others are done: so many do it at a time, and so many more may wait. Networks take turns, and the
- * one that has most of those that wait makes room for others.
+ * Where work waits until others are done, such as the comparison of passwords. Networks take turns, and the one that has
+ * most of those that wait makes room for others.
  */
-export class Places {
+export class FairQueue {
   readonly #waiting = new Map<string, { start: () => void; refuse: (error: ApiError) => void }[]>();
   #free: number;
   readonly #mostWaiting: number;
 
+  /**
+   * @param free - How many may work at a time.
+   * @param mostWaiting - How many more may wait.
+   */
   constructor(free: number, mostWaiting: number) {
     this.#free = free;
     this.#mostWaiting = mostWaiting;
   }
 
-  /** Does work when it is its turn. @throws ApiError 503 if too many others wait. */
+  /** Does work when it is the turn of its network, as networkOf has it. @throws ApiError 503 if too many others wait. */
   async run<Result>(network: string, work: () => Promise<Result>): Promise<Result> {
     if (this.#free > 0) this.#free--;
     else await this.#wait(network);
