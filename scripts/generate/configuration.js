@@ -40,7 +40,7 @@ function page(url) {
 
 Every setting is an environment variable; the options \`--host\`, \`--port\` and \`--database\` take precedence over \`HOST\`, \`PORT\`
 and \`DATABASE_URL\`. At startup all are validated, and all errors reported together. An empty value counts as unset. A name that is
-nearly one of these is logged as a likely typo. In production, an obvious typo prevents the start and each command.
+one of these but for the case, one letter or the order of letters prevents the start and each command.
 
 To keep the settings in a file, write one \`NAME=value\` per line, without quotes or comments, and start the server with
 \`node --env-file=FILE dist/main.js\` or \`docker run --env-file FILE\`. A password in a URL belongs there: every user of the machine

@@ -1,7 +1,5 @@
 // The composition root: contract-server as a Fastify plugin, without listening or reading the environment.
 import { readFileSync } from 'node:fs';
-import { relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import fastifyAuth from '@fastify/auth';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
@@ -283,11 +281,6 @@ async function addOperations(
     ignoresBodies: service.ignoreUndeclaredBodies === true,
     countCaller: rates.subject,
   });
-  if (contract.warnings.length > 0 && worker === 1) {
-    const warnings = contract.warnings.map(({ pointer }) => pointer);
-    const command = `npx --no contract-server check ${relative('', fileURLToPath(service.contract))}`;
-    app.log.warn({ warnings }, `the contract has warnings: "${command}" lists them`);
-  }
   if (worker === 1) reportUndeclared(app.log, contract, service);
 }
 

@@ -74,7 +74,7 @@ export const descriptions: Readonly<Record<Name, string>> = {
   OPS_HOST: 'Address of the admin listener',
   OPS_PORT: 'Port of the admin listener (`/livez`, `/readyz`, `/metrics`); off unless set',
   WORKERS:
-    'Number of threads that serve; more than 1 need Linux and Node.js 22.12 or later. `auto` starts one per core, but no more than fit into the memory of the container, and 1 where several are not possible. Each thread has all limits for itself',
+    'Number of threads that serve; more than 1 need Linux and Node.js 22.12 or later. Each thread has all limits for itself',
   DATABASE_URL: 'Where the data is stored: `file:PATH` or a path (SQLite), or `postgres://…`',
   LOG_LEVEL: `Minimum log level: ${logLevels.join(', ')}`,
   NODE_ENV:
@@ -168,12 +168,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): 
         ),
       );
   }
-  for (const name of Object.keys(environment))
-    if (name.startsWith(mark)) faults.push(`${name.slice(1)} ${marked}`);
-  if (environment['NODE_ENV'] === 'production')
-    for (const { name, meant, isCertain } of misspelledVariables(environment))
-      if (isCertain)
-        faults.push(`${name} is not a variable of the service: rename it to ${meant}, or remove it`);
+  faults.push(...misspelledVariables(environment));
   if (faults.length > 0) throw new ConfigError(faults.join('\n'));
   const limits = { ...defaultLimits };
   for (const name of names) {
@@ -205,28 +200,19 @@ function valueOf(name: Name, environment: NodeJS.ProcessEnv, { databaseUrl: bySe
   }
 }
 
-/** Says which variables are probably misspelled. @param environment - As for readConfig. */
-export function hintsAt(environment: NodeJS.ProcessEnv): string[] {
-  return misspelledVariables(environment).map(
-    ({ name, meant }) => `${name} is not a variable of the service; did you mean ${meant}?`,
-  );
-}
-
-/**
- * Finds variables that are probably misspelled.
- * @param environment - As for readConfig.
- * @returns Each with the variable that was probably meant, and whether that is certain: one letter is wrong, or the case.
- */
-function misspelledVariables(
-  environment: NodeJS.ProcessEnv,
-): { name: string; meant: string; isCertain: boolean }[] {
+/** Returns a fault for each variable that is probably misspelled: by one letter, the order of letters, the case, or a mark. */
+function misspelledVariables(environment: NodeJS.ProcessEnv): string[] {
   const names = Object.keys(variables);
+  const lettersOf = (name: string) => Array.from(name).sort().join('');
   return Object.keys(environment).flatMap((name) => {
+    if (name.startsWith(mark)) return [`${name.slice(1)} ${marked}`];
     // Short names are similar by chance, as HOME and HOST. PostgreSQL's programs and Kubernetes have such variables.
     if (names.includes(name) || name.length < 6 || /^PG|_(?:SERVICE|PORT)(?:_|$)/.test(name)) return [];
     const upper = name.toUpperCase();
-    const meant = closestMatch(upper, names, { maxDistance: 2 });
+    const meant =
+      closestMatch(upper, names, { maxDistance: 1 }) ??
+      names.find((other) => lettersOf(other) === lettersOf(upper));
     if (meant === undefined) return [];
-    return [{ name, meant, isCertain: closestMatch(upper, [meant], { maxDistance: 1 }) !== undefined }];
+    return [`${name} is not a variable of the service: rename it to ${meant}, or remove it`];
   });
 }

@@ -11,7 +11,7 @@ import { openLog } from '../observability/log.js';
 import type { Metrics } from '../observability/metrics.js';
 import type { Service } from '../service/definition.js';
 import { describeStore, openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
-import { hintsAt, type Config } from './config.js';
+import type { Config } from './config.js';
 import { deferEnd, interrupted } from './ending.js';
 import { openFilesLimit } from './system-limits.js';
 import { notifyReady } from './systemd.js';
@@ -114,9 +114,8 @@ export function identityProvider(config: Config) {
   return { issuer, audience, jwksUrl, requireType: config.OIDC_REQUIRE_AT_JWT };
 }
 
-/** Logs what the operator should know about the configuration. */
-export function warnOfConfiguration(log: FastifyBaseLogger, config: Config): void {
-  for (const hint of hintsAt(process.env)) log.warn(hint);
+/** Logs it if the system does not allow as many connections as the operator has set. */
+export function warnOfConnections(log: FastifyBaseLogger, config: Config): void {
   const maxConnections = maxConnectionsOf(config);
   // The default is as many as there can be.
   if (process.env['MAX_CONNECTIONS'] && maxConnections < config.limits.maxConnections)

@@ -8,7 +8,7 @@ import {
   checkService,
   reportReady,
   shutDown,
-  warnOfConfiguration,
+  warnOfConnections,
   type BuiltService,
 } from './configured-service.js';
 import { endAtOnce, fail, interrupted, shutDownOnEnd } from './ending.js';
@@ -64,7 +64,7 @@ async function serve(service: Service, config: Config, dev: boolean): Promise<vo
   const built = await buildService(service, config, { dev });
   const { app, storage } = built;
   const { log } = app;
-  warnOfConfiguration(log, config);
+  warnOfConnections(log, config);
   const threads = new ServingThreads(service, (thread, reason) => {
     log.fatal({ thread, reason }, 'a thread has ended: the service ends');
     fail('thread');

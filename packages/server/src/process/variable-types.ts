@@ -1,8 +1,7 @@
 // The types of environment variables: each reads a text, or throws an Error that says what it must be.
 import { isIP } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import { postgresUrl } from './postgres-url.js';
-import { automaticThreads, kernelDistributes, needsKernel } from './system-limits.js';
+import { kernelDistributes, needsKernel } from './system-limits.js';
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
@@ -16,10 +15,9 @@ export function wholeNumber(min: number, max: number) {
 }
 
 export function threads(text: string): number {
-  if (text === 'auto') return automaticThreads();
-  if (!/^[1-9]\d{0,2}$/.test(text)) throw new Error('must be a whole number from 1 to 999, or auto');
-  if (text !== '1' && !kernelDistributes) throw new Error(`must be 1 or auto, since ${needsKernel}`);
-  return Number(text);
+  const count = wholeNumber(1, 999)(text);
+  if (count > 1 && !kernelDistributes) throw new Error(`must be 1, since ${needsKernel}`);
+  return count;
 }
 
 /** A text as it was meant: a shell, a file of variables or an editor may have changed it on its way. */
@@ -76,17 +74,9 @@ export function databaseUrl(value: string): string {
     throw new Error('must be file:PATH, a path, or postgres://…');
   if (path.startsWith(':')) throw new Error('must name a file: a store in memory would not be durable');
   // SQLite has parameters like these. If they were taken as part of the file's name, an empty store would begin.
-  if (scheme === 'file:' && /[?#]/.test(path)) throw new Error('must be file:PATH, without parameters');
-  if (path.startsWith('//')) fileOnThisMachine(value);
+  if (scheme === 'file:' && /[?#]|%2f|%5c|^\/\/[^/]/i.test(path))
+    throw new Error('must be file:PATH, without a host, parameters, %2F or %5C');
   return value;
-}
-
-function fileOnThisMachine(url: string): void {
-  try {
-    fileURLToPath(url);
-  } catch (error) {
-    throw new Error(`must be a file on this machine: ${(error as Error).message}`, { cause: error });
-  }
 }
 
 export function safeUrl(text: string): string {

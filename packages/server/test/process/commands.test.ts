@@ -145,7 +145,7 @@ t.test('the command reports invalid usage in one line, and exits with a status',
     [['token', 'list', '--state', 'good'], /Allowed choices are valid, expired, revoked/],
     [
       ['token', 'list', '--database', 'file:/x.db?mode=ro'],
-      /DATABASE_URL must be file:PATH, without parameters/,
+      /DATABASE_URL must be file:PATH, without a host, parameters/,
     ],
     [['token', 'list', '--database', 'file::memory:'], /DATABASE_URL must name a file/],
     [['token', 'list', '--database', 'mysql://x'], /DATABASE_URL must be file:PATH, a path, or postgres:/],

@@ -16,8 +16,7 @@ const cli = join(root, 'examples/library/dist/cli.js');
 const contractServer = join(root, 'packages/server/bin/contract-server.js');
 
 /** Starts the library in development mode. */
-const startLibrary = (t: Test, env: Record<string, string>, script = main, args: string[] = []) =>
-  startOther(t, { script, env, args });
+const startLibrary = (t: Test, env: Record<string, string>) => startOther(t, { script: main, env });
 
 /** A store of the library that does not exist yet. */
 async function newStore(t: Test) {
@@ -36,7 +35,7 @@ t.test('it has nothing of another service in what it shows and stores', async (t
   t.match(await testForeignParts(t, { folder: dirname(main), path: '/books', store }), {
     metrics: /^library_\w+/m,
     '401 /books': /realm=\\"library\\"/,
-    'cli.js serve --help': /library serve \[options\]/,
+    'main.js --help': /main\.js \[options\]/,
   });
 });
 
@@ -47,9 +46,7 @@ t.test('two threads on SQLite', needsThreads(), async (t) => {
   t.match(await run(contractServer, ['check', contract, '--strict', '--own-errors'], {}), checked);
   const refused = await run(cli, ['token', 'create', 'north'], env);
   t.match(refused, { code: 1, stderr: /\nlibrary: no store at / });
-  const { server, token } = await startLibrary(t, { ...env, WORKERS: '2', MAX_CONNECTIONS: '1000' }, cli, [
-    'serve',
-  ]);
+  const { server, token } = await startLibrary(t, { ...env, WORKERS: '2', MAX_CONNECTIONS: '1000' });
   await t.test('serve books and loans', (t) => useLibrary(t, [server], token));
   await t.test('run beside the command', async (t) => {
     const { stdout } = await run(cli, ['token', 'create', 'north', '--scope', 'books:write'], env);

@@ -31,9 +31,10 @@ export function createCommand({ name }: Pick<Service, 'name'>, command = name): 
     });
 }
 
-/** Adds the options of the server to a command. */
-export function addServerOptions(command: Command, { databaseUrl }: Service): Command {
-  command
+/** Parses the command line of the server. Exits after the help, and if it is not valid. @param args - Without the script. */
+export function readCommandLine(service: Service, args: readonly string[]): ServerOptions {
+  const { databaseUrl } = service;
+  const command = createCommand(service, nodeCommand(service.program))
     .description('run the server')
     .option('--host <address>', `address to listen on (default: $HOST, or ${defaultAddress.host})`)
     .option('--port <number>', `port to listen on (default: $PORT, or ${defaultAddress.port})`)
@@ -41,7 +42,8 @@ export function addServerOptions(command: Command, { databaseUrl }: Service): Co
       '--dev',
       `development mode: write a readable log (with pino-pretty)${databaseUrl === undefined ? '' : ', and create a first token'}`,
     );
-  return databaseUrl === undefined ? command : addDatabaseOption(command, databaseUrl);
+  if (databaseUrl !== undefined) addDatabaseOption(command, databaseUrl);
+  return command.parse(args, { from: 'user' }).opts();
 }
 
 /** Adds the option that names a store. */
@@ -50,11 +52,4 @@ export function addDatabaseOption(command: Command, databaseUrl: string): Comman
     '--database <url>',
     `URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or ${databaseUrl})`,
   );
-}
-
-/** Parses the command line of the server. Exits after the help, and if it is not valid. @param args - Without the script. */
-export function readCommandLine(service: Service, args: readonly string[]): ServerOptions {
-  return addServerOptions(createCommand(service, nodeCommand(service.program)), service)
-    .parse(args, { from: 'user' })
-    .opts();
 }

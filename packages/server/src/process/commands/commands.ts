@@ -1,16 +1,12 @@
-// The command of a service: runs its server, manages access tokens, and migrates, backs up, restores, exports and imports a
-// store.
+// The command of a service: manages access tokens, and migrates, backs up, restores, exports and imports a store.
 import type { Command } from 'commander';
-import { ConfigError, configStatus } from '../config.js';
 import type { Service } from '../../service/definition.js';
-import { StorageError } from '../../storage/core/interface.js';
 import { migrateStorage } from '../../storage/open.js';
 import { backUp } from '../../storage/sqlite/backup.js';
 import { version } from '../../base/version.js';
 import { addCheckCommand } from './check-command.js';
-import { addServerOptions, createCommand, type ServerOptions } from './command-line.js';
+import { createCommand } from './command-line.js';
 import {
-  CommandError,
   countsOf,
   printJson,
   createStoreCommands,
@@ -19,14 +15,14 @@ import {
 } from './store-commands.js';
 import { addExportCommand } from './export-command.js';
 import { addImportCommand } from './import-command.js';
-import { receiveSignals } from '../ending.js';
+import { describeFault, statusOf } from '../start-errors.js';
 import { addRestoreCommand } from './restore-command.js';
 import { addTokenCommands } from './token-commands.js';
 
 /**
  * Runs the command that the arguments name. If it fails, prints why to standard error, and sets the exit status to 1, or
  * to 78 if a setting is wrong; after wrong arguments, exits with 2.
- * @param environment - The environment of the process, to which the options of the server are added.
+ * @param environment - The environment of the process.
  * @param argv - The arguments of the process, with the program and the script.
  */
 export async function runServiceCommand(
@@ -40,7 +36,6 @@ export async function runServiceCommand(
     process.exit();
   });
   const program = createProgram(service);
-  addServeCommand(program, service, environment);
   addCheckCommand(program, service, environment);
   const { databaseUrl } = service;
   if (databaseUrl !== undefined)
@@ -48,12 +43,8 @@ export async function runServiceCommand(
   try {
     await program.parseAsync(argv);
   } catch (error) {
-    // Node.js reports a bug in the program with its stack.
-    if (!(error instanceof CommandError || error instanceof ConfigError || error instanceof StorageError))
-      throw error;
-    for (const line of error.message.split('\n')) console.error(`${service.name}: ${line}`);
-    if (error instanceof CommandError) process.exitCode = error.status;
-    else process.exitCode = error instanceof ConfigError ? configStatus : 1;
+    console.error(describeFault(error, service));
+    process.exitCode = statusOf(error);
   }
 }
 
@@ -78,15 +69,7 @@ function addStoreCommands(program: Command, commands: StoreCommands, environment
 function createProgram(service: Service): Command {
   const { name, databaseUrl } = service;
   const data = databaseUrl === undefined ? '' : ', and manages its access tokens and data';
-  return createCommand(service).version(version).description(`Runs the server of ${name}${data}.`);
-}
-
-function addServeCommand(program: Command, service: Service, environment: NodeJS.ProcessEnv): void {
-  addServerOptions(program.command('serve'), service).action(async (options: ServerOptions) => {
-    // Other commands have no work to finish when a signal ends them.
-    receiveSignals();
-    await (await import('../start.js')).startProcess(service, environment, options);
-  });
+  return createCommand(service).version(version).description(`Checks the settings of ${name}${data}.`);
 }
 
 function addMigrateCommand(

@@ -15,7 +15,8 @@ import { openContents } from '../../storage/open.js';
 import { makeFile } from '../../storage/sqlite/copy.js';
 import { documentLine, keyText, lastLine, tokenLine } from './exported-lines.js';
 import { createProgress } from './progress.js';
-import { CommandError, printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
+import { CommandError } from '../start-errors.js';
+import { printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
 
 interface ExportOptions extends StoreOptions {
   subject?: string;

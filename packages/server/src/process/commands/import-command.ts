@@ -10,7 +10,8 @@ import {
 import { openStorage } from '../../storage/open.js';
 import { type ExportedLine, keyText, LineError, parseLine } from './exported-lines.js';
 import { createProgress } from './progress.js';
-import { CommandError, printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
+import { CommandError } from '../start-errors.js';
+import { printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
 
 /** How many lines, and how many characters of them, are stored together. */
 const batchLines = 1_000;

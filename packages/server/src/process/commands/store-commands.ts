@@ -1,6 +1,6 @@
-// The option, the messages and the errors that all commands on a store share.
+// The options and the messages that all commands on a store share.
 import type { Command } from 'commander';
-import { hintsAt, readConfig } from '../config.js';
+import { readConfig } from '../config.js';
 import type { Service } from '../../service/definition.js';
 import { addDatabaseOption } from './command-line.js';
 import type { Storage } from '../../storage/core/interface.js';
@@ -10,17 +10,6 @@ import { describeStore, openExistingStorage } from '../../storage/open.js';
 export interface StoreOptions {
   database?: string;
   json?: true;
-}
-
-/** An error that the command reports by its message alone. */
-export class CommandError extends Error {
-  /** The exit status of the command. */
-  readonly status: number;
-
-  constructor(message: string, { status = 1, ...options }: ErrorOptions & { status?: number } = {}) {
-    super(message, options);
-    this.status = status;
-  }
 }
 
 /** Adds commands that use the store of a service. */
@@ -47,7 +36,6 @@ export function createStoreCommands(service: Service, databaseUrl: string, envir
         { ...environment, ...(database !== undefined && { DATABASE_URL: database }) },
         service,
       ).DATABASE_URL;
-      for (const hint of hintsAt(environment)) console.error(hint);
       console.error(`Store: ${describeStore(url)}`);
       return url;
     },

@@ -2,7 +2,8 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { Token, TokenRepository } from '../../storage/core/interface.js';
 import { isSubject, issueToken } from '../../storage/core/access-token.js';
-import { CommandError, printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
+import { CommandError } from '../start-errors.js';
+import { printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
 
 const states = ['valid', 'expired', 'revoked'] as const;
 type State = (typeof states)[number];
