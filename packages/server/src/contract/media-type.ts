@@ -30,11 +30,6 @@ export function isRange({ type }: MediaType): boolean {
   return type.endsWith('/*');
 }
 
-/** A text that is the same for equal media types. */
-export function canonicalType({ type, parameters }: MediaType): string {
-  return [type, ...[...parameters].map((pair) => pair.join('=')).sort()].join(';');
-}
-
 /**
  * Returns the most specific entry that includes a media type: one with its parameters comes before one with its type, then
  * the range of that type, then the range of all types (RFC 9110 section 12.5.1). Of equally specific ones, the first counts.

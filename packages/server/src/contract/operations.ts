@@ -1,5 +1,5 @@
 // Reads the operations of a contract into the normal form.
-import { readRequirements, type Requirement, type SecurityScheme } from './security.js';
+import { readRequirements, type Requirement } from './security.js';
 import { readBasePaths } from './servers.js';
 import { readParameters, readRoute, type Parameter, type Route } from './parameters.js';
 import { scopeExtension, type ContractNode } from './document/contract-node.js';
@@ -37,7 +37,6 @@ const otherMethods = ['options', 'trace'];
 /** The rest of the document, as far as operations depend on it. */
 export interface Surroundings {
   readonly document: ContractNode;
-  readonly schemes: Readonly<Record<string, SecurityScheme>>;
   readonly schemas: Schemas;
   readonly is30: boolean;
   /** Whether the service renders errors itself. */
@@ -158,7 +157,7 @@ function readOperation(
   };
 }
 
-function readSecurity(node: ContractNode, { document, schemes, is30 }: Surroundings): Requirement[] {
+function readSecurity(node: ContractNode, { document }: Surroundings): Requirement[] {
   const owner = [node, document].find((one) => one.has('security'));
   if (owner === undefined) {
     node.warn(
@@ -168,7 +167,7 @@ function readSecurity(node: ContractNode, { document, schemes, is30 }: Surroundi
     );
     return [];
   }
-  return readRequirements(owner, schemes, document.at('components'), is30);
+  return readRequirements(owner, document.at('components'));
 }
 
 /** Derives the id of an operation that has none, as in `getBooksById`. */

@@ -3,7 +3,7 @@ import type { ContractNode } from './document/contract-node.js';
 import { anySchema, type Schema } from './schema/schema.js';
 import { readContent } from './responses.js';
 import type { Schemas } from './schema/schema-normalizer.js';
-import { typeNames, type TypeName } from './schema/json-types.js';
+import type { TypeName } from './schema/json-types.js';
 import { anything, shapeOf, type Shape } from './schema/shape.js';
 
 /** The part of a request that has a parameter. */
@@ -66,7 +66,6 @@ export function readParameters(
     }
   }
   const parameters = [...all.values()];
-  checkSpread(operation, parameters);
   return [...parameters, ...readUndeclared(operation, path, parameters, places)];
 }
 
@@ -163,21 +162,6 @@ export function readForm(node: ContractNode, shape: Shape, where: ParameterPlace
   };
 }
 
-/** Refuses names in a query that could belong to several parameters. */
-function checkSpread(operation: ContractNode, parameters: readonly Parameter[]): void {
-  const inQuery = parameters.filter((one) => one.in === 'query');
-  // The names of a deep object all have brackets.
-  const names = inQuery.flatMap(({ name, kind, schema }) =>
-    kind === 'spread' ? Object.keys(shapeOf(schema).properties) : kind === 'deep' ? [] : [name],
-  );
-  const twice = names.find((name, i) => names.includes(name, i + 1));
-  if (twice !== undefined)
-    operation.fault(
-      `the name ${twice} in the query could belong to several parameters`,
-      'Rename one, or write style: deepObject: clients must then send other queries',
-    );
-}
-
 /** A parameter is a text, unless its schema says otherwise. */
 function asText(schema: Schema): Schema {
   return shapeOf(schema).types === undefined ? { ...schema, type: ['string'] } : schema;
@@ -221,24 +205,12 @@ function textTypes({ types = ['string'] }: Shape): readonly TypeName[] {
  * @param name - The beginning of messages, if it is not the whole value of the node.
  */
 export function checkReadable(node: ContractNode, shape: Shape, name = ''): void {
-  const isContainer = (type: TypeName) => type === 'array' || type === 'object';
   const types = textTypes(shape);
   const items = types.includes('array') ? textTypes(shape.items ?? anything) : [];
-  const isOf = (type: TypeName, read: readonly TypeName[]) =>
-    read.includes(type) && !(type === 'integer' && read.includes('number'));
-  const possible = [types, items].map((read) =>
-    typeNames.filter((type) => !isContainer(type) && isOf(type, read)),
-  );
-  const ambiguous = possible.find(({ length }) => length > 1);
   if (types.length > 1 && types.includes('object'))
     node.fault(`${name}a text could be ${types.join(' or ')}`, textFix);
-  else if (items.some(isContainer))
+  else if (items.some((type) => type === 'array' || type === 'object'))
     node.fault(`${name}the items are arrays or objects, which OpenAPI does not say how to write`, textFix);
-  else if (ambiguous !== undefined)
-    node.warn(
-      `${name}a text is of the first of these types that it can be: ${ambiguous.join(', ')}`,
-      'Write one type if that matters: texts of the others are then refused',
-    );
 }
 
 /** The names in a path template. */

@@ -1,14 +1,7 @@
 // Reads the responses of an operation: those that its handler may return, and those that the server itself returns.
 import type { ApiError } from '../base/errors.js';
 import type { ContractNode } from './document/contract-node.js';
-import {
-  canonicalType,
-  isJson,
-  isRange,
-  mostSpecific,
-  parseMediaType,
-  type MediaType,
-} from './media-type.js';
+import { isJson, isRange, mostSpecific, parseMediaType, type MediaType } from './media-type.js';
 import { anySchema, type Schema, type Use } from './schema/schema.js';
 import type { Schemas } from './schema/schema-normalizer.js';
 import { propertyOf, shapeOf } from './schema/shape.js';
@@ -106,23 +99,16 @@ function invalidStatus(keys: ReadonlySet<string>): 400 | 422 {
 
 const json = parseMediaType('application/json');
 
-/** Reads a `content`: first `application/json`, then other JSON types, then the others, with a warning if they are ignored. */
+/** Reads a `content`: first `application/json`, then other JSON types, then the others. */
 export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Content[] {
-  const names = new Map<string, string>();
   const all = owner.entries('content').flatMap(([name, given]): Content[] => {
     if (!name.includes('/')) {
-      const isExample = /^examples?$/.test(name);
       const fix = 'Write a media type such as application/json, and schema in it';
-      if (isExample) given.warn(`${name} is not a media type: it is ignored`, 'Write it in a media type');
-      else given.fault(`${name} is not a media type`, fix);
+      given.fault(`${name} is not a media type`, fix);
       return [];
     }
     given.allow('schema example examples encoding', 'in schema');
     const range = parseMediaType(name);
-    const canonical = canonicalType(range);
-    const same = names.get(canonical);
-    if (same !== undefined) given.fault(`${name} is the same media type as ${same}`, 'Leave one out');
-    names.set(canonical, name);
     const isOfJson = isJson(range.type) || mostSpecific([{ range }], json) !== undefined;
     const isDescribed = isOfJson && given.has('schema');
     // Nothing checks such bodies.
@@ -137,11 +123,7 @@ export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Co
     };
     return [content];
   });
-  const others = all.filter((content) => !content.isJson).map(({ name }) => name);
-  if (use === 'error' && others.length > 0 && others.length < all.length) {
-    owner.at('content').warn(`${others.join(', ')} is not served, only JSON`);
-  }
-  const rank = ({ range, isJson }: Content) => (canonicalType(range) === json.type ? 0 : isJson ? 1 : 2);
+  const rank = ({ range, isJson }: Content) => (range.type === json.type ? 0 : isJson ? 1 : 2);
   return all.sort((a, b) => rank(a) - rank(b));
 }
 
@@ -166,12 +148,8 @@ export function readResponses(
 ): Responses {
   const node = operation.at('responses');
   const entries = operation.entries('responses').map(([key, given]) => [statusKey(key), given] as const);
-  const declared = entries.filter(([key, given]) => {
-    // Node.js sends such responses by itself, or they change the protocol.
-    const isInformational = /^1(\d\d|XX)$/.test(key);
-    if (isInformational) given.warn(`${key} is never sent`);
-    return !key.startsWith('x-') && !isInformational;
-  });
+  // Node.js sends responses below 200 by itself, or they change the protocol.
+  const declared = entries.filter(([key]) => !/^(x-|1(\d\d|XX)$)/.test(key));
   const hasSuccess = declared.some(([key]) => /^[23]/.test(key));
   const read = declared.map(([key, given]) => {
     const isError = /^[45]/.test(key) || (key === 'default' && hasSuccess);
@@ -233,12 +211,6 @@ function readResponse(place: ContractNode, schemas: Schemas, key: string, use: '
   node.allow('description summary headers content links', 'in a media type in content');
   node.require('description', 'Write description, with what the response means');
   const isEmpty = ['204', '205', '304'].includes(key);
-  const at = node.at('content');
-  if (isEmpty && node.entries('content').length > 0)
-    at.warn(
-      `${key} has no content: it is not sent`,
-      'Leave content out, or declare 200: clients then get that status',
-    );
   const contents = isEmpty ? [] : readContent(node, schemas, use);
   const content = contentOf(contents);
   const isList = content !== undefined && shapeOf(content.schema).types?.join() === 'array';

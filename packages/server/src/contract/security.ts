@@ -1,5 +1,5 @@
 // Reads from a contract who may call its operations: security schemes and requirements.
-import { scopeExtension, type ContractNode } from './document/contract-node.js';
+import type { ContractNode } from './document/contract-node.js';
 
 /** A security scheme. */
 export type SecurityScheme =
@@ -75,36 +75,21 @@ function readScheme(node: ContractNode): SecurityScheme | undefined {
 /**
  * Reads the security requirements of an operation. A caller must satisfy one of them.
  * @param node - The field `security` of the operation, or of the document.
- * @param is30 - Whether the document is of OpenAPI 3.0, in which only schemes of OAuth have scopes.
  * @returns An empty list for a public operation.
  */
-export function readRequirements(
-  owner: ContractNode,
-  schemes: Readonly<Record<string, SecurityScheme>>,
-  components: ContractNode,
-  is30: boolean,
-): Requirement[] {
+export function readRequirements(owner: ContractNode, components: ContractNode): Requirement[] {
   return owner.list('security').map((requirement) => {
     if (!requirement.isObject)
       requirement.fault('must be an object', 'Write the name of a scheme, as in name: []');
     return requirement.names.map((name) => {
-      const kind = Object.hasOwn(schemes, name) ? schemes[name]?.kind : undefined;
       const scopes = requirement.list(name).flatMap((scope) => {
         if (typeof scope.value === 'string') return scope.value;
         scope.fault('must be a text', 'Write the name of a scope');
         return [];
       });
-      const isOfOauth = kind === 'oauth2' || kind === 'openIdConnect';
       if (!components.at('securitySchemes').has(name)) {
         const fix = `Add it to components/securitySchemes, as in ${name}: { type: http, scheme: bearer }`;
         requirement.at(name).fault(`${name} is not a security scheme of the contract`, fix);
-      } else if (scopes.length > 0 && !isOfOauth && is30) {
-        requirement
-          .at(name)
-          .warn(
-            `in OpenAPI 3.0, ${name} has no scopes: callers need them as in 3.1`,
-            `Write openapi: 3.1.0; or ${name}: [], and ${scopeExtension}: ${scopes[0]} in the operation`,
-          );
       }
       return { scheme: name, scopes };
     });

@@ -3,30 +3,24 @@ import type { ContractNode } from './document/contract-node.js';
 import { isPathText } from './parameters.js';
 
 /**
- * Reads the path prefixes under which the operations are served, without a slash at the end; those with the default values
- * of variables come first, then those with the others of `enum`.
+ * Reads the path prefixes under which the operations are served, without a slash at the end. Variables have their default
+ * values.
  * @param owner - The document, a path item or an operation.
  * @returns One empty prefix if there are no servers.
  */
 export function readBasePaths(owner: ContractNode): string[] {
-  const paths = owner.list('servers').flatMap((server) => {
+  const paths = owner.list('servers').map((server) => {
     server.allow('url description variables name');
     server.require('url', 'Write url: /');
     // Whatever the host is, the paths are the same.
     const template = (server.text('url') ?? '/').replace(/^([a-z]+:)?\/\/[^/]*/i, '');
-    const urls = server.entries('variables').reduce(
-      (all, [name, variable]) => {
-        variable.allow('enum default description');
-        const value = variable.scalar('default');
-        if (value === undefined) variable.fault('default is missing', 'Write the value that this server has');
-        const others = variable.list('enum').map((_, i) => variable.at('enum').scalar(i));
-        const values = [value, ...others].filter((one) => one !== undefined);
-        const filled = all.flatMap((url) => values.map((one) => url.replaceAll(`{${name}}`, () => one)));
-        return [...new Set(filled)];
-      },
-      [template],
-    );
-    return urls.map((url) => readPath(server, url));
+    const url = server.entries('variables').reduce((filled, [name, variable]) => {
+      variable.allow('enum default description');
+      const value = variable.scalar('default');
+      if (value === undefined) variable.fault('default is missing', 'Write the value that this server has');
+      return filled.replaceAll(`{${name}}`, () => value ?? '');
+    }, template);
+    return readPath(server, url);
   });
   return paths.length === 0 ? [''] : [...new Set(paths)];
 }

@@ -1093,10 +1093,9 @@ t.test(
     };
     const params = { area: 2, kind: 'a)é' };
     const path = encodeURI('/blossoms/né(ét=2,kind=a)é)*');
-    for (const base of ['/v1/orchard', '/v2/orchard', '/v1/orchard:new', '/v2/orchard%3Anew'])
-      t.strictSame(await get(`${base}${path}`), base.includes('%3A') ? 404 : params, base);
+    t.strictSame(await get(`/v1/orchard${path}`), params);
     t.strictSame(await get(`/v1/orchard${path.replaceAll('*', '%2A').replaceAll('(', '%28')}`), params);
-    t.strictSame(await get(`/v3/orchard${path}`), 404);
+    t.strictSame(await get(`/v2/orchard${path}`), 404, 'variables have their default values');
     t.strictSame(await get(`/v1/orchard${path.replaceAll('*', 'x')}`), 404);
     t.strictSame(await get('/v1/orchard/blossoms/ne(x=2,kind=a)*'), 404);
   },

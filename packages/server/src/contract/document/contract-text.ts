@@ -9,7 +9,6 @@ import {
   parseDocument,
   visit,
   type Document,
-  type ErrorCode,
   type Node,
   type YAMLParseError,
 } from 'yaml';
@@ -24,16 +23,6 @@ const maxDepth = 1000;
 const maxAliasCount = 10_000;
 
 type Mistake = Pick<YAMLParseError, 'message' | 'code'>;
-
-/** Remedies for mistakes in YAML whose messages do not say them, by the parser's error codes. */
-const remedies: Partial<Record<ErrorCode, string>> = {
-  BAD_SCALAR_START: 'Write the text in quotes',
-  BLOCK_AS_IMPLICIT_KEY:
-    'Write the whole text in quotes, or correct the indentation of this line or the next',
-  MULTILINE_IMPLICIT_KEY: 'Write a colon and a space after the name',
-  MULTIPLE_DOCS: 'Write one document in each file',
-  UNEXPECTED_TOKEN: 'Write the whole text in double quotes',
-};
 
 /** Reports a fault of the text at an offset. */
 type Report = (offset: number, message: string, fix: string) => void;
@@ -167,8 +156,11 @@ function describeMistake(text: string, { message, code }: Mistake): [message: st
   if (code === 'RESOURCE_EXHAUSTION') return tooDeep;
   if (/^\s*<[!\w]/.test(text))
     return ['this is HTML or XML', 'Write YAML or JSON; if it is a download, get the raw file'];
-  const fix = remedies[code] ?? 'Correct the syntax of YAML or JSON here, or above';
-  return [code === 'MULTIPLE_DOCS' ? 'another document begins here' : message.replace(/\.$/, ''), fix];
+  if (code === 'MULTIPLE_DOCS') return ['another document begins here', 'Write one document in each file'];
+  return [
+    message.replace(/\.$/, ''),
+    'Correct the indentation or the syntax here or above, or write the text in quotes',
+  ];
 }
 
 function add(findings: Map<string, Finding>, finding: Finding): void {

@@ -46,24 +46,17 @@ function listed(types: readonly (readonly TypeName[])[]): string {
 }
 
 /** Finds properties that a part describes, and another one, which is closed, does not have. */
-function checkRoom(node: ContractNode, { parts, types, required }: Shape): void {
+function checkRoom(node: ContractNode, { parts, types }: Shape): void {
   if (types?.includes('object') === false) return;
   const closed = parts.filter(({ additional }) => additional === false);
   const names = parts
     .flatMap(({ properties }) => Object.keys(properties).filter((name) => properties[name] !== absent))
     .filter((name) => closed.some(({ properties }) => !Object.hasOwn(properties, name)));
-  const needed = names.find((name) => required.includes(name));
-  const fix = 'Leave additionalProperties: false out of the parts, or write all properties in one schema';
-  if (needed !== undefined && types?.join() === 'object')
-    node.fault(
-      `no object has ${needed} in all parts: one requires it, and another one has no additional properties`,
-      fix,
-    );
-  else if (names.length > 0)
-    node.warn(
-      `no object can have ${[...new Set(names)].slice(0, 5).join(', ')}: another part has no additional properties`,
-      fix,
-    );
+  if (names.length === 0) return;
+  node.warn(
+    `no object can have ${[...new Set(names)].slice(0, 5).join(', ')}: another part has no additional properties`,
+    'Leave additionalProperties: false out of the parts, or write all properties in one schema',
+  );
 }
 
 /** Finds the schemas whose defaults are not filled in everywhere, because they, or others of the same value, do not allow them. */

@@ -25,11 +25,6 @@ const annotations = (
   'title description example examples externalDocs deprecated xml discriminator $comment $schema $defs $anchor ' +
   'definitions contentMediaType contentEncoding contentSchema'
 ).split(' ');
-/** Keywords that OpenAPI 3.0 does not have. */
-const newer = (
-  'prefixItems contains minContains maxContains unevaluatedItems patternProperties propertyNames dependentRequired ' +
-  'dependentSchemas unevaluatedProperties if then else $anchor'
-).split(' ');
 /** Keywords of JSON Schema that the server does not support. */
 const unsupported = ['$id', '$dynamicRef', '$dynamicAnchor'];
 const supported = [
@@ -44,21 +39,15 @@ export function onlyDescribes(keyword: string): boolean {
 }
 
 /** Reports keywords that the server does not support. */
-export function checkKeywords(node: ContractNode, is30: boolean): void {
-  for (const name of Object.keys(node.value as object)) {
-    if (unsupported.includes(name)) {
-      node.at(name).fault(`${name} is not supported`, 'Refer to the schema as #/components/schemas/Name');
-    } else if (is30 && newer.includes(name)) {
-      node.at(name).fault(`OpenAPI 3.0 has no ${name}`, 'Write openapi: 3.1.0');
-    }
-  }
+export function checkKeywords(node: ContractNode): void {
+  for (const name of unsupported.filter((keyword) => node.has(keyword)))
+    node.at(name).fault(`${name} is not supported`, 'Refer to the schema as #/components/schemas/Name');
   node.allow(supported);
 }
 
 /** The context for reading keywords, besides the node of the schema. */
 export interface KeywordContext {
   readonly use: Use;
-  readonly is30: boolean;
   readonly types: readonly TypeName[] | undefined;
   /** Normalizes a schema inside the one that is being read. */
   readonly normalize: (node: ContractNode) => Schema;
@@ -70,7 +59,7 @@ export function readKeywords(node: ContractNode, context: KeywordContext): Parti
   return {
     ...readSchemas(node, context),
     ...readTexts(node, context),
-    ...readNumbers(node, context.is30),
+    ...readNumbers(node),
     ...readValues(node),
     ...readCounts(node),
     ...readRequired(node),
@@ -140,11 +129,7 @@ function readRequired(node: ContractNode): Partial<MutableSchema> {
     });
     return [...new Set(names)];
   };
-  const flag = node.at('required');
-  const isFlag = typeof flag.value === 'boolean';
-  if (isFlag)
-    flag.warn('it has no effect here', 'List the name in required of the object that has the property');
-  const required = isFlag ? [] : namesIn(node, 'required');
+  const required = namesIn(node, 'required');
   const dependent = node
     .entries('dependentRequired')
     .map(([name]) => [name, namesIn(node.at('dependentRequired'), name)] as const);
@@ -154,8 +139,8 @@ function readRequired(node: ContractNode): Partial<MutableSchema> {
   };
 }
 
-/** Reads the limits of numbers. */
-function readNumbers(node: ContractNode, is30: boolean): Partial<MutableSchema> {
+/** Reads the limits of numbers: exclusive ones in the form of OpenAPI 3.0, `true`, or of 3.1, a number. */
+function readNumbers(node: ContractNode): Partial<MutableSchema> {
   const types = [node.at('type').value].flat();
   const isInteger = types.includes('integer');
   // The range of other integers is narrower in any case.
@@ -174,14 +159,8 @@ function readNumbers(node: ContractNode, is30: boolean): Partial<MutableSchema> 
     const { value } = node.at(exclusive);
     const limit = boundOf(end);
     if (value === undefined || value === false) return limit;
-    if (is30 && value === true) return end in limit ? { [exclusive]: limit[end] } : {};
-    if (!is30 && value !== true) return { ...limit, ...boundOf(exclusive) };
-    const number = typeof value === 'number' ? value : (limit[end] ?? 'the bound');
-    const [version, fix] = is30
-      ? ['3.0', `Write ${end}: ${number}, and ${exclusive}: true next to it`]
-      : ['3.1', `Write ${exclusive}: ${number} instead of ${end}`];
-    node.at(exclusive).fault(`${exclusive} has another form in OpenAPI ${version}`, fix);
-    return {};
+    if (value === true) return end in limit ? { [exclusive]: limit[end] } : {};
+    return { ...limit, ...boundOf(exclusive) };
   };
   const multipleOf = node.number('multipleOf');
   if (multipleOf !== undefined && isInteger) checkExact(node.at('multipleOf'), multipleOf);

@@ -113,23 +113,13 @@ export class Schemas {
 
   /** Reads a schema into its normal form. */
   #read(node: ContractNode, use: Use, schema: MutableSchema): void {
-    checkKeywords(node, this.#is30);
+    checkKeywords(node);
     const types = this.#types(node);
-    if (this.#is30 && node.at('type').value === 'array' && !node.has('items'))
-      node.warn('items is missing: they may be anything', 'Write items with the schema of the items');
     const normalize = (part: ContractNode) => this.#find(part, use);
-    Object.assign(
-      schema,
-      types && { type: types },
-      readKeywords(node, { use, is30: this.#is30, types, normalize }),
-    );
+    Object.assign(schema, types && { type: types }, readKeywords(node, { use, types, normalize }));
     const number = numberForm(node, types);
     if (number !== undefined) schema.number = number;
-    if (use === 'request' && isBinary(node, this.#is30)) {
-      schema.binary = true;
-      if (schema.pattern !== undefined)
-        node.at('pattern').warn('it is not checked of bytes', 'Check it in the handler');
-    }
+    if (use === 'request' && isBinary(node)) schema.binary = true;
     const { value } = node.at('default');
     if (isOfRequests(use) && value !== undefined) schema.default = value;
     const [least, most] = (number === 'integer' && smallIntegers[node.scalar('format') ?? '']) || [];
@@ -196,15 +186,10 @@ export class Schemas {
         node.at('nullable').warn('nullable has no effect without a type', 'Write type next to it');
       return undefined;
     }
-    if (Array.isArray(type.value) && this.#is30)
-      type.fault(
-        'OpenAPI 3.0 has one type',
-        'Write one type, with nullable: true for null, or use openapi: 3.1.0',
-      );
     const names: unknown[] = [type.value].flat();
     const wrong = names.length === 0 ? [] : names.find((name) => !typeNames.some((known) => known === name));
     if (wrong !== undefined) {
-      const all = typeNames.slice(this.#is30 ? 1 : 0).map((name) => (name === 'null' ? '"null"' : name));
+      const all = typeNames.map((name) => (name === 'null' ? '"null"' : name));
       type.fault(`${JSON.stringify(wrong)} is not a type`, `Write one of ${all.join(', ')}`);
       return undefined;
     }
@@ -264,10 +249,11 @@ const smallIntegers: Readonly<Record<string, readonly [min: number, max: number]
   uint32: [0, 2 ** 32 - 1],
 };
 
-/** Whether a text stands for bytes, as in a form. In 3.1, `contentEncoding` says that the text itself is sent. */
-function isBinary(node: ContractNode, is30: boolean): boolean {
-  if (node.at('format').value === 'binary') return true;
-  return !is30 && node.has('contentMediaType') && !node.has('contentEncoding');
+/** Whether a text stands for bytes, as in a form; `contentEncoding` says that the text itself is sent. */
+function isBinary(node: ContractNode): boolean {
+  return (
+    node.at('format').value === 'binary' || (node.has('contentMediaType') && !node.has('contentEncoding'))
+  );
 }
 
 function numberForm(node: ContractNode, types: readonly TypeName[] | undefined): NumberForm | undefined {
