@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { promisify } from 'node:util';
 import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
@@ -17,6 +17,7 @@ try {
     for (const message of messages) console.error(`${manifest.name}: ${formatMessage(message, manifest)}`);
     if (messages.length > 0) process.exitCode = 1;
   }
+  await checkLinks();
   const { stdout } = await run(
     'npm',
     ['pack', './packages/client', '--silent', '--pack-destination', folder],
@@ -29,4 +30,28 @@ try {
   });
 } finally {
   await rm(folder, { recursive: true });
+}
+
+/** Checks that each relative link of the pages in contract-server's tarball leads to a file in it. */
+async function checkLinks() {
+  const { stdout } = await run(
+    'npm',
+    ['pack', './packages/server', '--dry-run', '--json', '--ignore-scripts'],
+    {
+      cwd: root,
+    },
+  );
+  /** @type {[{ files: { path: string }[] }]} */
+  const [{ files }] = JSON.parse(stdout);
+  const packed = new Set(files.map(({ path }) => path));
+  for (const page of packed) {
+    // Those of templates/ lead to files of the service that they are for.
+    if (!page.endsWith('.md') || page.startsWith('templates/')) continue;
+    const text = await readFile(join(root, 'packages/server', page), 'utf8');
+    for (const [, target = ''] of text.matchAll(/\]\((?![a-z]+:|#)([^)#\s]+)/g))
+      if (!packed.has(posix.join(posix.dirname(page), target))) {
+        console.error(`contract-server: the tarball lacks ${target}, to which ${page} links`);
+        process.exitCode = 1;
+      }
+  }
 }

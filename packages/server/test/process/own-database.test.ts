@@ -9,6 +9,7 @@ import { checkStorage, migrateStorage } from '../../dist/storage/open.js';
 import { openTestService } from '../../dist/testing.js';
 import { emptyDatabase, noPostgres, temporaryFolder } from '../support/engines.js';
 import { Kysely, sql } from 'kysely';
+import { accountErrors, migrateAccounts, openAccounts } from '../examples/accounts/accounts.js';
 import { openSales, sqliteDialect } from '../examples/sales/sales.js';
 import { writeMigrations } from '../support/store.js';
 import { skipFor } from '../support/skip.js';
@@ -16,18 +17,21 @@ import { skipFor } from '../support/skip.js';
 const folder = await temporaryFolder(t);
 await copyFile(new URL('../examples/sales/openapi.yaml', import.meta.url), join(folder, 'openapi.yaml'));
 const at = (path: string) => pathToFileURL(join(folder, path));
-const service = {
+const withoutStore = {
   name: 'sales',
   program: at('main.js'),
   command: at('cli.js'),
   contract: at('openapi.yaml'),
-  collections: [{ name: 'notes', id: 'text', column: 'note' }],
-  migrations: at('migrations/'),
   errors: {},
   scopes: ['sales:read', 'sales:write'],
   tokenPrefix: 'sal_',
   realm: 'sales',
   metricPrefix: 'sales_',
+} as const;
+const service = {
+  ...withoutStore,
+  collections: [{ name: 'notes', id: 'text', column: 'note' }],
+  migrations: at('migrations/'),
   databaseUrl: 'file:./data/sales.db',
 } as const satisfies Omit<Service, 'open'>;
 writeMigrations(service);
@@ -98,5 +102,34 @@ for (const [engine, { skip, url: urlOf }] of Object.entries(databases)) {
     for (const thread of threads) await thread.close();
     if (engine.includes('store')) await t.resolves(checkStorage(service, url), 'the store is as it was');
     for (const { check } of opened) await t.rejects(check(), 'it is closed with the service');
+  });
+}
+
+for (const [engine, { skip, url: urlOf }] of Object.entries(databases).slice(0, 2)) {
+  t.test(`users, sessions and migrations without a store: ${engine}`, skip, async (t) => {
+    const url = await urlOf();
+    const context = { log: undefined as never };
+    // The second time, nothing is new.
+    for (let i = 0; i < 2; i++) await migrateAccounts(context, url);
+    const users = await openTestService({
+      ...withoutStore,
+      contract: new URL('../examples/login/openapi.yaml', import.meta.url),
+      collections: [],
+      errors: accountErrors,
+      open: () => openAccounts(context, url),
+    });
+    t.teardown(() => users.close());
+    const post = (path: string, body: object) => users.request('POST', path, { body });
+    const alice = { name: 'alice', password: 'correct horse' };
+    t.equal((await post('/users', alice)).status, 204);
+    t.match(await post('/users', alice), { status: 409, json: { error: 40900 } });
+    t.match(await post('/sessions', { ...alice, password: 'wrong password' }), { status: 403 });
+    const { token } = (await post('/sessions', alice)).json as { token: string };
+    const logOut = () => users.request('DELETE', '/sessions/current', { credentials: { bearerAuth: token } });
+    t.equal((await logOut()).status, 204);
+    users.advance(3_000);
+    t.equal((await logOut()).status, 401);
+    const tries = await Promise.all(Array.from({ length: 9 }, () => post('/sessions', alice)));
+    t.strictSame(tries.map(({ status }) => status).sort(), [...Array<number>(8).fill(200), 429]);
   });
 }

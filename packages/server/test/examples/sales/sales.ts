@@ -38,22 +38,26 @@ export function sqliteDialect(file: string): Dialect {
   });
 }
 
-function postgresDialect(connectionString: string, log: ServiceContext['log']): Dialect {
+function postgresDialect(connectionString: string, log: ServiceContext['log'], schema: string): Dialect {
   // Each thread has a pool: WORKERS times `max` connections, beside those of the store.
   const limits = { max: 5, connectionTimeoutMillis: 5_000, query_timeout: 10_000 };
   // With a schema of its own, it may also be the database of the store.
-  const pool = new Pool({ connectionString, ...limits, options: '-c search_path=sales' });
+  const pool = new Pool({ connectionString, ...limits, options: `-c search_path=${schema}` });
   // Without this, a connection that is lost while nothing uses it would end the process.
   pool.on('error', (error) => {
-    log.warn({ err: error }, 'a connection to the sales was lost');
+    log.warn({ err: error }, 'a connection to the database was lost');
   });
   return new PostgresDialect({ pool });
 }
 
-export async function openSales({ log }: Pick<ServiceContext, 'log'>, url: string) {
+/** @param schema - Of PostgreSQL. */
+export function dialectOf({ log }: Pick<ServiceContext, 'log'>, url: string, schema: string): Dialect {
+  return url.startsWith('postgres') ? postgresDialect(url, log, schema) : sqliteDialect(url);
+}
+
+export async function openSales(context: Pick<ServiceContext, 'log'>, url: string) {
   const isPostgres = url.startsWith('postgres');
-  const dialect = isPostgres ? postgresDialect(url, log) : sqliteDialect(url);
-  const database = new Kysely<Tables>({ dialect });
+  const database = new Kysely<Tables>({ dialect: dialectOf(context, url, 'sales') });
   try {
     await database.transaction().execute(async (transaction) => {
       // On PostgreSQL, several threads that create the same table at once would fail.
