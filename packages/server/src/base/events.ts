@@ -67,7 +67,6 @@ export type ServiceEvent =
       readonly address?: string | undefined;
     }
   | { readonly type: 'credentials verified'; readonly outcome: (typeof verifications)[number] }
-  | { readonly type: 'proxy not trusted'; readonly proxy: string | undefined }
   | { readonly type: 'certificate loaded'; readonly expires: Date }
   /** A batch of writes was committed, or could not be. */
   | { readonly type: 'writes committed'; readonly rows: number; readonly seconds: number }

@@ -55,15 +55,6 @@ class EventLog {
           'renderError failed: the error is sent without its detail',
         );
         break;
-      case 'proxy not trusted':
-        this.#nameProxy(event);
-        break;
-      case 'certificate loaded':
-        if (event.expires <= new Date())
-          this.#log.error(
-            `TLS_CERT_FILE: the certificate expired on ${event.expires.toISOString()}: renew it`,
-          );
-        break;
       case 'store unreachable':
         this.#log.warn({ reason: messageOf(event.fault) }, 'the store cannot be reached: trying again');
     }
@@ -130,15 +121,6 @@ class EventLog {
     // Only for this reason, the operator can do something.
     const level = reason === 'connection_limit' ? 'warn' : 'info';
     this.#log[level]({ reason, count, requestId, address }, 'rejected before it was a request');
-  }
-
-  #nameProxy({ proxy }: EventOf<'proxy not trusted'>): void {
-    if (this.#countOf('proxy', Infinity) === undefined) return;
-    this.#log.warn(
-      { proxy },
-      'a request was forwarded by an address that TRUST_PROXY does not name: if that is a proxy, name it, since all its ' +
-        'clients count as one address',
-    );
   }
 
   /**

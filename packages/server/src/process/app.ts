@@ -17,7 +17,6 @@ import type { Storage } from '../storage/core/interface.js';
 import { shedLoad } from '../http/admission/load-shedding.js';
 import { MemoryBudget } from '../http/admission/memory-budget.js';
 import { countRefused, createRateLimits } from '../http/admission/rate-limit.js';
-import { reportUnknownProxy } from '../http/admission/unknown-proxy.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';
 import type { Tls } from '../http/connection/server.js';
 import { prepareShutdown } from '../http/connection/shutdown.js';
@@ -149,9 +148,6 @@ const steps: Readonly<Record<string, Step>> = {
   },
   addressRate(app, { rates: { address } }) {
     if (address !== undefined) app.addHook('onRequest', address);
-  },
-  proxyNotice(app, { report }) {
-    reportUnknownProxy(app, report);
   },
   routing: refuseUnknownRoutes,
   overload(app, { maxEventLoopDelay }) {

@@ -114,17 +114,6 @@ export function identityProvider(config: Config) {
   return { issuer, audience, jwksUrl, requireType: config.OIDC_REQUIRE_AT_JWT };
 }
 
-/** Logs it if the system does not allow as many connections as the operator has set. */
-export function warnOfConnections(log: FastifyBaseLogger, config: Config): void {
-  const maxConnections = maxConnectionsOf(config);
-  // The default is as many as there can be.
-  if (process.env['MAX_CONNECTIONS'] && maxConnections < config.limits.maxConnections)
-    log.warn(
-      { maxConnections },
-      'MAX_CONNECTIONS is lowered: raise the limit of open files (LimitNOFILE=, ulimit -n)',
-    );
-}
-
 /** Logs that the service is ready, and what it runs with; tells systemd, if that waits for it (`Type=notify`). */
 export function reportReady(
   { name }: Service,

@@ -8,7 +8,6 @@ import {
   checkService,
   reportReady,
   shutDown,
-  warnOfConnections,
   type BuiltService,
 } from './configured-service.js';
 import { endAtOnce, fail, interrupted, shutDownOnEnd } from './ending.js';
@@ -64,7 +63,6 @@ async function serve(service: Service, config: Config, dev: boolean): Promise<vo
   const built = await buildService(service, config, { dev });
   const { app, storage } = built;
   const { log } = app;
-  warnOfConnections(log, config);
   const threads = new ServingThreads(service, (thread, reason) => {
     log.fatal({ thread, reason }, 'a thread has ended: the service ends');
     fail('thread');

@@ -62,7 +62,7 @@ t.test('token create, list, revoke and prune work while the server runs', async 
   const revoked = await run('cli.js', ['token', 'revoke', id], env);
   t.strictSame(revoked, { code: 0, stdout: '', stderr: `${store}Token ${id} is revoked.\n` });
   t.match(await listed('--state', 'revoked'), [{ ...alice, revoked: String, state: 'revoked' }]);
-  t.match(await run('cli.js', ['token', 'prune', '--json'], env), { stdout: '{\n  "deleted": 1\n}\n' });
+  t.match(await run('cli.js', ['token', 'prune'], env), { stderr: `${store}Deleted 1 token.\n` });
   t.strictSame(await listed(), [bob]);
   t.equal(await server.end('SIGTERM'), 0);
 });
@@ -114,8 +114,8 @@ t.test('only the server, migrate and init create a store', async (t) => {
     t.strictSame(await run('cli.js', args, env), refused, args.join(' '));
   }
   t.notOk(existsSync(join(file, '..')), 'nor does any command make its folder');
-  const migrated = await run('cli.js', ['migrate', '--database', env.DATABASE_URL, '--json'], {});
-  t.match(JSON.parse(migrated.stdout), { applied: [{ version: 1 }] });
+  const migrated = await run('cli.js', ['migrate', '--database', env.DATABASE_URL], {});
+  t.match(migrated, { code: 0, stdout: '', stderr: /^Applied migration 1: /m });
   t.equal((await run('cli.js', ['token', 'list'], env)).code, 0);
 });
 

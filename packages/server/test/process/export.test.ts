@@ -76,11 +76,10 @@ t.test('export reads while the server runs, and import says that it does', async
   t.match(await importOf(alices, env), { code: 1, stderr: /the store is in use by process/ });
 
   const copy = join(dirname(file), 'export.jsonl');
-  t.match(JSON.parse(await exportOf(env, copy, '--tokens', '--subject', 'bob', '--json')), {
-    file: copy,
-    tokens: 1,
-    plants: 1,
-    gaps: [],
+  t.match(await run('cli.js', ['export', copy, '--tokens', '--subject', 'bob'], env), {
+    code: 0,
+    stdout: '',
+    stderr: `Exported 1 tokens, 1 plants to ${copy}.\n`,
   });
   t.equal(statSync(copy).mode & 0o777, 0o600);
   const [tokenLine = ''] = (await readFile(copy, 'utf8')).split('\n');
@@ -88,7 +87,6 @@ t.test('export reads while the server runs, and import says that it does', async
     token: { subject: 'bob', hash: createHash('sha256').update(other).digest('hex'), expiresAt: null },
   });
   t.match(await run('cli.js', ['export', copy], env), { code: 1, stderr: `${copy} already exists` });
-  t.match(await run('cli.js', ['export', '--json'], env), { code: 1, stderr: '--json needs a file' });
   t.notOk(readdirSync(dirname(copy)).some((name) => name.endsWith('.partial')));
   t.equal(await server.end('SIGTERM'), 0);
 });

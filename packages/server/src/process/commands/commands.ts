@@ -6,13 +6,7 @@ import { backUp } from '../../storage/sqlite/backup.js';
 import { version } from '../../base/version.js';
 import { addCheckCommand } from './check-command.js';
 import { createCommand } from './command-line.js';
-import {
-  countsOf,
-  printJson,
-  createStoreCommands,
-  type StoreCommands,
-  type StoreOptions,
-} from './store-commands.js';
+import { countsOf, createStoreCommands, type StoreCommands, type StoreOptions } from './store-commands.js';
 import { addExportCommand } from './export-command.js';
 import { addImportCommand } from './import-command.js';
 import { describeFault, statusOf } from '../start-errors.js';
@@ -81,13 +75,8 @@ function addMigrateCommand(
     .add(program, name)
     .description(`${description}; safe to run concurrently`)
     .action(async (options: StoreOptions) => {
-      const { applied: steps, grants } = await migrateStorage(
-        commands.service,
-        commands.urlOf(options),
-        mayCreate,
-      );
-      const applied = steps.map(({ version, name }) => ({ version, name }));
-      if (options.json) printJson({ applied, grants });
+      const url = commands.urlOf(options);
+      const { applied, grants } = await migrateStorage(commands.service, url, mayCreate);
       for (const { version, name } of applied) console.error(`Applied migration ${version}: ${name}.`);
       if (applied.length === 0) console.error('The schema is up to date.');
       if (grants.length > 0) console.error('A role of the service that does not own the tables needs:');
@@ -104,6 +93,5 @@ function addBackupCommand(program: Command, commands: StoreCommands): void {
       const url = commands.urlOf(options);
       const { documents, bytes } = await backUp(commands.service, url, file);
       console.error(`Copied ${countsOf(documents)} (${bytes} bytes) to ${file} and checked the copy.`);
-      if (options.json) printJson({ file, ...documents, bytes });
     });
 }

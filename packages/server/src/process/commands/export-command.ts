@@ -16,7 +16,7 @@ import { makeFile } from '../../storage/sqlite/copy.js';
 import { documentLine, keyText, lastLine, tokenLine } from './exported-lines.js';
 import { createProgress } from './progress.js';
 import { CommandError } from '../start-errors.js';
-import { printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
+import { countsOf, type StoreCommands, type StoreOptions } from './store-commands.js';
 
 interface ExportOptions extends StoreOptions {
   subject?: string;
@@ -44,8 +44,6 @@ export function addExportCommand(program: Command, commands: StoreCommands): voi
     .option('--subject <subject>', 'only what belongs to this subject', parseAnySubject)
     .option('--tokens', 'also access tokens, by the hashes of their secrets')
     .action(async (file: string | undefined, options: ExportOptions) => {
-      if (file === undefined && options.json)
-        throw new CommandError('--json needs a file: standard output has the documents');
       const contents = await openContents(commands.service, commands.urlOf(options));
       const exported: Export = { contents, subject: options.subject, counts: {}, gaps: [] };
       try {
@@ -55,9 +53,7 @@ export function addExportCommand(program: Command, commands: StoreCommands): voi
         await contents.close();
       }
       const { counts, gaps } = exported;
-      const list = Object.entries(counts).map(([name, count]) => `${count} ${name}`);
-      console.error(`Exported ${list.join(', ')}${file === undefined ? '' : ` to ${file}`}.`);
-      if (options.json) printJson({ file, ...counts, gaps });
+      console.error(`Exported ${countsOf(counts)}${file === undefined ? '' : ` to ${file}`}.`);
       if (gaps.length > 0)
         throw new CommandError(['the store is damaged; what could be read was exported', ...gaps].join('\n'));
     });

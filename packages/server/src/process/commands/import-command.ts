@@ -11,7 +11,7 @@ import { openStorage } from '../../storage/open.js';
 import { type ExportedLine, keyText, LineError, parseLine } from './exported-lines.js';
 import { createProgress } from './progress.js';
 import { CommandError } from '../start-errors.js';
-import { printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
+import type { StoreCommands, StoreOptions } from './store-commands.js';
 
 /** How many lines, and how many characters of them, are stored together. */
 const batchLines = 1_000;
@@ -43,7 +43,6 @@ export function addImportCommand(program: Command, commands: StoreCommands): voi
         console.error(
           `Stored ${inserted}; ${same} were stored already, ${other} differ, ${wrong} are wrong.`,
         );
-        if (options.json) printJson({ stored: inserted, same, differ: other, wrong });
       }
       if (counts.wrong > 0)
         throw new CommandError('some lines are wrong; all others were read', { status: dataStatus });

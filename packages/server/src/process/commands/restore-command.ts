@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { nodeCommand } from '../../base/node-command.js';
 import { restore } from '../../storage/sqlite/restore.js';
-import { countsOf, printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
+import { countsOf, type StoreCommands, type StoreOptions } from './store-commands.js';
 
 interface RestoreOptions extends StoreOptions {
   dryRun?: true;
@@ -27,8 +27,10 @@ export function addRestoreCommand(program: Command, commands: StoreCommands): vo
       const { dryRun: isDryRun = false, keepTokens: keepsTokens = false } = options;
       const { service } = commands;
       const url = commands.urlOf(options);
-      const restored = await restore(service, url, file, { isDryRun, keepsTokens });
-      const { documents, revokedTokens, fault, saved, aside } = restored;
+      const { documents, revokedTokens, fault, saved, aside } = await restore(service, url, file, {
+        isDryRun,
+        keepsTokens,
+      });
       if (fault !== undefined) console.error(fault);
       console.error(
         isDryRun
@@ -38,6 +40,5 @@ export function addRestoreCommand(program: Command, commands: StoreCommands): vo
       if (saved !== undefined)
         console.error(`To undo this: ${nodeCommand(service.command)} restore ${saved} --keep-tokens`);
       if (aside !== undefined) console.error(`The damaged store that was there is now called ${aside}.`);
-      if (options.json) printJson({ file, ...restored });
     });
 }

@@ -9,7 +9,6 @@ import { describeStore, openExistingStorage } from '../../storage/open.js';
 /** The options of every command that uses a store. */
 export interface StoreOptions {
   database?: string;
-  json?: true;
 }
 
 /** Adds commands that use the store of a service. */
@@ -19,12 +18,9 @@ export function createStoreCommands(service: Service, databaseUrl: string, envir
   const commands = {
     service,
 
-    /** Adds a command with the options of a store. */
+    /** Adds a command with the option that names a store. */
     add(parent: Command, name: string): Command {
-      return addDatabaseOption(parent.command(name), databaseUrl).option(
-        '--json',
-        'print the result as JSON to standard output',
-      );
+      return addDatabaseOption(parent.command(name), databaseUrl);
     },
 
     /**
@@ -61,9 +57,4 @@ export function countsOf(documents: Readonly<Record<string, number>>): string {
   return Object.entries(documents)
     .map(([name, count]) => `${count} ${name}`)
     .join(', ');
-}
-
-/** Prints a result of a command to standard output. */
-export function printJson(value: unknown): void {
-  console.log(JSON.stringify(value, undefined, 2));
 }

@@ -3,10 +3,25 @@ import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { Token, TokenRepository } from '../../storage/core/interface.js';
 import { isSubject, issueToken } from '../../storage/core/access-token.js';
 import { CommandError } from '../start-errors.js';
-import { printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
+import type { StoreCommands, StoreOptions } from './store-commands.js';
 
 const states = ['valid', 'expired', 'revoked'] as const;
 type State = (typeof states)[number];
+
+/** The description of the option --json. */
+const asJson = 'print JSON to standard output';
+
+interface CreateOptions extends StoreOptions {
+  scope?: string[];
+  expires?: number;
+  json?: true;
+}
+
+interface ListOptions extends StoreOptions {
+  subject?: string;
+  state?: State;
+  json?: true;
+}
 
 /** Adds the command "token" with its subcommands to the program. */
 export function addTokenCommands(program: Command, commands: StoreCommands): void {
@@ -37,7 +52,8 @@ function addCreate(parent: Command, commands: StoreCommands): void {
       'lifetime: a number followed by s, m, h, d or w, such as 90d (default: never expires)',
       parseDuration,
     )
-    .action(async (subject: string, options: StoreOptions & { scope?: string[]; expires?: number }) => {
+    .option('--json', asJson)
+    .action(async (subject: string, options: CreateOptions) => {
       await commands.withStorage(options, async ({ tokens }) => {
         const now = Date.now();
         const { token, secret } = await issueToken(tokens, {
@@ -63,7 +79,8 @@ function addList(parent: Command, commands: StoreCommands): void {
     .description('list tokens, oldest first; secrets are not stored and cannot be shown')
     .option('--subject <subject>', 'only tokens of this subject', parseSubject)
     .addOption(new Option('--state <state>', 'only tokens in this state').choices(states))
-    .action(async (options: StoreOptions & { subject?: string; state?: State }) => {
+    .option('--json', asJson)
+    .action(async (options: ListOptions) => {
       await commands.withStorage(options, async ({ tokens }) => {
         const { subject, state } = options;
         const all = (await readTokens(tokens, subject)).map(shownToken);
@@ -96,7 +113,6 @@ function addRevoke(parent: Command, commands: StoreCommands): void {
         const revoked = await tokens.revoke(id, Date.now());
         if (revoked === undefined) throw new CommandError(`no token has the id ${JSON.stringify(id)}`);
         console.error(`Token ${id} is revoked.`);
-        if (options.json) printJson(shownToken(revoked));
       });
     });
 }
@@ -109,9 +125,12 @@ function addPrune(parent: Command, commands: StoreCommands): void {
       await commands.withStorage(options, async ({ tokens }) => {
         const deleted = await tokens.prune(Date.now());
         console.error(`Deleted ${deleted} ${deleted === 1 ? 'token' : 'tokens'}.`);
-        if (options.json) printJson({ deleted });
       });
     });
+}
+
+function printJson(value: unknown): void {
+  console.log(JSON.stringify(value, undefined, 2));
 }
 
 function parseSubject(value: string): string {
