@@ -89,10 +89,12 @@ export function createRequestReader(
     { part: 'body', name: 'body', read: bodyReader(operation, options) },
   ];
   return (request) => {
-    const { caller } = request;
-    const address = addressOf(request);
     const input: { -readonly [Name in keyof Input]: Input[Name] } = {
-      ...{ caller, address, params: {}, query: undefined, body: undefined },
+      caller: request.caller,
+      address: addressOf(request),
+      params: {},
+      query: undefined,
+      body: undefined,
     };
     const errors: [RequestFault['in'], ApiError][] = [];
     for (const { part, name, read } of parts) {

@@ -51,12 +51,13 @@ export interface CollectionReader {
 }
 
 /** Returns what an engine reads of a range; undefined if nothing can be in it. @throws as `boundsOf` */
-function storedRangeOf(
-  definition: CollectionDefinition,
-  { descending = false, limit = Infinity, ...range }: ListRange<Id>,
-): StoredRange | undefined {
+function storedRangeOf(definition: CollectionDefinition, range: ListRange<Id>): BoundedPage | undefined {
+  const { descending = false, limit = Infinity } = range;
   const bounds = limit < 1 ? undefined : boundsOf(definition, range);
-  return bounds && { ...bounds, descending, limit };
+  if (bounds === undefined) return undefined;
+  // Not spread from one another, since these objects are made for every page.
+  const isFirst = (descending ? range.before : range.after) === undefined;
+  return { from: bounds.from, to: bounds.to, descending, limit, isFirst };
 }
 
 /** The longest pause after an attempt with which others came first, in ms. */
@@ -151,8 +152,7 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
       page: async (subject, range) => {
         const bounded = storedRangeOf(definition, range);
         if (bounded === undefined) return { json: '', count: 0, next: undefined };
-        const isFirst = (bounded.descending ? range.before : range.after) === undefined;
-        return this.#tracked(reader.page(subject, { ...bounded, isFirst }));
+        return this.#tracked(reader.page(subject, bounded));
       },
       count: async (subject, range) => {
         const bounds = boundsOf(definition, range);

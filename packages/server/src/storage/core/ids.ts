@@ -89,7 +89,8 @@ export function boundsOf({ id }: CollectionDefinition, range: IdRange<Id>): Boun
   const { isEnd, first, last, following, preceding, description } = idRules[id];
   if (after !== undefined && from !== undefined) throw new TypeError('a range has either after or from');
   if (before !== undefined && to !== undefined) throw new TypeError('a range has either before or to');
-  if ([after ?? from, before ?? to].some((end) => end !== undefined && !isEnd(end)))
+  const [low, high] = [after ?? from, before ?? to];
+  if ((low !== undefined && !isEnd(low)) || (high !== undefined && !isEnd(high)))
     throw new IdError(description);
   const start = after === undefined ? (from ?? first) : following(after);
   const end = before === undefined ? (to ?? last) : preceding(before);
