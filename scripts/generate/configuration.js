@@ -38,8 +38,7 @@ function page(url) {
 
 # Configuration
 
-Every setting is an environment variable; the options \`--host\`, \`--port\` and \`--database\` take precedence over \`HOST\`, \`PORT\`
-and \`DATABASE_URL\`. At startup all are validated, and all errors reported together. An empty value counts as unset. A name that is
+Every setting is an environment variable. For commands, the option \`--database\` takes precedence over \`DATABASE_URL\`. At startup all are validated, and all errors reported together. An empty value counts as unset. A name that is
 one of these but for the case, one letter or the order of letters prevents the start and each command.
 
 To keep the settings in a file, write one \`NAME=value\` per line, without quotes or comments, and start the server with

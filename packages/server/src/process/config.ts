@@ -17,9 +17,6 @@ import {
   wholeNumber,
 } from './variable-types.js';
 
-/** The address on which the service listens by default. */
-export const defaultAddress = { host: '127.0.0.1', port: 3000 };
-
 const port = wholeNumber(0, 65_535);
 const bytes = wholeNumber(1_024, 2 ** 33);
 /** 0 turns it off. */
@@ -37,9 +34,9 @@ function seconds(name: keyof Limits, min = 1) {
 
 /** Every variable: how it is read, and its default. */
 export const variables = {
-  HOST: { read: text, default: defaultAddress.host },
-  PORT: { read: port, default: defaultAddress.port },
-  OPS_HOST: { read: text, default: defaultAddress.host },
+  HOST: { read: text, default: '127.0.0.1' },
+  PORT: { read: port, default: 3000 },
+  OPS_HOST: { read: text, default: '127.0.0.1' },
   OPS_PORT: { read: port, default: undefined },
   WORKERS: { read: threads, default: 1 },
   DATABASE_URL: { read: databaseUrl, default: undefined },

@@ -14,7 +14,7 @@ import { describeStore, openStorage, type OpenStorage, type StorageRole } from '
 import type { Config } from './config.js';
 import { deferEnd, interrupted } from './ending.js';
 import { openFilesLimit } from './system-limits.js';
-import { notifyReady } from './systemd.js';
+import { notify } from './systemd.js';
 import { readTls } from './tls.js';
 
 /** The time for a request to reach the server, in ms: a service that drains listens at least this long. */
@@ -125,7 +125,7 @@ export function reportReady(
   const facts = { version, store: describeStore(DATABASE_URL), created, threads, origin };
   const more = outsideRoutes.length > 0 && { outsideRoutes };
   log.info({ ...facts, contract: `${origin}/openapi.yaml`, ...more }, `${name} is ready`);
-  notifyReady(log);
+  notify('READY=1', log);
 }
 
 /**

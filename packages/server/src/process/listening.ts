@@ -1,8 +1,7 @@
-// Listens on the configured addresses: of the service, and of the admin listener.
+// Listens on an address, which the service and the admin listener have.
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import type { AdminOptions } from '../observability/admin-listener.js';
 import { AddressError, type Config } from './config.js';
 
 /** An address to listen on. */
@@ -54,21 +53,6 @@ export async function findAddress({ HOST, PORT: port, WORKERS }: Config): Promis
 }
 
 /** For this name, Fastify would open a second server, which it neither lists nor waits for on close. */
-function addressOf(host: string): string {
+export function addressOf(host: string): string {
   return host === 'localhost' ? '127.0.0.1' : host;
-}
-
-/**
- * Opens the admin listener, if one is configured.
- * @throws AddressError when it cannot listen.
- */
-export async function openAdminListener(
-  options: AdminOptions,
-  { OPS_HOST, OPS_PORT: port }: Config,
-): Promise<void> {
-  if (port === undefined) return;
-  const { buildAdminListener } = await import('../observability/admin-listener.js');
-  const admin = await buildAdminListener(options);
-  await listenOn(admin, { host: addressOf(OPS_HOST), port }, 'OPS_');
-  options.log.info({ operations: admin.listeningOrigin }, 'admin listener ready');
 }

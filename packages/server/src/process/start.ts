@@ -11,7 +11,7 @@ import {
   type BuiltService,
 } from './configured-service.js';
 import { endAtOnce, fail, interrupted, shutDownOnEnd } from './ending.js';
-import { findAddress, listenOn, openAdminListener } from './listening.js';
+import { addressOf, findAddress, listenOn } from './listening.js';
 import { describeFault, statusOf } from './start-errors.js';
 import { feedWatchdog } from './systemd.js';
 import { ServingThreads } from './threads/serving-threads.js';
@@ -22,23 +22,17 @@ const endGrace = 5_000;
 /**
  * Starts this process, or this thread of it. If it cannot, prints why to standard error, and exits with a status that is not 0.
  * @param service - The service to run.
- * @param environment - The environment of the process, to which the options of the command line are added.
+ * @param environment - The environment of the process.
  */
 export async function startProcess(
   service: Service,
   environment: NodeJS.ProcessEnv,
-  { host, port, database, dev = false }: ServerOptions,
+  { dev = false }: ServerOptions,
 ): Promise<void> {
   if (!isMainThread) {
     await (await import('./threads/serving-thread.js')).serveInThread(service);
     return;
   }
-  Object.assign(
-    environment,
-    host !== undefined && { HOST: host },
-    port !== undefined && { PORT: port },
-    database !== undefined && { DATABASE_URL: database },
-  );
   try {
     const config = readConfig(environment, service);
     // The process goes on when the reader of its standard error exits. Reading the property also makes a pipe or socket
@@ -88,6 +82,7 @@ async function serve(service: Service, config: Config, dev: boolean): Promise<vo
   }
 }
 
+/** Opens the admin listener, if one is configured. @throws AddressError when it cannot listen. */
 async function openAdmin(
   { metricPrefix }: Service,
   built: BuiltService,
@@ -95,10 +90,12 @@ async function openAdmin(
   config: Config,
 ): Promise<void> {
   const { app, metrics } = built;
-  if (metrics === undefined) return;
+  const { OPS_HOST, OPS_PORT: port, WORKERS } = config;
+  if (metrics === undefined || port === undefined) return;
   // Imported on demand, because it delays the start.
+  const { buildAdminListener } = await import('../observability/admin-listener.js');
   const gathered =
-    config.WORKERS === 1
+    WORKERS === 1
       ? metrics.registry
       : (await import('../observability/gathered-metrics.js')).gatherMetrics(
           metrics.registry,
@@ -109,7 +106,9 @@ async function openAdmin(
   const check = async () => {
     await Promise.all([checkService(built), threads.check()]);
   };
-  await openAdminListener({ serving, check, metrics: gathered, log: app.log }, config);
+  const admin = await buildAdminListener({ serving, check, metrics: gathered, log: app.log });
+  await listenOn(admin, { host: addressOf(OPS_HOST), port }, 'OPS_');
+  app.log.info({ operations: admin.listeningOrigin }, 'admin listener ready');
 }
 
 async function closeAll(

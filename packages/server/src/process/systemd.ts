@@ -6,11 +6,6 @@ import type { FastifyBaseLogger } from 'fastify';
 
 type Log = Pick<FastifyBaseLogger, 'warn'>;
 
-/** Tells systemd that the service is ready (`Type=notify`). */
-export function notifyReady(log: Log): void {
-  notify('READY=1', log);
-}
-
 /**
  * Tells systemd regularly that the service responds (`WatchdogSec=`, sd_watchdog_enabled(3)): twice in the time after which
  * systemd would end it. Does nothing if systemd does not ask for it.
@@ -26,7 +21,8 @@ export async function feedWatchdog(log: Log, respond: () => Promise<unknown>): P
   }
 }
 
-function notify(state: string, log: Log): void {
+/** Tells systemd a state, such as `READY=1` (`Type=notify`). */
+export function notify(state: string, log: Log): void {
   if (process.env['NOTIFY_SOCKET'] === undefined) return;
   execFile('systemd-notify', [state], (error) => {
     if (error !== null)

@@ -109,7 +109,7 @@ t.test('only the server, migrate and init create a store', async (t) => {
     ['export'],
     ['import'],
   ]) {
-    const message = `plant-store: no store at ${file}: name another one with DATABASE_URL or --database, or create this one with "init"\n`;
+    const message = `plant-store: no store at ${file}: name another one with DATABASE_URL, or create this one with "init"\n`;
     const refused = { code: 1, stdout: '', stderr: `Store: ${file}\n${message}` };
     t.strictSame(await run('cli.js', args, env), refused, args.join(' '));
   }

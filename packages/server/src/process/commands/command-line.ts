@@ -1,14 +1,10 @@
-// The command-line options of the server, which set environment variables or select how it starts.
+// The command lines of the server and of the command.
 import { Command } from 'commander';
-import { defaultAddress } from '../config.js';
 import type { Service } from '../../service/definition.js';
 import { nodeCommand } from '../../base/node-command.js';
 
-/** The options of the server. An option that sets a variable takes precedence over the environment. */
+/** The options of the server. */
 export interface ServerOptions {
-  readonly host?: string;
-  readonly port?: string;
-  readonly database?: string;
   /** Whether to start in development mode. */
   readonly dev?: boolean;
 }
@@ -33,17 +29,12 @@ export function createCommand({ name }: Pick<Service, 'name'>, command = name): 
 
 /** Parses the command line of the server. Exits after the help, and if it is not valid. @param args - Without the script. */
 export function readCommandLine(service: Service, args: readonly string[]): ServerOptions {
-  const { databaseUrl } = service;
-  const command = createCommand(service, nodeCommand(service.program))
-    .description('run the server')
-    .option('--host <address>', `address to listen on (default: $HOST, or ${defaultAddress.host})`)
-    .option('--port <number>', `port to listen on (default: $PORT, or ${defaultAddress.port})`)
-    .option(
-      '--dev',
-      `development mode: write a readable log (with pino-pretty)${databaseUrl === undefined ? '' : ', and create a first token'}`,
-    );
-  if (databaseUrl !== undefined) addDatabaseOption(command, databaseUrl);
-  return command.parse(args, { from: 'user' }).opts();
+  const first = service.databaseUrl === undefined ? '' : ', and create a first token';
+  return createCommand(service, nodeCommand(service.program))
+    .description('run the server; its settings are environment variables')
+    .option('--dev', `development mode: write a readable log (with pino-pretty)${first}`)
+    .parse(args, { from: 'user' })
+    .opts();
 }
 
 /** Adds the option that names a store. */

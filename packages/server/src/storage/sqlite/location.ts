@@ -34,6 +34,6 @@ export function existingFileOf(url: string): string {
   if ([path, logOf(path), replacementOf(path)].some((each) => sizeOf(each) > 0)) return file;
   throw new StorageError(
     'unavailable',
-    `no store at ${resolve(file)}: name another one with DATABASE_URL or --database, or create this one with "init"`,
+    `no store at ${resolve(file)}: name another one with DATABASE_URL, or create this one with "init"`,
   );
 }
