@@ -10,7 +10,7 @@ import type {
 } from '../support/garden/orchard.gen.js';
 import { loadContract, renderTypes, type OperationResult } from '../support/contract-reader.js';
 import { partOf, type Edits } from '../support/edited.js';
-import { engines, sharedStorage } from '../support/engines.js';
+import { engines, enginesToTest, sharedStorage } from '../support/engines.js';
 import {
   error,
   gardenBytes,
@@ -134,6 +134,25 @@ t.test('replaceBed stores every value, and getBed returns it with its headers', 
   const again = await call('GET', bed(1), key);
   t.equal(again.text, ' {"title":"x","area":12345678901234567000,"rows":1,"code":null,"plantedAt":null}');
   t.match(again.headers, { 'x-revision': '9007199254740994', 'x-note': undefined });
+});
+
+t.test('a uint64 beyond int64 is sent, stored and read exactly', async (t) => {
+  const edits = {
+    '/components/schemas/Bed/properties/extra': { type: 'integer', format: 'uint64' },
+  };
+  for (const engine of enginesToTest) {
+    const { call } = await startGarden(t, { edits, engine });
+    const body = { title: 'Herbs', area: 1, rows: 4, extra: 2n ** 64n - 1n };
+    const kept = '{"title":"Herbs","area":1,"rows":4,"extra":18446744073709551615}';
+    t.match(await call('PUT', bed(1), { ...key, body }), { status: 200, text: kept }, engine.name);
+    t.equal((await call('GET', bed(1), key)).text, ` ${kept}`, engine.name);
+    for (const extra of [2n ** 64n, -1n])
+      t.match(
+        await call('PUT', bed(1), { ...key, body: { ...body, extra } }),
+        error(40002, 'extra must be an integer from 0 to 18446744073709551615'),
+        engine.name,
+      );
+  }
 });
 
 t.test('replaceBed rejects every kind of invalid value, and stores nothing', async (t) => {

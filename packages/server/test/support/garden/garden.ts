@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Test } from 'tap';
 import { parse } from 'yaml';
 import { edited, type Edits } from '../edited.js';
-import { engines } from '../engines.js';
+import { engines, type Engine } from '../engines.js';
 import { startService, type ServiceOptions } from '../service.js';
 import type { AppOptions } from '../../../dist/process/app.js';
 import { loadContract, type Contract } from '../../../dist/contract/contract.js';
@@ -151,12 +151,17 @@ export interface GardenOptions extends Pick<ServiceOptions, 'corsOrigins' | 'ver
   edits?: Edits;
   /** More handlers, for what the changes add. */
   handlers?: Record<string, unknown>;
+  /** The engine that stores the beds; SQLite by default. */
+  engine?: Engine;
 }
 
 /** Serves the garden; `sow` sends a seed with more fields. */
-export async function startGarden(t: Test, { edits, handlers, verifiers, ...more }: GardenOptions = {}) {
+export async function startGarden(
+  t: Test,
+  { edits, handlers, verifiers, engine = engines[0]!, ...more }: GardenOptions = {},
+) {
   const { options, handlers: own, verifiers: ownVerifiers, queries } = createGarden();
-  const service = await startService(t, engines[0]!, {
+  const service = await startService(t, engine, {
     ...options,
     ...more,
     contract: edits === undefined ? options.contract : loadEdited(gardenDocument, edits),
