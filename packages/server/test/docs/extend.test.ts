@@ -1,4 +1,5 @@
 // Plugins, hooks and routes of Fastify beside a contract: the code of docs/extend.md, and what the contract promises with it.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHmac } from 'node:crypto';
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { get, type IncomingMessage } from 'node:http';
@@ -170,6 +171,33 @@ t.test('a hook may add headers to responses of the contract, and a plugin its de
   const added = await inject({ method: 'POST', url: '/news', headers: { authorization }, payload });
   t.match(added, { statusCode: 204, headers: { 'server-timing': /start/ } });
 });
+
+t.test(
+  'what a hook finds reaches handlers in an AsyncLocalStorage, and a second handler for unknown paths fails',
+  async (t) => {
+    const languages = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const { request, authorization, inject } = await openNews(t, (app) => {
+      app.addHook('onRequest', ({ headers }, _reply, done) => {
+        languages.run(String(headers['accept-language']), done);
+      });
+      app.newsroom.on('news', () => seen.push(languages.getStore()));
+    });
+    const add = (language: string) =>
+      request('POST', '/news', { body: { text: 'a' }, headers: { 'accept-language': language } });
+    await Promise.all(['de', 'fr'].map(add));
+    t.strictSame(seen.sort(), ['de', 'fr']);
+    const headers = { authorization, 'content-type': 'nonsense' };
+    t.match(resultOf(await inject({ method: 'POST', url: '/news?none=1', headers, payload: '{' })), {
+      status: 400,
+      json: { error: 40003, message: /coding is not supported\.$/ },
+    });
+    await t.rejects(
+      openNews(t, (app) => void app.setNotFoundHandler(() => 'mine')),
+      /already set/,
+    );
+  },
+);
 
 t.test('a route that would get requests of the contract stops the start', async (t) => {
   const at = (method: string, url: string) => (app: FastifyInstance) => {
