@@ -93,7 +93,7 @@ export function refusalsOf(scheme: SecurityScheme, challenge: string | undefined
     const entry = isBearer ? name : { code: catalogue[name].code, message: messages[name] };
     const text = isBearer && parameters !== undefined ? `${challenge}, ${parameters}` : challenge;
     const hasChallenge = text !== undefined && (isBearer || name !== 'insufficientScope');
-    return new ApiError(entry, { ...options, headers: hasChallenge ? { 'www-authenticate': text } : {} });
+    return new ApiError(entry, { headers: hasChallenge ? { 'www-authenticate': text } : {}, ...options });
   };
 }
 

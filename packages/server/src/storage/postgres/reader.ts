@@ -44,10 +44,11 @@ export class PostgresReader implements CollectionReader {
   }
 
   async page(subject: string, page: BoundedPage): Promise<Page<Id>> {
-    const limit = Math.min(page.limit, page.isFirst ? pageRows : this.#fittingRows);
-    const request = { ...page, subject, limit };
-    const queues = page.isFirst ? this.#first : this.#next;
-    const { json, count, next } = await queues[directionOf(page.descending)].read(subject, request);
+    const { from, to, descending, isFirst } = page;
+    const limit = Math.min(page.limit, isFirst ? pageRows : this.#fittingRows);
+    const request = { subject, from, to, descending, isFirst, limit };
+    const queues = isFirst ? this.#first : this.#next;
+    const { json, count, next } = await queues[directionOf(descending)].read(subject, request);
     if (json !== undefined) return { json, count, next };
     const documents = await this.stored(subject, request);
     return {

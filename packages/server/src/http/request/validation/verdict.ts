@@ -12,8 +12,13 @@ export type At = NonNullable<Parameters<ValidateFunction>[1]>;
 
 /** The place of a part of an object or array. */
 export function atPart(at: At, owner: object, key: string | number): At {
-  const instancePath = at.instancePath + pointerOf([key]);
-  return { ...at, instancePath, parentData: owner, parentDataProperty: key };
+  return {
+    instancePath: at.instancePath + pointerOf([key]),
+    parentData: owner,
+    parentDataProperty: key,
+    rootData: at.rootData,
+    dynamicAnchors: at.dynamicAnchors,
+  };
 }
 
 /** One validation, of one value with all that is in it. */
