@@ -103,6 +103,11 @@ export type OperationRequest<Operation, Schemes> = CallerOf<Schemes> &
      * named. To count clients, use networkOf.
      */
     readonly address: string;
+    /**
+     * Aborts when the client leaves before it has the whole response, for instance to end a generator that waits. A copy
+     * of the request by `...` does not have it.
+     */
+    readonly signal: AbortSignal;
     readonly params: Parameters<Operation, 'path'>;
     readonly query: Parameters<Operation, 'query'>;
     readonly body: RequestBody<Operation>;

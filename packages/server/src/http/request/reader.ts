@@ -1,5 +1,6 @@
 // Reads a request as its operation declares it: parameters and body, validated and converted for the handler.
-import type { FastifyRequest } from 'fastify';
+import type { ServerResponse } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Operation } from '../../contract/operations.js';
 import type { Parameter, ParameterPlace } from '../../contract/parameters.js';
 import { anySchema, nothing, type Schema } from '../../contract/schema/schema.js';
@@ -18,14 +19,40 @@ import { createTextReader, readerOf, type Values } from './texts.js';
 import type { Compiler } from './validation/validation.js';
 
 /** The input of a handler. */
-export interface Input {
+class Input {
   readonly caller: unknown;
   readonly address: string;
-  readonly params: unknown;
-  readonly query: unknown;
-  readonly headers?: unknown;
-  readonly cookies?: unknown;
-  readonly body: unknown;
+  params: unknown = {};
+  query: unknown = undefined;
+  declare headers?: unknown;
+  declare cookies?: unknown;
+  body: unknown = undefined;
+  readonly #response: ServerResponse;
+  #departure: AbortController | undefined;
+
+  constructor(request: FastifyRequest, response: ServerResponse) {
+    this.caller = request.caller;
+    this.address = addressOf(request);
+    this.#response = response;
+  }
+
+  /**
+   * Aborts when the client leaves before it has the whole response; made when a handler asks for it. That of Fastify
+   * follows the 'close' of the request, which Node emits as soon as the body has been read.
+   */
+  get signal(): AbortSignal {
+    if (this.#departure === undefined) {
+      const departure = new AbortController();
+      const response = this.#response;
+      const abort = () => {
+        if (!response.writableFinished) departure.abort();
+      };
+      if (response.destroyed || response.req.socket.destroyed) abort();
+      else response.once('close', abort);
+      this.#departure = departure;
+    }
+    return this.#departure.signal;
+  }
 }
 
 /** The context of a reader, besides the operation. */
@@ -40,7 +67,7 @@ export interface ReaderOptions {
 /** A part of a request, and where a handler gets it. */
 interface PartReader {
   readonly part: RequestFault['in'];
-  readonly name: Exclude<keyof Input, 'caller' | 'address'>;
+  readonly name: Exclude<keyof Input, 'caller' | 'address' | 'signal'>;
   readonly read: (request: FastifyRequest) => unknown;
 }
 
@@ -83,19 +110,13 @@ const places: readonly Place[] = [
 export function createRequestReader(
   operation: Operation,
   options: ReaderOptions,
-): (request: FastifyRequest) => Input {
+): (request: FastifyRequest, reply: FastifyReply) => Input {
   const parts: readonly PartReader[] = [
     ...places.flatMap((place) => parameterReader(operation, place, options) ?? []),
     { part: 'body', name: 'body', read: bodyReader(operation, options) },
   ];
-  return (request) => {
-    const input: { -readonly [Name in keyof Input]: Input[Name] } = {
-      caller: request.caller,
-      address: addressOf(request),
-      params: {},
-      query: undefined,
-      body: undefined,
-    };
+  return (request, reply) => {
+    const input = new Input(request, reply.raw);
     const errors: [RequestFault['in'], ApiError][] = [];
     for (const { part, name, read } of parts) {
       try {

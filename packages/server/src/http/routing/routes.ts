@@ -169,12 +169,15 @@ function operationHandler(operation: Operation, options: RoutesOptions): RouteHa
   const send = createSender(operation, { ...lists, validatorOf });
   const challenges = challengesOf(operation, options.authentication);
   return async (request, reply) => {
-    const input = read(request);
+    const input = read(request, reply);
     lists.turns.note(request.caller?.subject);
     let returned: unknown;
     try {
       returned = resultOf(await handle(input));
     } catch (error) {
+      // The signal of the request has ended the handler. Its client gets no response, and the server did not fail.
+      if (reply.raw.destroyed && error instanceof Error && error.name === 'AbortError')
+        throw new ApiError('malformedRequest', { cause: error });
       throw withChallenge(declaredError(operation, error), challenges);
     }
     return sendSealed(reply, await send(reply, returned));

@@ -27,19 +27,20 @@ export const newsroom = fastifyPlugin(
 );
 
 export function open({ app, draining }: ServiceContext): AnyOpened {
-  async function* events() {
+  async function* events(departure: AbortSignal) {
+    const signal = AbortSignal.any([departure, draining]);
     yield ': welcome\n\n';
     try {
-      for await (const [news] of on(app.newsroom, 'news', { signal: draining }))
+      for await (const [news] of on(app.newsroom, 'news', { signal }))
         yield `data: ${JSON.stringify(news)}\n\n`;
     } catch (error) {
-      if (!draining.aborted) throw error;
+      if (!signal.aborted) throw error;
     }
   }
   return {
     handlers: {
-      async watchNews() {
-        return events();
+      async watchNews({ signal }: { signal: AbortSignal }) {
+        return events(signal);
       },
       async addNews({ body }: { body: { text: string } }) {
         app.newsroom.emit('news', body);

@@ -4,12 +4,18 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { engines } from '../../support/engines.js';
 import { orchard } from '../../support/garden/garden.js';
 import { createHead, createRequest, listRequest, RawConnection } from '../../support/raw-connection.js';
-import { holdCreates, startListening, startService, type ServiceOptions } from '../../support/service.js';
+import {
+  captureLog,
+  holdCreates,
+  startListening,
+  startService,
+  type ServiceOptions,
+} from '../../support/service.js';
 import { lacks, skipFor } from '../../support/skip.js';
 import { tls } from '../../support/transport.js';
 import { repeatUntil, until, withResolvers } from '../../support/wait.js';
@@ -18,13 +24,16 @@ const exportRequest = 'GET /v1/orchard/trees HTTP/1.1\r\nHost: x\r\n\r\n';
 const removeHead =
   'DELETE /v1/orchard/visits HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
 
+type Kind = 'generator' | 'Readable';
+const kinds: readonly Kind[] = ['generator', 'Readable'];
+
 /** Serves the orchard, whose export is a stream that sends one chunk and then waits for as long as its client. */
-async function startStreams(t: Test, kind: 'generator' | 'Readable', options: ServiceOptions = {}) {
+async function startStreams(t: Test, kind: Kind, options: ServiceOptions = {}) {
   const { promise: closed, resolve: close } = withResolvers();
-  async function* generate() {
+  async function* generate(signal: AbortSignal) {
     try {
       yield 'first';
-      await new Promise(() => undefined);
+      await pause(3_600_000, undefined, { signal, ref: false });
     } finally {
       close();
     }
@@ -37,8 +46,8 @@ async function startStreams(t: Test, kind: 'generator' | 'Readable', options: Se
         done(null);
       },
     });
-  const exportTrees = () => {
-    if (kind === 'generator') return Promise.resolve(generate());
+  const exportTrees = ({ signal }: { signal: AbortSignal }) => {
+    if (kind === 'generator') return Promise.resolve(generate(signal));
     const stream = read();
     stream.push('first');
     return Promise.resolve(stream);
@@ -59,21 +68,60 @@ const departures: Record<string, (connection: RawConnection) => void> = {
     socket.end(exportRequest.repeat(5_000)),
 };
 
-// A generator that waits is returned only when it goes on; a stream is destroyed at once.
-t.test('a stream ends when its client leaves, and so does its request', async (t) => {
-  for (const [name, leave] of Object.entries(departures)) {
-    const { app, open, closed } = await startStreams(t, 'Readable');
-    const arrives = once(app.server, 'request') as Promise<[IncomingMessage]>;
-    const connection = await open();
-    connection.send(exportRequest);
-    const [request] = await arrives;
-    const ended = new Promise((resolve) => request.once('close', resolve));
-    await once(connection.socket, 'data');
-    leave(connection);
-    await closed;
-    await ended;
-    t.pass(`a client that ${name}`);
-  }
+for (const kind of kinds)
+  t.test(`a ${kind} ends when its client leaves, and so does its request`, async (t) => {
+    for (const [name, leave] of Object.entries(departures)) {
+      const { app, open, closed } = await startStreams(t, kind);
+      const arrives = once(app.server, 'request') as Promise<[IncomingMessage]>;
+      const connection = await open();
+      connection.send(exportRequest);
+      const [request] = await arrives;
+      const ended = new Promise((resolve) => request.once('close', resolve));
+      await once(connection.socket, 'data');
+      leave(connection);
+      await closed;
+      await ended;
+      t.pass(`a client that ${name}`);
+    }
+  });
+
+t.test('the signal of a request aborts when its client leaves while the handler runs', async (t) => {
+  const { lines, logger } = captureLog();
+  const { promise: started, resolve: start } = withResolvers<AbortSignal>();
+  const exportTrees = async ({ signal }: { signal: AbortSignal }) => {
+    start(signal);
+    await pause(3_600_000, undefined, { signal, ref: false });
+    return '';
+  };
+  const handlers = { ...orchard.handlers, exportTrees };
+  const { open } = await startListening(t, { ...orchard, handlers, logger });
+  const connection = await open();
+  connection.send(exportRequest);
+  const signal = await started;
+  t.equal(signal.aborted, false);
+  const aborts = once(signal, 'abort');
+  connection.reset();
+  await aborts;
+  await setImmediate();
+  t.strictSame(
+    lines.filter(({ level }) => level === 50),
+    [],
+    'the server has not failed',
+  );
+});
+
+t.test('the signal of a request does not abort when its client has the response', async (t) => {
+  const signals: AbortSignal[] = [];
+  const exportTrees = ({ signal }: { signal: AbortSignal }) => {
+    signals.push(signal);
+    return Promise.resolve('');
+  };
+  const { open } = await startListening(t, { ...orchard, handlers: { ...orchard.handlers, exportTrees } });
+  const connection = await open();
+  connection.send(exportRequest.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+  await connection.rest();
+  t.match(signals, [{ aborted: false }]);
+  t.equal(signals.length, 1);
 });
 
 t.test('a stream whose client has left before it begins ends at once', async (t) => {
@@ -105,25 +153,29 @@ t.test('a generator ends when its client leaves while it goes on', async (t) => 
   await closed;
 });
 
-// Over TLS, both would have to trust the certificate.
-if (tls === undefined)
-  t.test('a killed curl and an aborted fetch end their streams', skipFor(lacks('curl')), async (t) => {
-    const killed = await startStreams(t, 'Readable');
-    const url = (port: number) => `http://127.0.0.1:${port}/v1/orchard/trees`;
-    const arrives = once(killed.app.server, 'request');
-    const curl = execFile('curl', ['--no-buffer', '--silent', url(killed.port)], () => undefined);
+for (const kind of kinds) {
+  t.test(`a killed curl ends its ${kind}`, skipFor(lacks('curl')), async (t) => {
+    const { app, closed } = await startStreams(t, kind);
+    const arrives = once(app.server, 'request');
+    const url = `${app.listeningOrigin}/v1/orchard/trees`;
+    const curl = execFile('curl', ['--insecure', '--no-buffer', '--silent', url], () => undefined);
     await arrives;
     await once(curl.stdout!, 'data');
     curl.kill('SIGKILL');
-    await killed.closed;
-
-    const aborted = await startStreams(t, 'Readable');
-    const abort = new AbortController();
-    const { body } = await fetch(url(aborted.port), { signal: abort.signal });
-    await body!.getReader().read();
-    abort.abort();
-    await aborted.closed;
+    await closed;
   });
+
+  // Over TLS, it would have to trust the certificate.
+  if (tls === undefined)
+    t.test(`an aborted fetch ends its ${kind}`, async (t) => {
+      const { app, closed } = await startStreams(t, kind);
+      const abort = new AbortController();
+      const { body } = await fetch(`${app.listeningOrigin}/v1/orchard/trees`, { signal: abort.signal });
+      await body!.getReader().read();
+      abort.abort();
+      await closed;
+    });
+}
 
 t.test('streams whose clients have left leave their places to others', async (t) => {
   const { app, open } = await startStreams(t, 'Readable');
