@@ -75,7 +75,8 @@ export function readBody(
   body.require('content', 'Write content with application/json');
   const all = readContent(body, schemas, 'request');
   const content = body.at('content');
-  if (content.isObject && all.length === 0) content.fault('has no media type', 'Write application/json');
+  if (content.isObject && content.names.length === 0)
+    content.fault('has no media type', 'Write application/json');
   const contents = all.flatMap((one) => readFormat(one, schemas, is30) ?? []);
   const served = new Set(contents.map(({ name }) => name));
   const others = all.filter(({ name }) => !served.has(name));

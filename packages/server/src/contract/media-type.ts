@@ -20,6 +20,11 @@ export function parseMediaType(text: string): MediaType {
   return { type, parameters: new Map(found.filter(([name]) => name !== 'charset' || !isJson(type))) };
 }
 
+/** Whether a text is a media type or a range, with or without parameters (RFC 6838 section 4.2). */
+export function isMediaType(text: string): boolean {
+  return /^[\w!#$&^.+*-]+\/[\w!#$&^.+*-]+\s*(;|$)/.test(text.trim());
+}
+
 /** Whether a type is JSON (RFC 6839 section 3.1). */
 export function isJson(type: string): boolean {
   return /^application\/([\w.-]+\+)?json(?=$|;)/.test(type);

@@ -131,15 +131,13 @@ function readOperation(
         'Leave it out, or write security: clients must then authenticate',
       );
   }
-  if (node.text('operationId') === '')
-    node.at('operationId').fault('must not be empty', 'Write a name, or leave it out');
   const isScoped = requiredScope !== undefined || security.flat().some(({ scopes }) => scopes.length > 0);
   const own = [...(security.length > 0 ? [401] : []), ...(isScoped ? [403] : [])];
   const responses = readResponses(node, schemas, own, surroundings.hasOwnErrors);
   const servers = [node, item].find((owner) => owner.has('servers')) ?? document;
   return {
     ...responses,
-    operationId: node.text('operationId') ?? deriveId(method, path),
+    operationId: node.text('operationId') || deriveId(method, path),
     method: method.toUpperCase(),
     path,
     basePaths: readBasePaths(servers),
@@ -170,7 +168,7 @@ function readSecurity(node: ContractNode, { document }: Surroundings): Requireme
   return readRequirements(owner, document.at('components'));
 }
 
-/** Derives the id of an operation that has none, as in `getBooksById`. */
+/** Derives the id of an operation whose id is missing or empty, as in `getBooksById`. */
 function deriveId(method: string, path: string): string {
   const words = path
     .replaceAll(/{([^}]*)}/g, ' by $1')

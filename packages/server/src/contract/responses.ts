@@ -1,7 +1,7 @@
 // Reads the responses of an operation: those that its handler may return, and those that the server itself returns.
 import type { ApiError } from '../base/errors.js';
 import type { ContractNode } from './document/contract-node.js';
-import { isJson, isRange, mostSpecific, parseMediaType, type MediaType } from './media-type.js';
+import { isJson, isMediaType, isRange, mostSpecific, parseMediaType, type MediaType } from './media-type.js';
 import { anySchema, type Schema, type Use } from './schema/schema.js';
 import type { Schemas } from './schema/schema-normalizer.js';
 import { propertyOf, shapeOf } from './schema/shape.js';
@@ -102,7 +102,7 @@ const json = parseMediaType('application/json');
 /** Reads a `content`: first `application/json`, then other JSON types, then the others. */
 export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Content[] {
   const all = owner.entries('content').flatMap(([name, given]): Content[] => {
-    if (!name.includes('/')) {
+    if (!isMediaType(name)) {
       const fix = 'Write a media type such as application/json, and schema in it';
       given.fault(`${name} is not a media type`, fix);
       return [];

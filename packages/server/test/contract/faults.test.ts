@@ -11,14 +11,8 @@ import { contract } from '../support/contract-check.js';
 import { ContractError, loadChecked, loadContract, type Finding } from '../support/contract-reader.js';
 import { partOf, type Edits } from '../support/edited.js';
 import { engines, sharedStorage, temporaryFolder } from '../support/engines.js';
-import { buildApp, captureLog } from '../support/service.js';
-import {
-  createGarden,
-  gardenBytes,
-  gardenDocument,
-  loadEdited,
-  startGarden,
-} from '../support/garden/garden.js';
+import { buildApp } from '../support/service.js';
+import { createGarden, gardenBytes, gardenDocument, loadEdited } from '../support/garden/garden.js';
 
 const about = partOf(gardenDocument, '/paths/~1about/get') as object;
 const putBed = '/paths/~1beds~1{bed}/put';
@@ -175,7 +169,6 @@ const refused: Record<string, Case[]> = {
     [scheme({ type: 'openIdConnect' }), 'openIdConnectUrl is missing'],
   ],
   'an operationId, or a method and path, that occurs twice': [
-    [replaceBed({ operationId: '' }), 'must not be empty', '/operationId'],
     [
       { '/paths/~1beds~1{id}': { put: { ...putOperation, operationId: 'b', parameters: [id] } } },
       'another path with this method matches the same URLs',
@@ -285,6 +278,14 @@ const refused: Record<string, Case[]> = {
       'the property b: an object is not supported here',
       '/encoding/a',
     ],
+  ],
+  'a media type that HTTP does not have': [
+    ...['json', 'application/json, version=1'].map((type): Case => [
+      { [`${putBed}/requestBody/content`]: { [type]: {} } },
+      `${type} is not a media type`,
+      `/${type.replace('/', '~1')}`,
+      'Write a media type such as application/json, and schema in it',
+    ]),
   ],
   'an `encoding` for a missing field': [
     [
@@ -697,6 +698,12 @@ t.test('what is served in another way than one may expect is a warning with a re
       t.match(warnings[0]?.fix, /^[A-Z].*[^.]$/);
     }
   }
+});
+
+t.test('an operation whose operationId is empty gets a derived one', (t) => {
+  const { operations } = loadEdited(gardenDocument, replaceBed({ operationId: '' }));
+  t.ok(operations.some(({ operationId }) => operationId === 'putBedsByBed'));
+  t.end();
 });
 
 t.test('openapi: 3.1.0 is a remedy for a body of DELETE that is not read', (t) => {
@@ -1158,12 +1165,8 @@ t.test(
   },
 );
 
-t.test('the log at startup names operations that are public because no security is declared', async (t) => {
-  const { lines, logger } = captureLog('warn');
-  await startGarden(t, { edits: noSecurity, logger });
+t.test('an operation is named that is public because no security is declared', (t) => {
   const { warnings } = loadEdited(gardenDocument, noSecurity);
-  t.match(lines, [{ warnings: warnings.map(({ pointer }) => pointer) }]);
-  t.equal(lines.length, 1);
   t.match(
     warnings.find(({ pointer }) => pointer === putBed),
     {
@@ -1171,6 +1174,7 @@ t.test('the log at startup names operations that are public because no security 
       fix: 'Write security: [] if it is to be public',
     },
   );
+  t.end();
 });
 
 t.test(
