@@ -153,7 +153,7 @@ t.test('a failure of the token store returns 503, not 401', async (t) => {
 });
 
 t.test('no secret is in the log', async (t) => {
-  const { lines: requests, logger } = captureLog('trace');
+  const { lines, logger } = captureLog('trace');
   const { call, token } = await startService(t, engine, { logger });
   await call('POST', '/plants', {
     token,
@@ -169,8 +169,9 @@ t.test('no secret is in the log', async (t) => {
     token,
     headers: { 'x-request-id': 'not a good one', traceparent: 'neither' },
   });
-  t.notMatch(JSON.stringify(requests), token);
-  t.notMatch(JSON.stringify(requests), 'a secret name');
+  t.notMatch(JSON.stringify(lines), token);
+  t.notMatch(JSON.stringify(lines), 'a secret name');
+  const requests = lines.filter(({ requestId }) => requestId !== undefined);
   t.equal(requests.length, 4, 'one line a request');
   t.match(requests, [
     { requestId: 'mine-1', method: 'POST', path: '/plants', status: 200 },
