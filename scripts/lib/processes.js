@@ -21,11 +21,6 @@ export function childrenOf(pid) {
   return (readProcess(pid, `task/${pid}/children`).match(/\d+/g) ?? []).map(Number);
 }
 
-/** The ids of all processes. */
-export function allProcesses() {
-  return list('/proc').map(Number).filter(Number.isInteger);
-}
-
 /** The CPU time of the running threads of processes, in µs. @param {readonly number[]} processes */
 export function cpuTime(processes) {
   return processes
@@ -36,7 +31,7 @@ export function cpuTime(processes) {
 /**
  * Returns the memory of a process, in MiB; 0 if it has ended.
  * @param {number} pid
- * @param {'VmRSS' | 'VmHWM' | 'RssAnon'} [kind] - Resident memory, its peak, or only what it does not share with files.
+ * @param {'VmRSS' | 'VmHWM'} [kind] - Resident memory, or its peak.
  */
 export function memoryOf(pid, kind = 'VmRSS') {
   return Number(new RegExp(`^${kind}:\\s+(\\d+)`, 'm').exec(readProcess(pid, 'status'))?.[1] ?? 0) / 1024;

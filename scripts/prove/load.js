@@ -251,22 +251,17 @@ export function startLoad(origins, tokens) {
   };
 }
 
-/**
- * Starts servers under load, which are ended with it.
- * @param {string[]} urls - For each server, that of the database.
- * @param {string[]} [subjects] - They must have no plants.
- */
-export async function startServersUnderLoad(urls, subjects = ['prover']) {
+/** Starts servers under load, which are ended with it. @param {string[]} urls - For each server, that of the database. */
+export async function startServersUnderLoad(urls) {
   const [url = ''] = urls;
   await plantStore(url, 'migrate');
-  const tokens = [];
-  for (const subject of subjects) tokens.push(await plantStore(url, 'token', 'create', subject));
+  const token = await plantStore(url, 'token', 'create', 'prover');
   const servers = await Promise.all(
     // A slow machine must not cause 503s here.
     urls.map((url) => startServer({ env: { DATABASE_URL: url, MAX_EVENT_LOOP_DELAY_MS: '0' } })),
   );
   const origins = servers.map(({ origin }) => origin);
-  const { load, finish } = startLoad(origins, tokens);
+  const { load, finish } = startLoad(origins, [token]);
   const end = async () => {
     const broken = await finish();
     await Promise.all(servers.map((server) => server.end()));

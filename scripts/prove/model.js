@@ -28,7 +28,7 @@ const idField = /** @type {const} */ ({ books: 'isbn', loans: 'copy', plants: 'i
  * The name of a plant as it is sent. Some are long, so that the log needs more than one checkpoint.
  * @param {unknown} name - As it is in states: "Plant" and the id.
  */
-export function longName(name) {
+function longName(name) {
   const id = Number(String(name).slice('Plant '.length));
   return `${name} `.padEnd(id % 20 === 0 ? 20_000 : id % 5 === 0 ? 1_500 : 40, 'x');
 }
