@@ -34,6 +34,9 @@ export type { BasicCredential, SchemeKind, Verified, Verifiers, Verify } from '.
 // Passwords of callers who log in.
 export { FairQueue, hashPassword, isPassword } from './service/passwords.js';
 
+// What routes outside of the contract ask of their callers: this also declares `app.authenticate` and `request.caller`.
+export type { SecurityRequirements } from './http/security/authenticate.js';
+
 // The documents that a service stores.
 export { Documents, type DocumentArray, type DocumentEntry, type Stored } from './service/documents.js';
 export {

@@ -9,6 +9,7 @@ import type { Connection } from './connection/connection.js';
 import { checkHeaders } from './connection/host-and-expect.js';
 import { addCommonHeaders, requestId } from './connection/request-id.js';
 import { createServer, type ServerLimits, type Tls } from './connection/server.js';
+import { refuseListeners } from './connection/upgrade.js';
 import { settleUnreadBody } from './connection/unread-body.js';
 import { createErrorHandler } from './response/error-handler.js';
 import { refuseUnknownRoutes, rewriteTarget } from './routing/path-and-method.js';
@@ -79,6 +80,7 @@ export function frontOf(app: FastifyInstance): Front | undefined {
  */
 export function prepareApp(app: FastifyInstance, handleError = createErrorHandler()): void {
   const { front, connections } = servers.get(app.server)!;
+  refuseListeners(app);
   app.setErrorHandler(handleError);
   app.decorate('front', front);
   app.decorate('connections', connections);

@@ -265,6 +265,14 @@ const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 const canUpgrade = major > 24 || (major === 24 && minor >= 9) || (major === 22 && minor >= 23);
 const noUpgrade = canUpgrade ? undefined : 'this Node.js cannot choose which requests upgrade';
 t.test(
+  'a plugin for WebSockets stops the start of an older Node.js',
+  skipFor(canUpgrade ? 'this one is not' : undefined),
+  async (t) => {
+    await t.rejects(openNews(t, extend.chat), { name: 'UpgradeError', message: /needs Node.js 22\.23/ });
+  },
+);
+
+t.test(
   'a WebSocket is for callers of the contract, and ends with the service',
   skipFor(noUpgrade),
   async (t) => {

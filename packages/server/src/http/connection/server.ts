@@ -6,7 +6,7 @@ import type { Limits } from '../../base/limits.js';
 import { FrontedServer } from '../../base/node/fronted-server.js';
 import { respondToClientError, type Rejecting } from './client-errors.js';
 import { Connection, connectionOf, type InputPolicy } from './connection.js';
-import { mayUpgrade, refuseListeners } from './upgrade.js';
+import { mayUpgrade } from './upgrade.js';
 
 /** Limits on what a connection may send and how long it may take. The request timeout is also that of a TLS handshake. */
 export type ServerLimits = Pick<
@@ -83,7 +83,6 @@ export function createServer(
   server.front.on('tlsClientError', (error: Error, socket: Socket) =>
     server.emit('clientError', error, socket),
   );
-  refuseListeners(server);
   return server;
 }
 
