@@ -88,8 +88,11 @@ function limitsOf(schema: Schema, ofRange: string | undefined): Limit[] {
         const bound = bounds[rule];
         if (bound === undefined) return [];
         const message = rule.startsWith('m') ? ofRange : undefined;
-        const holds = (value: number | bigint) => compare(value, bound);
-        return [{ rule, expected: Number(bound), message: message ?? `must be ${sign} ${bound}`, holds }];
+        const expected = Number(bound);
+        // Comparing a number with a bigint takes long; no safe integer is on the other side of the rounded bound.
+        const holds = (value: number | bigint) =>
+          compare(value, Number.isSafeInteger(value) ? expected : bound);
+        return [{ rule, expected, message: message ?? `must be ${sign} ${bound}`, holds }];
       }),
   );
   const { multipleOf: factor } = schema;

@@ -110,7 +110,8 @@ function findUnkept(value: unknown, steps: string[], faults: Fault[]): void {
     const message = 'is a number with more digits than the server keeps: send it as a string';
     faults.push({ path: pointerOf(steps), rule: 'type', message: unreadable(value) ?? message });
   } else if (typeof value === 'object' && value !== null && !isBytes(value))
-    for (const key of Object.keys(value)) {
+    // Nothing is inherited here, and this takes less time than a list of the keys.
+    for (const key in value) {
       if (faults.length > listedFaults) return;
       steps.push(key);
       findUnkept((value as Record<string, unknown>)[key], steps, faults);

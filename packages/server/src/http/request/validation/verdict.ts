@@ -88,6 +88,10 @@ export class Validation {
 /** What becomes of a value, in the order in which it happens: an int64 is exact, whatever else the number may be. */
 const effects = ['double', 'int64', 'default'] as const;
 type Effect = (typeof effects)[number];
+interface Note {
+  readonly effect: Effect;
+  readonly apply: () => void;
+}
 
 /**
  * The verdict on a value by one schema: Ajv passes it to our keywords, which note here what follows if the schema applies.
@@ -98,7 +102,7 @@ export class Verdict {
   readonly validation: Validation;
   readonly #outer: Verdict | undefined;
   readonly #accepted: Verdict[] = [];
-  readonly #notes: { readonly effect: Effect; readonly apply: () => void }[] = [];
+  readonly #notes: Note[] = [];
   #shapes: Map<object, Shape[]> | undefined;
 
   constructor(validation: Validation, outer?: Verdict) {
@@ -169,16 +173,15 @@ export class Verdict {
 
   /** Writes what follows from all schemas that apply: numbers in their forms, and if nothing is wrong, defaults. */
   complete(): void {
-    const notes = [...this.#notes];
-    if (this.#accepted.length > 0) {
-      const all = new Set(this.#accepted);
-      for (const verdict of all) {
-        notes.push(...verdict.#notes);
-        for (const part of verdict.#accepted) all.add(part);
-      }
-    }
+    const notes = this.#accepted.length === 0 ? this.#notes : this.#allNotes();
     for (const each of effects)
       if (this.isValid || each !== 'default')
         for (const { effect, apply } of notes) if (effect === each) apply();
+  }
+
+  #allNotes(): Note[] {
+    const all = new Set<Verdict>([this]);
+    for (const verdict of all) for (const part of verdict.#accepted) all.add(part);
+    return [...all].flatMap((verdict) => verdict.#notes);
   }
 }
