@@ -277,7 +277,7 @@ t.test('createPlant rejects invalid bodies and stores nothing', async (t) => {
   );
   ids.push('123456789012345678901234567890', '1'.repeat(1_000_000), `1${'0'.repeat(1_000_000)}1`);
   const instead: [string, string][] = [
-    ['"1"', ', not a string: send the digits without quotes'],
+    ['"1"', ', not a string'],
     ['""', ', not a string'],
     ['"1.5"', ', not a string'],
     ['"01"', ', not a string'],
@@ -344,15 +344,7 @@ t.test('listPlants rejects invalid limits and unknown query parameters', async (
   const range = 'limit must be an integer from 1 to 2147483647, in canonical decimal digits';
   for (const limit of ['', ...limits])
     t.match(await list(`?limit=${limit}`), error(40006, new RegExp(`: ${range}\\.$`)), limit);
-  t.match(
-    await list('?limit=%225%22'),
-    error(40006, /, in canonical decimal digits: send the digits without quotes\.$/),
-  );
-  t.match(
-    await list('?limit=%220%22'),
-    error(40006, /, in canonical decimal digits\.$/),
-    'nor is 0 accepted without quotes',
-  );
+  t.match(await list('?limit=%225%22'), error(40006, /, in canonical decimal digits\.$/));
   t.match(await list('?limit=1&limit=2'), error(40006, /limit is repeated: send it once/));
   t.match(await list('?limit'), error(40006, /limit/));
   t.match(await list('?Limit=1'), error(40006, /: "Limit" is unknown\.$/));

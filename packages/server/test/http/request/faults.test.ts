@@ -214,14 +214,14 @@ t.test('alternatives hide no fault beside them, and one that is chosen has all o
   for (const [body, end] of [
     [
       '{"pet":{"kind":"cat","lives":"9"},"z":3}',
-      'x is missing; pet.name is missing; pet.lives must be an integer from -9007199254740991 to 9007199254740991, not a string: send the digits without quotes; "z" is unknown',
+      'x is missing; pet.name is missing; pet.lives must be an integer from -9007199254740991 to 9007199254740991, not a string; "z" is unknown',
     ],
     ['{"x":1,"pet":{"kind":"cow"}}', 'pet.kind must be one of cat, dog'],
     ['{"x":1,"pet":{}}', 'pet.kind is missing'],
     ['{"x":1,"pet":7}', 'pet must be an object, not a number'],
     [
       '{"x":1,"size":[1,"2"]}',
-      `size.1 must be an integer from -9007199254740991 to 9007199254740991, not a string: send the digits without quotes`,
+      `size.1 must be an integer from -9007199254740991 to 9007199254740991, not a string`,
     ],
     ['{"x":1,"size":"abc"}', 'size must have at most 2 characters'],
     ['{"x":1,"any":{}}', 'any must match one of the alternatives'],

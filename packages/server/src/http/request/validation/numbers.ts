@@ -1,6 +1,6 @@
 // Checks numbers exactly: Ajv does not accept a bigint as an integer, and accepts a rounded number.
-import { integerRanges, isInexact, parseDecimal, toDouble } from '../../../contract/document/exact-json.js';
-import { decimalNumber, isBig, typeOf } from '../../../contract/schema/json-types.js';
+import { integerRanges, isInexact, toDouble } from '../../../contract/document/exact-json.js';
+import { isBig, typeOf } from '../../../contract/schema/json-types.js';
 import { numericKeywords, type Schema } from '../../../contract/schema/schema.js';
 import { insteadOf, typeMessage } from './fault-messages.js';
 import type { At, Verdict } from './verdict.js';
@@ -34,12 +34,6 @@ export function createNumericCheck(schema: Schema) {
     if (typeof data === 'bigint') return data;
     return (isInteger ? Number.isSafeInteger(data) : Number.isFinite(data)) ? (data as number) : undefined;
   };
-  /** Whether a text without quotes would be accepted. */
-  const isQuoted = (text: unknown) => {
-    if (typeof text !== 'string' || !decimalNumber.test(text)) return false;
-    const value = isInteger ? parseDecimal(text) : Number(text);
-    return value !== undefined && limits.every(({ holds }) => holds(value));
-  };
   return function (this: Verdict, data: unknown, at: At): void {
     const isNumber = typeof data === 'number' || typeof data === 'bigint' || isInexact(data);
     if (!isNumber && (type?.includes(typeOf(data)) ?? true)) return;
@@ -47,12 +41,10 @@ export function createNumericCheck(schema: Schema) {
     const { source } = this.validation;
     const isText = source === 'text';
     if (value === undefined) {
-      const bare = isText ? /^"([^"]*)"$/.exec(String(data))?.[1] : data;
-      const remedy = isQuoted(bare) ? ': send the digits without quotes' : '';
       const ofNumber = `must be ${name}${isText ? hint : isNumber ? '' : insteadOf(data, 'json')}`;
       const isSeveral = type !== undefined && type.filter((other) => other !== 'null').length > 1;
       const message = isSeveral && !isNumber ? typeMessage(type, data, source) : ofNumber;
-      this.refuse(at, data, 'type', message + remedy, type);
+      this.refuse(at, data, 'type', message, type);
       return;
     }
     for (const { rule, expected, message, holds } of limits)
