@@ -3,19 +3,19 @@ import { statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import type { CollectionDefinition, Storage, StoreDefinition } from '../core/interface.js';
+import type { CollectionDefinition, Storage, StoreContents, StoreDefinition } from '../core/interface.js';
 import { StoreDocuments } from '../core/collections.js';
 import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../core/group-commit.js';
 import { loadSchema, pendingMigrations } from '../core/migrations.js';
-import { closeWithCheckpoint, openDatabase, readFrom, timeout } from './database.js';
+import { closeWithCheckpoint, openDatabase, openForReading, readFrom, timeout } from './database.js';
 import { toSqliteError, withStorageErrors } from './failures.js';
 import { makeFolder, realPathOf } from './files.js';
 import { lockStore } from './lock.js';
 import { PageReader } from './page-reader.js';
-export { openSqliteContents } from './contents.js';
+import { storedReads } from './reads.js';
 import { finishReplacement } from './replacement.js';
-import { appliedIn, migrate } from './schema.js';
-import { openSqliteTokens } from './tokens.js';
+import { appliedIn, checkOwner, hasTable, migrate } from './schema.js';
+import { openSqliteTokens, storedTokenReader } from './tokens.js';
 import { startWriter, Writer } from './writer.js';
 
 /** The options of the SQLite engine. */
@@ -94,6 +94,37 @@ export function checkSqlite(store: StoreDefinition, file: string): void {
     readFrom(file, (database) => pendingMigrations(loadSchema(store, 'sqlite'), appliedIn(database)));
   });
 }
+
+/* eslint-disable @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not */
+/**
+ * Opens the contents of a store, also beside its server, of a copy, or of a damaged one.
+ * @param file - The path. The file must exist.
+ * @throws StorageError when it cannot be opened, or is the store of another service.
+ */
+export function openSqliteContents({ name }: StoreDefinition, file: string): StoreContents {
+  return withStorageErrors(file, () => {
+    const database = openForReading(file);
+    checkOwner(database, name);
+    const readers = new Map<CollectionDefinition, ReturnType<typeof storedReads>>();
+    return {
+      async documents(definition, range) {
+        return withStorageErrors(file, () => {
+          // The store may be of a release that did not have the collection yet.
+          if (!readers.has(definition) && hasTable(database, definition.name))
+            readers.set(definition, storedReads(database, definition));
+          return readers.get(definition)?.storedOfAll(range) ?? [];
+        });
+      },
+      async tokens(after, subject) {
+        return withStorageErrors(file, () => storedTokenReader(database)(after, subject));
+      },
+      async close() {
+        database.close();
+      },
+    };
+  });
+}
+/* eslint-enable @typescript-eslint/require-await */
 
 /**
  * Opens the SQLite engine in another thread than that which has opened the store. It only reads, and runs no checkpoint.
