@@ -374,7 +374,7 @@ t.test(
     });
     const command = join(folder, 'dist/cli.js');
     const { stdout } = await run(command, ['--help'], {});
-    t.match(stdout, /serve/);
+    t.match(stdout, /check/);
     t.notMatch(stdout, /token|DATABASE_URL|migrate|backup/);
     t.match(await run(command, ['token', 'list'], {}), { code: 2, stderr: /unknown command 'token'/ });
     // It may be a variable of the database that the service opens.

@@ -225,9 +225,14 @@ function entryOf(kind: ErrorKind | ErrorEntry): ErrorEntry {
   return typeof kind === 'string' ? catalogue[kind] : kind;
 }
 
+/** Whether something is an ApiError. `instanceof` would leave the type of its entry open. */
+export function isApiError(thrown: unknown): thrown is ApiError {
+  return thrown instanceof ApiError;
+}
+
 /** Returns the result of a handler. @throws ApiError if that is what it returned. */
 export function resultOf(returned: unknown): unknown {
-  if (returned instanceof ApiError) throw returned;
+  if (isApiError(returned)) throw returned;
   return returned;
 }
 

@@ -9,7 +9,7 @@ export const lacks = (program: string) =>
  * Options for one test that needs something this machine may lack. Each test needs its own: --grep of tap writes into
  * those of the tests that it leaves out.
  * @param lack - What is lacking, in words; undefined when nothing is.
- * @param options - Whether CI may lack it too, since no package brings it.
+ * @param options - Whether CI may lack it too, since no package brings it, or the Node.js is a later one.
  * @throws Error in CI, where everything else must be there.
  */
 export function skipFor(

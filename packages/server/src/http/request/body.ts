@@ -2,7 +2,7 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest } from 'fastify';
-import { ApiError } from '../../base/errors.js';
+import { ApiError, isApiError } from '../../base/errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 import { contentFinder, type Body, type BodyFormat } from '../../contract/body.js';
@@ -52,7 +52,7 @@ export function bodyHook(body: Body | undefined, bounds: BodyBounds) {
         bytes.length === 0 && (type === '' || !['form', 'text', 'bytes'].includes(format ?? ''));
       request.body = isMissing ? undefined : parseBody(bytes, format ?? 'bytes', type);
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
+      if (!isApiError(error)) throw error;
       request.body = new UnreadableBody(error);
     }
   };

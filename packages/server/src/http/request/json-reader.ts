@@ -1,7 +1,7 @@
 // Parses JSON within limits of its nesting, the number of its values and the length of its keys, since they can multiply
 // the memory and the time that it takes.
 import { endOfString, parseExactJson } from '../../contract/document/exact-json.js';
-import { ApiError } from '../../base/errors.js';
+import { ApiError, isApiError } from '../../base/errors.js';
 
 /** Maximum nesting of arrays and objects: deep enough for any document, and shallow enough to walk through. */
 const maxDepth = 64;
@@ -49,7 +49,7 @@ export class JsonReader {
     try {
       return this.parse(text);
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
+      if (!isApiError(error)) throw error;
       const { kind, detail } = error;
       return Symbol(`${kind === 'malformedJson' ? 'is not well-formed JSON' : 'is too large'}: ${detail!}`);
     }

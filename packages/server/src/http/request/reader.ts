@@ -6,7 +6,14 @@ import type { Parameter, ParameterPlace } from '../../contract/parameters.js';
 import { anySchema, nothing, type Schema } from '../../contract/schema/schema.js';
 import { shapeOf } from '../../contract/schema/shape.js';
 import { addressOf } from '../headers/client-address.js';
-import { ApiError, joinErrors, missingBody, type ErrorKind, type RequestFault } from '../../base/errors.js';
+import {
+  ApiError,
+  isApiError,
+  joinErrors,
+  missingBody,
+  type ErrorKind,
+  type RequestFault,
+} from '../../base/errors.js';
 import { cookiesOf } from '../headers/cookies.js';
 import { acceptedTypes, contentFinder, type BodyContent } from '../../contract/body.js';
 import { requestFaults, textOf } from './validation/fault-messages.js';
@@ -122,7 +129,7 @@ export function createRequestReader(
       try {
         input[name] = read(request);
       } catch (error) {
-        if (!(error instanceof ApiError)) throw error;
+        if (!isApiError(error)) throw error;
         errors.push([part, error]);
       }
     }

@@ -1,7 +1,14 @@
 // Turns everything that is thrown into an error response of the contract.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { StorageError, type StorageFailure } from '../../storage/core/interface.js';
-import { ApiError, withStatus, writeError, type ErrorEntry, type ErrorKind } from '../../base/errors.js';
+import {
+  ApiError,
+  isApiError,
+  withStatus,
+  writeError,
+  type ErrorEntry,
+  type ErrorKind,
+} from '../../base/errors.js';
 import { reportNothing } from '../../base/events.js';
 import { sendSealed } from './sealed.js';
 
@@ -29,7 +36,7 @@ const storageErrors: Readonly<Record<StorageFailure, ErrorKind>> = {
  * the log only.
  */
 function toApiError(thrown: unknown, errors: ServiceErrors, isOfContract: boolean): ApiError {
-  if (thrown instanceof ApiError) return thrown;
+  if (isApiError(thrown)) return thrown;
   if (thrown instanceof StorageError) {
     const kind = storageErrors[thrown.failure];
     const detail = thrown.failure === 'too-large' ? { detail: thrown.message } : {};

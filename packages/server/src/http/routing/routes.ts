@@ -10,6 +10,7 @@ import { literalRoute } from '../../contract/parameters.js';
 import { keysOf } from '../../contract/responses.js';
 import {
   ApiError,
+  isApiError,
   notImplementedEntry,
   resultOf,
   UndeclaredResponseError,
@@ -186,8 +187,8 @@ function operationHandler(operation: Operation, options: RoutesOptions): RouteHa
 
 /** Returns a handler's error, or an internal error if the operation does not declare its status and it is not 501. */
 function declaredError({ operationId, statusOf, mayReturn }: Operation, error: unknown): unknown {
-  if (!(error instanceof ApiError) || error.kind === notImplementedEntry) return error;
-  const status = statusOf(error as ApiError);
+  if (!isApiError(error) || error.kind === notImplementedEntry) return error;
+  const status = statusOf(error);
   if (mayReturn(status)) return error;
   return new UndeclaredResponseError(
     `${operationId} does not declare ${status}, the status of the error ${error.code} that its handler threw: ` +
@@ -198,7 +199,7 @@ function declaredError({ operationId, statusOf, mayReturn }: Operation, error: u
 
 /** Returns a handler's error, with challenges if it is a 401 without any (RFC 9110 section 15.5.2). */
 function withChallenge(error: unknown, challenges: string): unknown {
-  if (!(error instanceof ApiError) || error.statusCode !== 401 || challenges === '') return error;
+  if (!isApiError(error) || error.statusCode !== 401 || challenges === '') return error;
   const hasOwn = Object.keys(error.headers).some((name) => name.toLowerCase() === 'www-authenticate');
-  return hasOwn ? error : withHeader(error as ApiError, 'www-authenticate', challenges);
+  return hasOwn ? error : withHeader(error, 'www-authenticate', challenges);
 }

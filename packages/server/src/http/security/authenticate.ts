@@ -4,7 +4,7 @@ import type { Caller } from '../../contract/handlers.js';
 import type { SchemeUse } from '../../contract/security.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Finding } from '../../contract/document/finding.js';
-import { ApiError, catalogue, withHeader } from '../../base/errors.js';
+import { ApiError, catalogue, isApiError, withHeader } from '../../base/errors.js';
 import type { RateLimitHook } from '../admission/rate-limit.js';
 import type { VerifiedScheme, VerifiedSchemes } from './verifier.js';
 
@@ -211,9 +211,9 @@ function admission(
  */
 function decisive(failures: readonly Error[], challenges: readonly string[]): Error {
   const rank = (failure: Error) =>
-    !(failure instanceof ApiError) || failure.statusCode >= 500 ? 3 : ranks.indexOf(failure.code);
+    !isApiError(failure) || failure.statusCode >= 500 ? 3 : ranks.indexOf(failure.code);
   const failure = failures.reduce((worst, next) => (rank(next) > rank(worst) ? next : worst));
-  if (!(failure instanceof ApiError) || failure.statusCode !== 401 || challenges.length === 0) return failure;
+  if (!isApiError(failure) || failure.statusCode !== 401 || challenges.length === 0) return failure;
   // The challenge of the failure itself may have more parameters.
   const { 'www-authenticate': own = '' } = failure.headers;
   const texts = challenges.map((challenge) => (own.startsWith(challenge) ? own : challenge));
