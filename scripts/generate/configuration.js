@@ -38,8 +38,8 @@ function page(url) {
 
 # Configuration
 
-Every setting is an environment variable. For commands, the option \`--database\` takes precedence over \`DATABASE_URL\`. At startup all are validated, and all errors reported together. An empty value counts as unset. A name that is
-one of these but for the case, one letter or the order of letters prevents the start and each command.
+Every setting is an environment variable. For commands, the option \`--database\` takes precedence over \`DATABASE_URL\`. All settings are validated at startup, and all errors are reported together. An empty value counts as unset. A variable whose name
+differs from one of these only in case, by one letter or in the order of letters stops the start and each command.
 
 To keep the settings in a file, write one \`NAME=value\` per line, without quotes or comments, and start the server with
 \`node --env-file=FILE dist/main.js\` or \`docker run --env-file FILE\`. A password in a URL belongs there: every user of the machine

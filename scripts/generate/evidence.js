@@ -174,7 +174,7 @@ function render() {
 
 What was checked, the result, when and for which commit, and the command that repeats it, on ${ledger.machine}. ${age()}
 ✓: \`.ci/run\` repeats it on each change, partly with fewer requests; "passes" means only that it passes there.
-\`npm run evidence\` runs those commands again whose results are of an earlier product; it leaves out those that need
+\`npm run evidence\` repeats each result that is of an earlier product, apart from those that need
 other programs than \`.ci/run\`. \`npm run evidence -- WORD\` runs the commands that contain the word. Several threads
 [need Node.js 22.12](../CONTRIBUTING.md#larger-checks).
 
