@@ -37,7 +37,7 @@ type $NewPlant = {
  * | 40003 | The body's media type or content coding is not supported. |
  * | 40004 | The body is missing. |
  * | 40005 | The body is too large. |
- * | 40006 | A query parameter is unknown, repeated or out of range. |
+ * | 40006 | A query parameter is not valid. |
  * | 40007 | A path parameter is not valid. |
  * | 40008 | The request target is not a valid URL path. |
  * | 40009 | The Host header is missing, repeated or not valid. |

@@ -25,7 +25,7 @@ export const catalogue = {
   },
   missingBody: { code: 40004, message: 'The body is missing.' },
   bodyTooLarge: { code: 40005, message: 'The body is too large.' },
-  invalidQuery: { code: 40006, message: 'A query parameter is unknown, repeated or out of range.' },
+  invalidQuery: { code: 40006, message: 'A query parameter is not valid.' },
   invalidPath: { code: 40007, message: 'A path parameter is not valid.' },
   malformedTarget: { code: 40008, message: 'The request target is not a valid URL path.' },
   invalidHost: { code: 40009, message: 'The Host header is missing, repeated or not valid.' },

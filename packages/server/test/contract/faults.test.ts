@@ -156,7 +156,7 @@ const refused: Record<string, Case[]> = {
     ],
     [parameter({ name: '__proto__', schema: text }), 'the name __proto__ is not supported', '/name'],
   ],
-  'a response without `description`, `tags` that are no list of texts, `oauth2` without `flows`': [
+  'a response without `description`, `tags` that is not a list of strings, `oauth2` without `flows`': [
     [
       replaceBed({ responses: { 200: {} } }),
       'description is missing',
