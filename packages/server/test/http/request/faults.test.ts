@@ -172,10 +172,7 @@ t.test('what is repeated is called repeated', async (t) => {
     ['pipes=a|b&pipes=c', 'pipes'],
   ] as const) {
     const { message, faults } = await post('{"name":"ab"}', `/send?${query}`);
-    t.equal(
-      message,
-      `A query parameter is not valid: ${name} is repeated: send it once.`,
-    );
+    t.equal(message, `A query parameter is not valid: ${name} is repeated: send it once.`);
     t.strictSame(faults, [
       { in: 'query', path: `/${name}`, rule: 'repeated', message: 'is repeated: send it once' },
     ]);
