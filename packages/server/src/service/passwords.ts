@@ -38,24 +38,24 @@ export class FairQueue {
   }
 
   #wait(network: string): Promise<void> {
-    const own = this.#waiting.get(network) ?? [];
-    const all = [...this.#waiting.values()];
-    if (all.flat().length >= this.#mostWaiting) {
-      const most = all.reduce((one, other) => (other.length > one.length ? other : one));
-      if (most.length <= own.length + 1) throw new ApiError('overloaded');
-      most.pop()?.refuse(new ApiError('overloaded'));
+    const neighbours = this.#waiting.get(network) ?? [];
+    const queues = [...this.#waiting.values()];
+    if (queues.flat().length >= this.#mostWaiting) {
+      const longest = queues.reduce((longer, queue) => (queue.length > longer.length ? queue : longer));
+      if (longest.length <= neighbours.length + 1) throw new ApiError('overloaded');
+      longest.pop()?.refuse(new ApiError('overloaded'));
     }
     return new Promise((start, refuse) => {
-      own.push({ start, refuse });
-      this.#waiting.set(network, own);
+      neighbours.push({ start, refuse });
+      this.#waiting.set(network, neighbours);
     });
   }
 
   #next() {
-    for (const [network, own] of this.#waiting) {
+    for (const [network, queue] of this.#waiting) {
       this.#waiting.delete(network);
-      const next = own.shift();
-      if (own.length > 0) this.#waiting.set(network, own);
+      const next = queue.shift();
+      if (queue.length > 0) this.#waiting.set(network, queue);
       return next;
     }
     return undefined;
@@ -71,8 +71,8 @@ export async function hashPassword(password: string): Promise<string> {
 /** Whether a password is the stored one. Takes as long if nothing is stored. */
 export async function isPassword(password: string, stored: string | undefined): Promise<boolean> {
   const [salt = '', key = ''] = (stored ?? nobody).split('.');
-  const given = await derive(password, Buffer.from(salt, 'base64url'));
-  return timingSafeEqual(given, Buffer.from(key, 'base64url')) && stored !== undefined;
+  const derived = await derive(password, Buffer.from(salt, 'base64url'));
+  return timingSafeEqual(derived, Buffer.from(key, 'base64url')) && stored !== undefined;
 }
 
 const nobody = `${'A'.repeat(22)}.${'A'.repeat(43)}`;

@@ -77,7 +77,7 @@ export function closeWithCheckpoint(database: DatabaseSyncInstance): void {
   try {
     database.exec('PRAGMA wal_checkpoint(PASSIVE); PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
   } catch {
-    // The next start reads the log, and says what is wrong.
+    // The next start reads the log, and reports the fault.
   } finally {
     if (database.isOpen) database.close();
   }
