@@ -38,16 +38,16 @@ export class FairQueue {
   }
 
   #wait(network: string): Promise<void> {
-    const neighbours = this.#waiting.get(network) ?? [];
+    const neighbors = this.#waiting.get(network) ?? [];
     const queues = [...this.#waiting.values()];
     if (queues.flat().length >= this.#mostWaiting) {
       const longest = queues.reduce((longer, queue) => (queue.length > longer.length ? queue : longer));
-      if (longest.length <= neighbours.length + 1) throw new ApiError('overloaded');
+      if (longest.length <= neighbors.length + 1) throw new ApiError('overloaded');
       longest.pop()?.refuse(new ApiError('overloaded'));
     }
     return new Promise((start, refuse) => {
-      neighbours.push({ start, refuse });
-      this.#waiting.set(network, neighbours);
+      neighbors.push({ start, refuse });
+      this.#waiting.set(network, neighbors);
     });
   }
 
