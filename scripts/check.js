@@ -21,6 +21,7 @@ const lines = [
     ['the picture of imports', 'node scripts/generate/imports.js --check'],
     ['the tests of each promise', 'node scripts/promises.js'],
     ['the types', 'node node_modules/typescript/bin/tsc --noEmit'],
+    ['the types of the scripts', 'node node_modules/typescript/bin/tsc -p scripts'],
     ['the types of the page', 'node node_modules/typescript/bin/tsc -p packages/server/tsconfig.page.json'],
     ['the form', 'npm --prefix scripts run --silent style'],
     ['the contracts', 'npm --prefix scripts run --silent contracts'],
