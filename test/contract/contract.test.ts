@@ -18,9 +18,9 @@ const current = read('openapi.yaml');
 /** The contract that compatibility is judged against: that of the latest release or, before the first, its draft. */
 const baseline = read('test/contract/baseline.yaml');
 
-/** Where a contract may have more than before. */
+/** The parts of a contract that may have more entries than before. */
 const growing = ['paths', 'responses', 'headers', 'content', 'properties', 'parameters', 'x-error-codes'];
-/** What people read, which may change; what a description says of error codes may not. */
+/** The parts that only people read. They may change, except for the error codes in descriptions. */
 const words = ['info', 'summary', 'description', 'example', 'examples', 'links', 'deprecated'];
 
 /** A part of a contract in which each reference is replaced by what it refers to. */
@@ -29,7 +29,7 @@ const inlined = (part: unknown, contract: object): unknown =>
     value?.$ref === undefined ? value : inlined(partOf(contract, value.$ref.slice(1)), contract),
   );
 
-/** What callers use of a contract. */
+/** Returns the parts of a contract that callers use. */
 function usedOf(contract: object) {
   const { paths, servers, security } = contract as Record<string, unknown>;
   const schemes = partOf(contract, '/components/securitySchemes');

@@ -34,7 +34,7 @@ export type { BasicCredential, SchemeKind, Verified, Verifiers, Verify } from '.
 // Passwords of callers who log in.
 export { FairQueue, hashPassword, isPassword } from './service/passwords.js';
 
-// What routes outside of the contract ask of their callers: this also declares `app.authenticate` and `request.caller`.
+// Authentication for routes outside of the contract; the module also declares `app.authenticate` and `request.caller`.
 export type { SecurityRequirements } from './http/security/authenticate.js';
 
 // The documents that a service stores.

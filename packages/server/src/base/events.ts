@@ -1,8 +1,8 @@
-// What the layers of the server report, as one type: the log and the metrics are made of it, and of nothing else.
+// The events that the layers of the server report, as one type: the log and the metrics come from nothing else.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ApiError } from './errors.js';
 
-/** Why something was rejected before there was a request; docs/monitor.md explains each. */
+/** The reasons for a rejection before there was a request; docs/monitor.md explains each. */
 export const rejectionReasons = [
   // Not HTTP/1.1, or a header section or a chunk extension that is too long.
   'malformed',
@@ -28,7 +28,7 @@ export const transactionOutcomes = ['completed', 'repeated', 'failed'] as const;
 /** The purpose of a connection to a database. */
 export type ConnectionPurpose = 'reads' | 'writes' | 'transactions';
 
-/** What a store can measure at any time; undefined if it cannot at the moment. */
+/** The values that a store can measure at any time; undefined if it cannot at the moment. */
 export interface Measures {
   /** Writes that wait for their commit. */
   readonly write_queue_rows: () => number;

@@ -43,7 +43,7 @@ export interface Contract {
 /** Finds wrong defaults of requests. */
 type FindWrong = (defaults: readonly Sample[]) => readonly Finding[];
 
-/** What `loadContract` is called with. */
+/** The arguments of `loadContract`. */
 interface Source {
   readonly bytes: Buffer;
   readonly hasOwnErrors: boolean;

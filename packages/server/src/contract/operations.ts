@@ -97,7 +97,7 @@ function readPath(path: string, item: ContractNode, surroundings: Surroundings) 
   });
 }
 
-/** Where an operation is declared. */
+/** The place where an operation is declared. */
 interface Declaration {
   readonly method: string;
   readonly path: string;

@@ -16,7 +16,7 @@ export interface Content {
   /** Whether it is JSON, or a range that includes JSON. */
   readonly isJson: boolean;
   readonly schema: Schema;
-  /** Where the contract describes it. */
+  /** The place in the contract that describes it. */
   readonly node: ContractNode;
 }
 
@@ -48,7 +48,7 @@ export interface Result {
   /** Whether the body is a JSON array, which the handler may return page by page. */
   readonly isList: boolean;
   readonly headers: readonly ResponseHeader[];
-  /** Where the contract describes it. */
+  /** The place in the contract that describes it. */
   readonly node: ContractNode;
 }
 

@@ -1,4 +1,4 @@
-// What every HTTP server of a process has in common: that of the service, and the admin listener.
+// The parts that both HTTP servers of a process have: the one of the service, and the admin listener.
 import type { Server as NetServer } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import { writeError } from '../base/errors.js';
@@ -14,17 +14,17 @@ import { settleUnreadBody } from './connection/unread-body.js';
 import { createErrorHandler } from './response/error-handler.js';
 import { refuseUnknownRoutes, rewriteTarget } from './routing/path-and-method.js';
 
-/** What a server has besides what Fastify knows of it. */
+/** The parts of a server that Fastify does not know. */
 export interface Front {
   readonly limits: ServerLimits & Partial<Limits>;
   readonly tls: Tls | undefined;
-  /** How errors are written and reported that no request has. The owner of the server may replace both. */
+  /** Writes and reports errors that belong to no request. The owner of the server may replace both functions. */
   readonly rejecting: { -readonly [Name in keyof Rejecting]: Rejecting[Name] };
 }
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** What accepts the connections, and owns the address. */
+    /** The server that accepts the connections and owns the address. */
     readonly front: NetServer;
     /** The open connections; those of TLS after the handshake. */
     readonly connections: ReadonlySet<Connection>;

@@ -19,7 +19,7 @@ import type { Report } from '../base/events.js';
 import { textOf as describe } from './request/validation/fault-messages.js';
 import type { Compiler } from './request/validation/validation.js';
 
-/** What a service says about its errors. */
+/** The errors of a service, and how it renders them. */
 export interface OwnErrors {
   /** Its errors besides those of the catalogue. One takes the place of an entry with its name. */
   readonly errors: Readonly<Record<string, ErrorEntry>>;
@@ -97,7 +97,7 @@ function checkCodes(entries: readonly [string, ErrorEntry][]): void {
   }
 }
 
-/** What an operation declares of errors, beside all keys that it has: a status has the most specific one. */
+/** The contents of an error that an operation declares, and all of its keys: a status has the most specific one. */
 interface DeclaredError extends ErrorContents {
   readonly keys: readonly string[];
 }

@@ -138,7 +138,7 @@ class EventLog {
 }
 
 /**
- * Where events go: to the log, if there is one, and to the one who observes them.
+ * Sends events to the log, if there is one, and to their observer.
  * @param now - A monotonic clock, in ms.
  */
 export function reportTo(log?: FastifyBaseLogger, observe = reportNothing, now?: () => number): Report {

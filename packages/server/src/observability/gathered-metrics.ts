@@ -37,7 +37,7 @@ export function gatherMetrics(
     help: 'Threads that did not respond in time; their metrics are those of their last response.',
     registers: [own],
   });
-  /** What each thread has sent last. */
+  /** The newest metrics from each thread. */
   const known = new Map<Source, readonly Metric[]>();
   /** Updates what is known of a thread. @returns Whether it responds. */
   const measure = async (thread: Source): Promise<boolean> => {

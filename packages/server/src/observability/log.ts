@@ -12,7 +12,7 @@ const maxCollected = 4_096;
 const maxWaiting = 4 * 1024 * 1024;
 /** The pause before output that was not accepted is tried again, in ms. */
 const retryTime = 100;
-/** How often an exiting process tries again, and the pause before that, in ms. */
+/** The number of times that an exiting process tries again, and the pause before each, in ms. */
 const exitTries = 100;
 const exitPause = 10;
 

@@ -133,7 +133,7 @@ function createConnectionMetrics(describe: Describe): Report {
   };
 }
 
-/** What is measured when the metrics are read. */
+/** The gauges, which are measured when the metrics are read. */
 const measured: Readonly<Record<keyof Measures, string>> = {
   write_queue_rows: 'Writes waiting for the next batch.',
   disk_free_bytes: 'Free space on the disk of the store.',

@@ -85,7 +85,7 @@ const defaults = {
   monotonic: () => performance.now(),
 } satisfies Partial<PluginOptions>;
 
-/** What is made of the options. */
+/** The parts of the app that are made from the options. */
 interface Made {
   readonly limits: Limits;
   readonly contract: Contract;
@@ -96,7 +96,7 @@ interface Made {
   readonly rates: ReturnType<typeof createRateLimits>;
 }
 
-/** What the steps share: the options with their defaults, and what is made of them. */
+/** The data that the steps share: the options with their defaults, and the parts that are made from them. */
 type Parts = PluginOptions & Required<Pick<PluginOptions, keyof typeof defaults>> & Made;
 
 /**

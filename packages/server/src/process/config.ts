@@ -64,7 +64,7 @@ export const variables = {
   DATABASE_TIMEOUT_SECONDS: seconds('databaseTimeout'),
 };
 
-/** What each is for, from which docs/configuration.md is generated. */
+/** The descriptions of the variables, from which docs/configuration.md is generated. */
 export const descriptions: Readonly<Record<Name, string>> = {
   HOST: 'Address to listen on; `0.0.0.0` or `::` for all interfaces',
   PORT: 'Port to listen on; 0 picks any free port',

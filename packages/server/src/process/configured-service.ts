@@ -24,7 +24,7 @@ const checkInterval = 50;
 /** The time for the service to close after its last connections were cut off, in ms. */
 const closeGrace = 1_000;
 
-/** What differs between the threads of a service. */
+/** The options in which the threads of a service differ. */
 interface ThreadOptions extends Pick<StorageRole, 'share'> {
   /** The number of this thread among those that serve; 1 by default. */
   thread?: number;

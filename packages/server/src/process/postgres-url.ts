@@ -46,7 +46,7 @@ function requireFile(name: string, path: string): void {
   }
 }
 
-/** What to write instead of a parameter that does not exist. */
+/** Says what to write instead of a parameter that does not exist. */
 function remedyFor(name: string): string {
   const meant = /^(ssl|tls)$/i.test(name)
     ? 'sslmode'

@@ -75,7 +75,7 @@ async function serve(service: Service, config: Config, dev: boolean): Promise<vo
     void feedWatchdog(log, () => threads.respond());
     await greet?.(service, app, storage, config);
   } catch (error) {
-    // What the end calls closes everything, and exits.
+    // The handler of the end closes everything, and exits.
     if (interrupted.aborted) return;
     await close();
     throw error;

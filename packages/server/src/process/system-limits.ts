@@ -1,4 +1,4 @@
-// What the system allows: whether several threads can serve, and how many open files there can be.
+// The limits of the system: whether several threads can serve, and how many files can be open.
 import { readFileSync } from 'node:fs';
 import { isOlder } from '../base/version.js';
 

@@ -68,7 +68,7 @@ export function databaseUrl(value: string): string {
   // A path on Windows may start with a letter and a colon.
   const [scheme = ''] = /^[a-z][a-z0-9+.-]+:/i.exec(value) ?? [];
   const path = value.slice(scheme.length);
-  // What is meant as another kind of URL, or contains the name of a variable, would begin an empty store.
+  // A path that was meant as another kind of URL, or that contains the name of a variable, would begin an empty store.
   const isUnusual = scheme === '' && /[@=$]|^~|:\/\//.test(path);
   if (!['', 'file:'].includes(scheme) || path === '' || isUnusual)
     throw new Error('must be file:PATH, a path, or postgres://…');

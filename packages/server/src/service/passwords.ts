@@ -6,8 +6,8 @@ import { ApiError } from '../base/errors.js';
 export const cost = { N: 2 ** 15, r: 8, p: 3, maxmem: 64 * 1024 * 1024 };
 
 /**
- * Where work waits until others are done, such as the comparison of passwords. Networks take turns, and the one that has
- * most of those that wait makes room for others.
+ * A queue for work such as the comparison of passwords. Networks take turns, and in a full queue, the network with the
+ * most work makes room for others.
  */
 export class FairQueue {
   readonly #waiting = new Map<string, { start: () => void; refuse: (error: ApiError) => void }[]>();

@@ -126,7 +126,7 @@ export class ContractNode {
     if (steps === undefined) return this.#loseName(reference, kind);
     let node = this.#root;
     for (const step of steps) {
-      // What is next to a reference comes before what it refers to.
+      // The keys beside a reference take precedence over the part that it refers to.
       while (node.at(step).value === undefined && node.has('$ref')) node = node.follow(undefined, count + 1);
       node = node.at(step);
     }

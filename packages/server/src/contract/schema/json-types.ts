@@ -16,7 +16,7 @@ export function isOfType(value: unknown, types: readonly TypeName[] | undefined)
   return types === undefined || isInteger || types.includes(typeOf(value));
 }
 
-/** How a number is represented in the code: as a bigint, as a safe integer, or as the nearest double. */
+/** The representation of a number in the code: as a bigint, as a safe integer, or as the nearest double. */
 export type NumberForm = 'int64' | 'uint64' | 'integer' | 'double';
 
 /** Whether a number is represented as a bigint, wherever it is. */

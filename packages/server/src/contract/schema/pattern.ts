@@ -11,7 +11,7 @@ const maxPlain = 1_000;
 /** Loads RE2 only for a contract that needs it. */
 const load = createRequire(import.meta.url);
 
-/** Why a pattern cannot be matched. */
+/** The reason why a pattern cannot be matched. */
 export class PatternError extends Error {
   /** The remedy. */
   readonly fix: string;
@@ -22,7 +22,7 @@ export class PatternError extends Error {
   }
 }
 
-/** What matches texts: a regular expression if Node.js itself takes no longer than linear time. */
+/** Matches texts: a regular expression of Node.js if that takes no longer than linear time. */
 export interface Matcher {
   readonly test: (text: string) => boolean;
   /** Differs from that of any other pattern. */
@@ -75,7 +75,7 @@ function prepare(source: string): Matcher {
 }
 
 // cspell:ignore bcpkux
-/** What stands for one character: a class, an escape, or the character itself. */
+/** The source of one character in a pattern: a class, an escape, or the character itself. */
 const character = String.raw`(?:\[(?:\\[^]|[^\]\\])*\]|\\(?:p\{[^}]*\}|u\{[^}]*\}|ud[89ab]..\\ud[c-f]..|u(?!d[89ab]..\\ud[c-f]..|\{)....|x..|c.|[^bcpkux1-9])|[^\\^$()|*+?{}[\]])`;
 const single = new RegExp(`^${character}$`, 'iu');
 const repetition = String.raw`(?:[*+?]|\{\d+(?:,\d*)?\})\??`;

@@ -30,9 +30,9 @@ export class Schemas {
   };
   /** Reads of schemas that are still empty: each may contain itself. */
   readonly #reads: (() => void)[] = [];
-  /** What a schema takes from those inside, for when all have been read. */
+  /** Functions that copy to a schema what it takes from those inside, to be called when all have been read. */
   readonly #links: (() => void)[] = [];
-  /** Checks of schemas, for after that. */
+  /** Checks of schemas, to be run after that. */
   readonly #checks: { readonly schema: MutableSchema; readonly check: () => void }[] = [];
   readonly #nodes = new Map<Schema, ContractNode>();
   /** Schemas that have been searched for themselves. */

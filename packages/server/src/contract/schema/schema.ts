@@ -58,7 +58,7 @@ export interface Schema
   readonly uniqueItems?: true;
   readonly required?: readonly string[];
   readonly dependentRequired?: Readonly<Record<string, readonly string[]>>;
-  /** Why a property of this schema, by itself or in combination, must not be in a request or a response. */
+  /** The reason why a property of this schema, by itself or in combination, must not be in a request or a response. */
   readonly hidden?: 'read-only' | 'write-only';
   /** The same, in place of everything else that the schema of a property says. */
   readonly refused?: Schema['hidden'];
@@ -130,7 +130,7 @@ export function allSchemas(root: Schema, keywords?: readonly SchemaKeyword[]): S
   return all;
 }
 
-/** Why a property of a schema must not be there, because of the schema or of what it combines; undefined if it may be. */
+/** The reason why a property must not be there, in its schema or those that it combines; undefined if it may be. */
 export function whyHidden(schema: Schema): Schema['hidden'] {
   return [...allSchemas(schema, ['allOf'])].find(({ hidden }) => hidden !== undefined)?.hidden;
 }

@@ -26,7 +26,7 @@ export class MemoryBudget {
   /** The bytes that are held, of all subjects and of each. */
   #sum = 0;
   readonly #held = new Map<string, number>();
-  /** What waits, by subject, in the order in which it began to. */
+  /** The reservations that wait, by subject, in the order in which they began to wait. */
   readonly #waiting = new Map<string, Set<Waiter>>();
   /** The reservation that does not count. */
   #exempt: Reservation | undefined;

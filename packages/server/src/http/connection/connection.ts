@@ -16,10 +16,10 @@ const lingerTime = 2_000;
 /** The maximum input that waits on all connections of a server, in bytes. */
 const mostWaiting = 32 * 1024 * 1024;
 
-/** Why input is not served: it is no request, came before its turn, or would wait while too much does. */
+/** The reason why input is not served: it is not a request, came too early, or would join too much that waits. */
 export type Refusal = 'malformed' | 'pipelined' | 'too_much_waiting';
 
-/** What the connections of a server have in common. */
+/** The rules that all connections of a server share. */
 export interface InputPolicy {
   /** Is told of input that is not served. */
   readonly refuse: (connection: Connection, reason: Refusal) => void;

@@ -57,7 +57,7 @@ function countOf(field: string, rawHeaders: readonly string[]): number {
   return count;
 }
 
-/** What a request expects, in lower case (RFC 9110 section 10.1.1); HTTP/1.0 has no expectations. */
+/** The expectation of a request, in lower case (RFC 9110 section 10.1.1); HTTP/1.0 has none. */
 function expectationOf({ httpVersion, headers }: IncomingMessage): string | undefined {
   return httpVersion === '1.0' ? undefined : headers.expect?.toLowerCase();
 }

@@ -1,4 +1,4 @@
-// Where requests come from: the address of the client, and the network by which addresses are counted.
+// The origin of requests: the address of the client, and the network by which addresses are counted.
 import { isIPv6, type Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 

@@ -50,7 +50,7 @@ export function pacedStream(
 ): Readable {
   const nextChunk = async (): Promise<Buffer | null> => {
     const chunk = await next();
-    // What it has held stays, so that it is not cut off when a chunk is as long as an earlier one.
+    // The reservation never shrinks, so that a stream is not cut off when a chunk is as long as an earlier one.
     if (chunk !== null && !reservation.hold(Math.max(reservation.held, chunk.length)))
       throw new ApiError('overloaded');
     return chunk;

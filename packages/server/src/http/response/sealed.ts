@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, onSendHookHandler } from 'fastify';
 
-/** What Fastify sends as it is. */
+/** A payload that Fastify sends unchanged. */
 export type Payload = string | Buffer | Readable | undefined;
 
 /** A response that was checked: what must not change. */

@@ -65,7 +65,7 @@ class Lookups {
     });
   }
 
-  /** What a lookup within the cache's time has granted; it may have expired since. */
+  /** The grant of a lookup within the time of the cache; it may have expired since. */
   known(credential: string): Grant | undefined {
     return this.#grants.get(credential);
   }

@@ -125,7 +125,7 @@ function prefixOf(verify: AnyVerifiers[string]): string | undefined {
   return typeof verify === 'object' ? verify.builtIn.prefix : undefined;
 }
 
-/** What to do about the fault of any verifier. */
+/** The remedy for the fault of any verifier. */
 const remedy =
   "Let the service's open return verifiers: a function for each security scheme that operations use, or 'built-in' for " +
   'the one that takes access tokens';

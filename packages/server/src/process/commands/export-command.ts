@@ -23,7 +23,7 @@ interface ExportOptions extends StoreOptions {
   tokens?: true;
 }
 
-/** What of a store is exported, and what becomes of it. */
+/** An export in progress. */
 interface Export {
   readonly contents: StoreContents;
   readonly subject: string | undefined;

@@ -11,13 +11,13 @@ import {
   type Token,
 } from '../../storage/core/interface.js';
 
-/** What a line of an export has. */
+/** The content of a line of an export. */
 export type ExportedLine =
   | { readonly collection: CollectionDefinition; readonly document: StoredDocument }
   | { readonly token: Token }
   | { readonly lines: number };
 
-/** Why a line cannot be imported. */
+/** The reason why a line cannot be imported. */
 export class LineError extends Error {}
 
 /** A document as a line, without its end. Reading the line gives the very text. */

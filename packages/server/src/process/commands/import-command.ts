@@ -13,10 +13,10 @@ import { createProgress } from './progress.js';
 import { CommandError } from '../start-errors.js';
 import type { StoreCommands, StoreOptions } from './store-commands.js';
 
-/** How many lines, and how many characters of them, are stored together. */
+/** The maximum number of lines, and of their characters, that are stored together. */
 const batchLines = 1_000;
 const batchLength = 4 * 1024 * 1024;
-/** How many lines are named that are wrong or differ; the others are only counted. */
+/** The maximum number of wrong or differing lines that are named; further ones are only counted. */
 const namedLines = 20;
 /** The exit status for lines that cannot be imported: EX_DATAERR. */
 const dataStatus = 65;

@@ -1,6 +1,6 @@
 // Says on standard error how far a command is, if a person sees it.
 
-/** How often, in ms. */
+/** The time between two updates, in ms. */
 const interval = 1_000;
 
 /** Counts what is done, and shows the number in a terminal. Call `end` before anything else is printed. */

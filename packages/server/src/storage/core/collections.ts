@@ -295,13 +295,13 @@ class RunningTransaction implements Transaction {
   readonly documentsOf: string;
   readonly #store: Pick<Storage, 'collection'>;
   readonly #limits: TransactionLimits;
-  /** That of all transactions, in bytes. */
+  /** The memory of all transactions, in bytes. */
   readonly #memory: { bytes: number };
-  /** Those that have failed prevent a commit, whatever the function does. */
+  /** The reads so far. One that has failed prevents a commit, whatever the function does. */
   readonly #reads = new Map<string, Promise<Read>>();
   #bytes = 0;
   #hasEnded = false;
-  /** Why it cannot be committed because of what it has written. */
+  /** The reason why its own writes prevent a commit. */
   #failure: StorageError | undefined;
 
   constructor(
@@ -371,7 +371,7 @@ class RunningTransaction implements Transaction {
 
   /** @throws StorageError if the documents take too much memory, where a character takes two bytes. */
   #use(text: string | null): void {
-    // What is read after the end, for instance because it took too long, is not kept.
+    // A document that is read after the end, for instance because that took too long, is not kept.
     if (this.#hasEnded) return;
     const { bytes: most, allBytes } = this.#limits;
     const bytes = bytesPerDocument + 2 * (text?.length ?? 0);

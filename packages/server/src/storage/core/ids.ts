@@ -12,7 +12,7 @@ export interface Bounds {
   readonly to: Id;
 }
 
-/** What the engines need to know about a kind of ids. */
+/** The properties of a kind of ids that the engines need. */
 export interface IdRules {
   /** A value that no id is less than, and one that no id exceeds. */
   readonly first: Id;

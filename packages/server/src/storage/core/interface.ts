@@ -1,4 +1,4 @@
-// What storage promises: collections of documents, access tokens, and the only error. No engine is imported here.
+// The promises of storage: collections of documents, access tokens, and the only error. No engine is imported here.
 
 /** The definition of a store: the service, its collections and its migrations. */
 export interface StoreDefinition {
@@ -124,7 +124,7 @@ export interface Collection<I extends Id = bigint> {
 }
 
 /**
- * What a collection is for `Documents`, whose methods of these names say more: JSON texts, keyed by (subject, id). They
+ * A collection as `Documents` uses it, whose methods of these names say more: JSON texts, keyed by (subject, id). They
  * are returned unchanged; U+0000 and unpaired surrogates, which no engine can store, are refused before. Where a
  * transaction takes the place of its subject, what is read must still be stored when it is committed.
  *
@@ -208,7 +208,7 @@ export interface KeyRange {
 }
 
 /**
- * What can be read of a store without changing anything: while a server uses it, of a copy, or of a damaged one. Both
+ * The contents of a store, read without changing it: while a server uses it, of a copy, or of a damaged one. Both
  * methods return what comes before damage first, and reject with StorageError, with `damaged` if what comes next cannot be
  * read. Only a file has damage, and so only its documents are read from their end.
  */
@@ -221,7 +221,7 @@ export interface StoreContents {
 }
 
 /**
- * Why an operation failed. With `unknown-outcome` the write may have taken effect; with the others it had no effect.
+ * The reason for a failure. With `unknown-outcome` the write may have taken effect; with the others it had no effect.
  * `damaged` means that what is stored cannot be read; `too-large`, that one call concerns too much.
  */
 export type StorageFailure = 'unavailable' | 'overloaded' | 'damaged' | 'unknown-outcome' | 'too-large';
@@ -229,7 +229,7 @@ export type StorageFailure = 'unavailable' | 'overloaded' | 'damaged' | 'unknown
 /** The only error that a store reports. Its message and cause are for the log. */
 export class StorageError extends Error {
   override readonly name = 'StorageError';
-  /** Why the operation failed. */
+  /** The reason why the operation failed. */
   readonly failure: StorageFailure;
 
   constructor(failure: StorageFailure, message: string, options?: ErrorOptions) {
@@ -241,7 +241,7 @@ export class StorageError extends Error {
 /** Part of the message of a failed check if a database takes no writes. It is no secret. */
 export const readOnlyDatabase = 'the primary is read-only';
 
-/** Why an id or an end of a range is refused: no engine can store or compare it. The message is for callers. */
+/** The reason to refuse an id or an end of a range: no engine can store or compare it. The message is for callers. */
 export class IdError extends TypeError {}
 
 /**

@@ -41,7 +41,7 @@ export function storeCommand(
   return `"${command === undefined ? name : nodeCommand(command)} ${action}"`;
 }
 
-/** Why a database is refused without the mark that every release records in its schema. */
+/** The reason to refuse a database without the mark that every release records in its schema. */
 export const madeByNoRelease =
   'another program has made the database, or a version before 1.0.0, the first release: use another database';
 

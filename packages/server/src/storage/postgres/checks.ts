@@ -26,10 +26,10 @@ const durabilityChecks = `
 
 /** The faults of a database that no migration corrects. */
 export const encodingFaults = faultsOf(encodingCheck);
-/** Why a node of Citus could lose acknowledged writes. */
+/** The reasons why a node of Citus could lose acknowledged writes. */
 export const durabilityFaults = faultsOf(durabilityChecks);
 
-/** Why a session cannot be used. The parameter is the maximum time of a statement, in ms. */
+/** The reasons why a session cannot be used. The parameter is the maximum time of a statement, in ms. */
 const sessionFaults = faultsOf(`${encodingCheck}, ${durabilityChecks},
   (current_setting('standard_conforming_strings') <> 'on',
    'standard_conforming_strings is off: ' || ${alterRole('standard_conforming_strings = on')}),

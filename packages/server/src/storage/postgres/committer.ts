@@ -99,7 +99,7 @@ class Batch {
     const stored = byDocument(await this.#runner.read(sql.compare(), parametersOf(writes), this.#deadline));
     for (const write of writes) {
       const outcome = outcomeOf(write, comparedText(write, stored.get(keyOf(write.subject, write.id))?.[2]));
-      // What could take effect now is tried again.
+      // A write that could take effect now is tried again.
       if (!hasEffect(outcome)) this.results.set(write, outcome);
     }
   }

@@ -14,7 +14,7 @@ import type { Query } from './connection/connections.js';
 
 /** The key of the advisory lock that serializes migrations; all releases use the same one. */
 const migrationLock = '123623169254515';
-/** How long a migration waits for a table lock. Other statements queue behind it, so this must be short. */
+/** The time that a migration waits for a table lock. Other statements queue behind it, so this must be short. */
 const migrationLockTime = '5s';
 
 /**

@@ -14,8 +14,8 @@ export const sessionSettings = {
   enable_hashjoin: "'off'",
   enable_mergejoin: "'off'",
   jit: "'off'",
-  // What is planned for certain parameters may look so cheap that it is planned again for each execution. Citus, however,
-  // plans a statement for the shard of its subject.
+  // A plan for certain parameters may look so cheap that PostgreSQL makes one for each execution. Citus, however, must
+  // plan a statement for the shard of its subject.
   plan_cache_mode: `CASE WHEN EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')
     THEN 'auto' ELSE 'force_generic_plan' END`,
 } as const;
@@ -47,7 +47,7 @@ export function parametersOf(writes: readonly Write[]): unknown[][] {
 
 /** The statements on the documents of a collection. */
 export type DocumentSql = ReturnType<typeof documentSql>;
-/** Those of each collection, in the order in which transactions lock documents. */
+/** The statements of each collection, in the order in which transactions lock documents. */
 export type StoreSql = ReadonlyMap<CollectionDefinition, DocumentSql>;
 
 /**
@@ -96,7 +96,7 @@ export function documentSql({ name, column, id }: CollectionDefinition, isDistri
       ascending: storedText({ name, column }, between, 'ASC'),
       descending: storedText({ name, column }, between, 'DESC'),
     },
-    /** Those of all subjects, after a key. */
+    /** The documents of all subjects, after a key. */
     storedOfAll: storedText({ name, column }, '(subject, id) > ($2, $3)', 'ASC'),
     /** The texts of documents of a subject by their ids. */
     byIds: `SELECT id::text, ${column} FROM ${name} WHERE subject = $1 AND id = ANY ($2::${type}[])`,

@@ -12,7 +12,7 @@ import { hasTable } from './schema.js';
 
 /** The end of the names of files that are not complete, and of those that SQLite puts beside them. */
 const partial = /\.[0-9a-f]{8}\.partial(-\w+)?$/;
-/** How long no work goes on without writing to its file, in ms. */
+/** Longer than any work goes without writing to its file, in ms. */
 const longestPause = 12 * 60 * 60 * 1000;
 
 /**

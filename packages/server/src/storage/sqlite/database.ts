@@ -5,7 +5,7 @@ import { checkFiles, existing, logOf, realPathOf, syncFolder, syncPath } from '.
 import { finishReplacement } from './replacement.js';
 import { checkMark } from './schema.js';
 
-/** How long a connection waits for the locks of others, in ms. */
+/** The time that a connection waits for the locks of others, in ms. */
 export const timeout = 5_000;
 
 /**

@@ -15,7 +15,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { StorageError } from '../core/interface.js';
 
-/** What SQLite appends to the path of a database for the log, its index, and the journal of a database without a log. */
+/** The suffixes that SQLite gives to the log of a database, its index, and the journal of a database without a log. */
 export const suffixes = ['-wal', '-shm', '-journal'] as const;
 
 /**

@@ -1,4 +1,4 @@
-// Where a store is: in a file of SQLite, which a URL or a path names, or in PostgreSQL.
+// The location of a store: in a file of SQLite, which a URL or a path names, or in PostgreSQL.
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { StorageError } from '../core/interface.js';

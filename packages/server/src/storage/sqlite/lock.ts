@@ -7,7 +7,7 @@ import { messageOf } from '../core/interface.js';
 import { isBusy } from './failures.js';
 import { existing, giveToOwner, sizeOf } from './files.js';
 
-/** How long to wait, in ms, for a process that is about to release the lock. */
+/** The time to wait for a process that is about to release the lock, in ms. */
 const patience = 1_000;
 
 /**

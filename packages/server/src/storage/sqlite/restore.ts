@@ -29,7 +29,7 @@ interface Restored {
   readonly documents: Record<string, number>;
   /** The number of the backup's valid tokens that are revoked. */
   readonly revokedTokens: number;
-  /** Why the store that was there could not be read: it was missing or damaged. */
+  /** The reason why the previous store could not be read: it was missing or damaged. */
   readonly fault?: string | undefined;
   /** The path of a copy of the store that was there; undefined if there was none that could be copied, or in a dry run. */
   readonly saved?: string | undefined;
@@ -44,7 +44,7 @@ interface Run extends RestoreOptions {
   readonly backup: string;
 }
 
-/** What the store that is there says about tokens, or why it cannot be read. */
+/** The tokens of the present store, or the reason why it cannot be read. */
 type Present = { readonly tokens: string } | { readonly fault: string };
 
 /**

@@ -39,7 +39,7 @@ export class WrittenSchema {
   #write(schema: Schema): AnySchema {
     if (isNothing(schema)) return false;
     const within = (part: Schema) => {
-      // What has more inside is compiled once: then the effort grows with the contract only.
+      // A part with parts of its own is compiled once, so that the effort grows only with the contract.
       if (partsOf(part).every((inner) => partsOf(inner).length === 0)) return this.#write(part);
       this.separate.push(part);
       return { checks: () => inOrder([createReference(part)]) };

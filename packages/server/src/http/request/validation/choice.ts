@@ -46,7 +46,7 @@ export function createChoice(keyword: 'anyOf' | 'oneOf', schemas: readonly Schem
   return { check, common };
 }
 
-/** What all alternatives ask for: it says what is wrong with a value that fits none at a glance. */
+/** The requirements that all alternatives share: they say what is wrong with a value that fits none at a glance. */
 function commonOf(alternatives: readonly Alternative[]): Schema {
   const types = alternatives.map((alternative) => alternative.types);
   const ofObjects = alternatives.filter((alternative) => alternative.types?.includes('object') ?? true);

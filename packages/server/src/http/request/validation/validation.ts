@@ -36,7 +36,7 @@ export class Compiler {
       ownProperties: true,
     });
     addTextFormats(this.#ajv);
-    // What refuses a property is known before other schemas miss it.
+    // The checks that refuse a property come first, before other schemas miss it.
     type Compile = NonNullable<FuncKeywordDefinition['compile']>;
     const compile: Compile = (find: () => ReturnType<Compile>) => find();
     this.#ajv.addKeyword({ keyword: 'checks', errors: false, before: 'allOf', compile });

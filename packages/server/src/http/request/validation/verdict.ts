@@ -85,7 +85,7 @@ export class Validation {
   }
 }
 
-/** What becomes of a value, in the order in which it happens: an int64 is exact, whatever else the number may be. */
+/** The effects on a value, in the order in which they happen: an int64 is exact, whatever else the number may be. */
 const effects = ['double', 'int64', 'default'] as const;
 type Effect = (typeof effects)[number];
 interface Note {

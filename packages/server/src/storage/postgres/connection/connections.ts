@@ -61,7 +61,7 @@ export async function acquire(pool: Pool): Promise<PoolClient> {
     return await pool.connect();
   } catch (cause) {
     if (cause instanceof StorageError) throw cause;
-    // What the pool says if all connections were in use.
+    // The message of the pool if all connections were in use.
     const wereInUse = /^timeout exceeded/.test(messageOf(cause));
     throw storageError(wereInUse ? 'overloaded' : 'unavailable', cause);
   }

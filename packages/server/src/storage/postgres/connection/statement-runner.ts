@@ -51,7 +51,7 @@ export class StatementRunner {
     const { url, poolSize = defaultLimits.poolSize, timeout = defaultLimits.databaseTimeout } = options;
     this.size = poolSize;
     this.time = timeout / 3;
-    // Who gives up earlier than the server does not know the outcome; so there is time to connect, and for the way back.
+    // A client that gave up before the server would not know the outcome, so this leaves time to connect and to respond.
     const time = Math.floor(this.time * (2 / 5));
     const pool = (max: number) =>
       openPool({ connectionString: url, application_name: name, max }, time, check);
