@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import type { Storage, StoreContents, StoreDefinition } from './core/interface.js';
 import type { WriteLimits } from './core/group-commit.js';
-import { loadSchema, type Migrated } from './core/migrations.js';
+import { loadSchema, type Migration } from './core/migrations.js';
 import type { PostgresOptions } from './postgres/connection/statement-runner.js';
 import type { SqliteShare } from './sqlite/storage.js';
 import { noStore, openNoStore } from './no-store.js';
@@ -59,19 +59,20 @@ export async function openStorage(
  * Brings the schema of a storage up to date. SQLite also does so whenever the server opens it.
  * @param url - As for `openStorage`.
  * @param mayCreate - Whether a store that does not exist is created.
+ * @returns The migrations that this call has applied.
  * @throws StorageError when the storage cannot be opened or migrated, or does not exist.
  */
 export async function migrateStorage(
   store: StoreDefinition,
   url: string,
   mayCreate = true,
-): Promise<Migrated> {
+): Promise<readonly Migration[]> {
   if (isPostgres(url))
     return (await postgresql()).migratePostgres(loadSchema(store, 'postgres'), url, mayCreate);
   const file = mayCreate ? fileOf(url) : existingFileOf(url);
   const storage = await (await sqlite()).openSqlite({ store, file, isCommand: true, mayCreate });
   await storage.close();
-  return { applied: storage.applied, grants: [] };
+  return storage.applied;
 }
 
 /**

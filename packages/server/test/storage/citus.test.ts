@@ -100,7 +100,7 @@ t.test('Citus', options, async (t) => {
     const url = coordinator.url('earlier');
     await migratePostgres(url);
     const sql = `ALTER TABLE tokens ADD COLUMN note text; CREATE INDEX tokens_by_note ON tokens (note)`;
-    t.match((await migrateStorage(await laterRelease(t, sql), url)).applied, [{ version: 2 }]);
+    t.match(await migrateStorage(await laterRelease(t, sql), url), [{ version: 2 }]);
     const { tokens } = await open(t, first.url('earlier'));
     t.match(await listTokens(tokens), [], 'every node has the new column');
   });

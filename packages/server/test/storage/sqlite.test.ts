@@ -220,7 +220,7 @@ t.test('a command of a later release migrates no store whose server runs', async
   await t.rejects(openExisting(later, url), refused);
   await t.rejects(migrateStorage(later, url), refused);
   await writer.kill();
-  t.equal((await migrateStorage(later, url)).applied.length, 1);
+  t.equal((await migrateStorage(later, url)).length, 1);
 });
 
 t.test(
@@ -242,12 +242,12 @@ t.test(
     );
     await writeFile(join(folder, '0010_tenth.sql'), '-- oldest-application: 0.10.0\nSELECT 10;');
     await mkdir(join(folder, 'other'));
-    t.match((await migrateStorage(store, url)).applied, [
+    t.match(await migrateStorage(store, url), [
       { version: 1, name: 'first' },
       { version: 2, name: 'second' },
       { version: 10, name: 'tenth' },
     ]);
-    t.strictSame((await migrateStorage(store, url)).applied, []);
+    t.strictSame(await migrateStorage(store, url), []);
     await writeFile(join(folder, '0011_silent.sql'), 'SELECT 11;');
     await t.rejects(migrateStorage(store, url), {
       message: /0011_silent.sql does not name the oldest application/,

@@ -110,7 +110,7 @@ export async function migratePostgres(
   migrations = loadMigrations('postgres'),
 ): Promise<readonly Migration[]> {
   const { migratePostgres } = await postgres();
-  return (await migratePostgres({ ...service, migrations }, url)).applied;
+  return migratePostgres({ ...service, migrations }, url);
 }
 
 /**

@@ -76,11 +76,9 @@ function addMigrateCommand(
     .description(`${description}; safe to run concurrently`)
     .action(async (options: StoreOptions) => {
       const url = commands.urlOf(options);
-      const { applied, grants } = await migrateStorage(commands.service, url, mayCreate);
+      const applied = await migrateStorage(commands.service, url, mayCreate);
       for (const { version, name } of applied) console.error(`Applied migration ${version}: ${name}.`);
       if (applied.length === 0) console.error('The schema is up to date.');
-      if (grants.length > 0) console.error('A role of the service that does not own the tables needs:');
-      for (const grant of grants) console.error(`  ${grant};`);
     });
 }
 

@@ -15,13 +15,6 @@ export interface Migration {
   readonly sql: string;
 }
 
-/** The result of a migration. */
-export interface Migrated {
-  readonly applied: readonly Migration[];
-  /** The GRANT statements for a role of the service that does not own the tables; none if the engine has no roles. */
-  readonly grants: readonly string[];
-}
-
 /** The record of an applied migration in a database. */
 export interface AppliedMigration extends Pick<Migration, 'version' | 'oldestApplication'> {
   /** The name of the service whose migration it was. */

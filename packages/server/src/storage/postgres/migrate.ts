@@ -5,10 +5,10 @@ import {
   applyMigrations,
   storeCommand,
   type AppliedMigration,
-  type Migrated,
+  type Migration,
   type StoreSchema,
 } from '../core/migrations.js';
-import { encodingFaults, grantsOf, requireNone, storeFaults } from './checks.js';
+import { requireNone, storeFaults } from './checks.js';
 import { distribute, hasCitus } from './citus.js';
 import type { Query } from './connection/connections.js';
 
@@ -23,7 +23,11 @@ const migrationLockTime = '5s';
  * @param mayCreate - Whether a schema that is missing is created.
  * @throws StorageError when PostgreSQL reports an error, the schema requires a newer application, or it is missing.
  */
-export async function migratePostgres(schema: StoreSchema, url: string, mayCreate = true): Promise<Migrated> {
+export async function migratePostgres(
+  schema: StoreSchema,
+  url: string,
+  mayCreate = true,
+): Promise<readonly Migration[]> {
   try {
     const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
     // The running statement rejects when the connection is lost.
@@ -39,10 +43,9 @@ export async function migratePostgres(schema: StoreSchema, url: string, mayCreat
   }
 }
 
-async function migrate(schema: StoreSchema, client: Client, mayCreate: boolean): Promise<Migrated> {
+async function migrate(schema: StoreSchema, client: Client, mayCreate: boolean): Promise<Migration[]> {
   const query: Query = async (text, values = []) =>
     (await client.query<unknown[]>({ text, values: [...values], rowMode: 'array' })).rows;
-  requireNone((await query(encodingFaults)).map(([fault]) => fault as string));
   // A failure needs no ROLLBACK, because the caller closes the connection.
   await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
@@ -58,9 +61,8 @@ async function migrate(schema: StoreSchema, client: Client, mayCreate: boolean):
   });
   await distribute(query, schema);
   requireNone(await storeFaults(query, schema));
-  const [[database, namespace] = []] = await query('SELECT current_database(), current_schema()');
   await client.query('COMMIT');
-  return { applied, grants: grantsOf(schema, String(database), String(namespace)) };
+  return applied;
 }
 
 /** The error for a database without a store. */
@@ -76,12 +78,11 @@ export function missingStore(schema: StoreSchema): StorageError {
 export async function readApplied(query: Query): Promise<AppliedMigration[]> {
   const [[table] = []] = await query("SELECT to_regclass('migrations')");
   if (table === null) return [];
-  const rows = await query('SELECT version, oldest_application, service FROM migrations');
-  return (rows as (readonly [number, string, string])[]).map(([version, oldestApplication, service]) => ({
-    version,
-    oldestApplication,
-    service,
-  }));
+  const rows = await query(
+    `SELECT json_build_object('version', version, 'oldestApplication', oldest_application, 'service', service)
+     FROM migrations`,
+  );
+  return rows.map(([migration]) => migration as AppliedMigration);
 }
 
 /** The statements of a migration. A semicolon in a comment, a quoted text or the body of a function ends none. */
