@@ -61,7 +61,7 @@ export function documentKey({
 export function bytesOf(write: Write): number {
   const { subject, id, text } = write;
   const idLength = typeof id === 'string' ? id.length : 0;
-  const expectedLength = expectedBy(write)?.length ?? 0;
+  const expectedLength = write.when === 'equals' ? write.expected.length : 0;
   return 2 * (subject.length + idLength + (text?.length ?? 0) + expectedLength) + 100;
 }
 
@@ -78,9 +78,4 @@ export function outcomeOf(change: Change, stored: string | undefined): Outcome {
 /** Whether something has changed. */
 export function hasEffect(outcome: Outcome): boolean {
   return outcome === 'inserted' || outcome === 'replaced' || outcome === 'deleted';
-}
-
-/** The text that must be stored for a change to take effect; null if another condition decides. */
-export function expectedBy(change: Change): string | null {
-  return change.when === 'equals' ? change.expected : null;
 }

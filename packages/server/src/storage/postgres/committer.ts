@@ -9,8 +9,11 @@ import { byKey, confirmation, type DocumentSql, parametersOf, type StoreSql } fr
 import { addTokens } from './tokens.js';
 
 /** The statements that carry out writes, in this order, and what they do with a document. */
-const effects = { update: 'replaced', insert: 'inserted', delete: 'deleted' } as const;
-const statements = ['update', 'insert', 'delete'] as const;
+const statements = [
+  ['update', 'replaced'],
+  ['insert', 'inserted'],
+  ['delete', 'deleted'],
+] as const;
 
 /** Returns the committer of one process, which uses the connection for writes. */
 export function postgresCommitter(runner: StatementRunner, sql: StoreSql): Committer {
@@ -55,12 +58,12 @@ class Batch {
    */
   async commit(writes: readonly Write[], sql: DocumentSql): Promise<void> {
     for (let left = writes; left.length > 0; left = this.#undecided(left)) {
-      for (const statement of statements)
+      for (const [statement, effect] of statements)
         await this.#isolate(
           this.#undecided(left).filter((write) => mayCarryOut(statement, write)),
           async (part) => {
             const rows = await this.#runner.write(sql[statement], parametersOf(part), this.#deadline);
-            this.#record(part, rows, effects[statement]);
+            this.#record(part, rows, effect);
           },
         );
       await this.#isolate(this.#undecided(left), (part) => this.#compare(sql, part));
@@ -98,7 +101,8 @@ class Batch {
   async #compare(sql: DocumentSql, writes: readonly Write[]): Promise<void> {
     const stored = byDocument(await this.#runner.read(sql.compare(), parametersOf(writes), this.#deadline));
     for (const write of writes) {
-      const outcome = outcomeOf(write, comparedText(write, stored.get(keyOf(write.subject, write.id))?.[2]));
+      const text = stored.get(keyOf(write.subject, write.id))?.[2] as string | undefined;
+      const outcome = outcomeOf(write, text);
       // A write that could take effect now is tried again.
       if (!hasEffect(outcome)) this.results.set(write, outcome);
     }
@@ -116,18 +120,11 @@ class Batch {
   }
 }
 
-function mayCarryOut(statement: keyof typeof effects, { when, text }: Write): boolean {
+function mayCarryOut(statement: (typeof statements)[number][0], { when, text }: Write): boolean {
   if (text === null) return statement === 'delete';
   return statement === 'insert'
     ? when === 'absent' || when === 'any'
     : statement === 'update' && when !== 'absent';
-}
-
-/** The text that is stored, by what `compare` returned. An empty one, which no document has, stands for another text. */
-function comparedText(write: Write, compared: unknown): string | undefined {
-  if (compared === undefined) return undefined;
-  const expected = write.when === 'equals' ? write.expected : '';
-  return { same: write.text, expected }[compared as string] ?? '';
 }
 
 /** The rows of a statement, which begin with a subject and an id, by these. */

@@ -1,7 +1,7 @@
 // The statements of PostgreSQL on documents, as constant texts; with one more condition they suit Citus, too.
 import type { CollectionDefinition, IdKind } from '../core/interface.js';
 import { countedTogether, pageBytes } from '../core/page-size.js';
-import { expectedBy, type Write } from '../core/writes.js';
+import type { Write } from '../core/writes.js';
 
 /**
  * The settings of each session. Every statement looks up documents by their keys, or reads on in the order of the keys:
@@ -35,13 +35,16 @@ export function byKey(a: Pick<Write, 'subject' | 'id'>, b: Pick<Write, 'subject'
   return (a.id as string) < (b.id as string) ? -1 : 1;
 }
 
+/** A write of a document, or a step of a transaction. */
+export type Keyed = Pick<Write, 'subject' | 'id' | 'text'> & { readonly expected?: string | null };
+
 /** The parameters of each statement on writes, as arrays: subjects, ids, texts, and the texts that must be stored. */
-export function parametersOf(writes: readonly Write[]): unknown[][] {
+export function parametersOf(writes: readonly Keyed[]): unknown[][] {
   return [
     writes.map(({ subject }) => subject),
     writes.map(({ id }) => `${id}`),
     writes.map(({ text }) => text),
-    writes.map(expectedBy),
+    writes.map(({ expected }) => expected),
   ];
 }
 
@@ -80,9 +83,12 @@ export function documentSql({ name, column, id }: CollectionDefinition, isDistri
     /** Deletes documents that exist and are as expected. */
     delete: `DELETE FROM ${name} AS stored USING ${given()} WHERE ${matches} AND ${asExpected}
       RETURNING stored.subject, stored.id`,
-    /** Compares those that exist: 'same', 'expected' or 'other' in a third column. @param part - Of several with UNION ALL. */
-    compare: (part = 0) => `SELECT stored.subject, stored.id::text, CASE stored.${column}
-        WHEN given.text THEN 'same' WHEN given.expected THEN 'expected' ELSE 'other' END, ${part}
+    /**
+     * Returns those that exist, each with its text if the write has it, and with an empty one, which no document has, if not.
+     * @param part - Which of several statements with UNION ALL it is.
+     */
+    compare: (part = 0) => `SELECT stored.subject, stored.id::text,
+        CASE WHEN stored.${column} IN (given.text, given.expected) THEN stored.${column} ELSE '' END
       FROM ${given(4 * part)} JOIN ${name} AS stored ON ${matches}`,
     /** Locks documents that are as expected, one after the other, until the transaction ends. */
     lock: `SELECT stored.subject, stored.id FROM ${given()} JOIN ${name} AS stored ON ${matches}

@@ -1,8 +1,15 @@
 // Commits transactions over documents of one subject to PostgreSQL.
-import { isCheck, type Step, type TransactionCommitter, type Write } from '../core/writes.js';
+import { isCheck, type Step, type TransactionCommitter } from '../core/writes.js';
 import type { StatementRunner } from './connection/statement-runner.js';
 import type { Query } from './connection/connections.js';
-import { byKey, confirmation, type DocumentSql, parametersOf, type StoreSql } from './statements.js';
+import {
+  byKey,
+  confirmation,
+  type DocumentSql,
+  type Keyed,
+  parametersOf,
+  type StoreSql,
+} from './statements.js';
 
 /** Holds the place of a document that must stay absent. It is never committed. */
 const placeholder = 'null';
@@ -18,7 +25,7 @@ const placeholder = 'null';
 export function transactionCommitter(runner: StatementRunner, sql: StoreSql): TransactionCommitter {
   return {
     async commitTransaction(subject, steps) {
-      if (steps.every(isCheck)) return hold(runner, writesOf(sql, subject, steps));
+      if (steps.every(isCheck)) return hold(runner, sortedSteps(sql, subject, steps));
       return runner.transaction((query) => make(query, sql, subject, steps));
     },
   };
@@ -37,35 +44,32 @@ async function make(query: Query, sql: StoreSql, subject: string, steps: readonl
     ['delete', unwanted.map((step) => ({ ...step, expected: placeholder }))],
   ] as const;
   for (const [statement, part] of parts)
-    for (const [documents, writes] of writesOf(sql, subject, part)) {
-      const rows = await query(documents[statement], parametersOf(writes));
-      if (rows.length < writes.length) return false;
+    for (const [documents, sorted] of sortedSteps(sql, subject, part)) {
+      const rows = await query(documents[statement], parametersOf(sorted));
+      if (rows.length < sorted.length) return false;
     }
   return true;
 }
 
 /** Whether all documents are as expected at one moment. */
-async function hold(runner: StatementRunner, parts: readonly [DocumentSql, Write[]][]): Promise<boolean> {
+async function hold(runner: StatementRunner, parts: readonly [DocumentSql, Keyed[]][]): Promise<boolean> {
   // One statement, which sees one state of all collections.
   const text = parts.map(([{ compare }], part) => compare(part)).join(' UNION ALL ');
-  const values = parts.flatMap(([, writes]) => parametersOf(writes));
-  const rows = await runner.read(text, values);
+  const rows = await runner.read(
+    text,
+    parts.flatMap(([, steps]) => parametersOf(steps)),
+  );
   await runner.read(confirmation);
-  const present = parts.flatMap(([, writes]) => writes).filter(({ when }) => when === 'equals');
-  return rows.length === present.length && rows.every(([, , found]) => found === 'same');
+  const present = parts.flatMap(([, steps]) => steps).filter(({ expected }) => expected !== null);
+  return rows.length === present.length && rows.every(([, , stored]) => stored !== '');
 }
 
-/** Steps as writes, sorted by their keys, with the statements on each collection. */
-function writesOf(sql: StoreSql, subject: string, steps: readonly Step[]): [DocumentSql, Write[]][] {
+/** Steps sorted by the keys of their documents, with the statements on each collection. */
+function sortedSteps(sql: StoreSql, subject: string, steps: readonly Step[]): [DocumentSql, Keyed[]][] {
   return [...sql]
-    .map(([collection, documents]): [DocumentSql, Write[]] => {
-      const writes = steps
-        .filter((step) => step.collection === collection)
-        .map(({ id, expected, text }): Write => {
-          const when = expected === null ? { when: 'any' as const } : { when: 'equals' as const, expected };
-          return { ...when, collection, subject, id, text };
-        });
-      return [documents, writes.sort(byKey)];
+    .map(([collection, documents]): [DocumentSql, Keyed[]] => {
+      const some = steps.filter((step) => step.collection === collection);
+      return [documents, some.map(({ id, text, expected }) => ({ subject, id, text, expected })).sort(byKey)];
     })
-    .filter(([, writes]) => writes.length > 0);
+    .filter(([, sorted]) => sorted.length > 0);
 }

@@ -1,14 +1,7 @@
 // Connections to PostgreSQL, each to a server whose settings have been checked, and the statements on one.
-import {
-  type ClientBase,
-  DatabaseError,
-  Pool,
-  type PoolClient,
-  type PoolConfig,
-  type QueryArrayConfig,
-} from 'pg';
+import { type ClientBase, Pool, type PoolClient, type PoolConfig, type QueryArrayConfig } from 'pg';
 import { messageOf, StorageError } from '../../core/interface.js';
-import { isWarning, LostConnection, storageError } from './failures.js';
+import { isWarning, storageError } from './failures.js';
 
 /** The maximum number of callers that wait for a connection. */
 const maxWaiting = 1_000;
@@ -19,7 +12,6 @@ const maxWaiting = 1_000;
  * @param time - The maximum time to connect, and of a statement on the server, in ms.
  * @param check - Checks each new connection, since it may reach another server after a failover. If it throws, the
  *   connection is not used.
- * @throws StorageError when the URL is invalid.
  */
 export function openPool(
   options: PoolConfig,
@@ -38,15 +30,11 @@ export function openPool(
     // Ends statements whose client has given up, such as those that wait for a lock.
     statement_timeout: time,
   };
-  try {
-    const pool = new Pool({ ...options, ...timeouts, keepAlive: true, verify });
-    // When a connection is lost, its statement rejects; the pool replaces an idle connection when needed.
-    pool.on('error', () => undefined);
-    pool.on('connect', (client) => client.on('error', () => undefined));
-    return pool;
-  } catch (error) {
-    throw storageError('unavailable', error);
-  }
+  const pool = new Pool({ ...options, ...timeouts, keepAlive: true, verify });
+  // When a connection is lost, its statement rejects; the pool replaces an idle connection when needed.
+  pool.on('error', () => undefined);
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  return pool;
 }
 
 /**
@@ -77,8 +65,8 @@ export type Query = (text: string, values?: readonly unknown[]) => Promise<Row[]
  * Runs a statement.
  * @param deadline - On the clock of performance.now().
  * @param name - If given, the server prepares the statement under this name.
- * @throws The error of the server, or LostConnection; also an error for a warning. Our statements cause none of their own.
- *   It may mean that the wait for the synchronous standby was canceled, so that the commit may not survive a failover.
+ * @throws The error of the server or of the driver; also an error for a warning. Our statements cause none of their own. It
+ *   may mean that the wait for the synchronous standby was canceled, so that the commit may not survive a failover.
  */
 export async function runQuery(
   client: ClientBase,
@@ -102,8 +90,6 @@ export async function runQuery(
   try {
     const { rows } = await client.query<Row[]>(query);
     if (warning === undefined) return rows;
-  } catch (error) {
-    throw error instanceof DatabaseError ? error : new LostConnection(messageOf(error), { cause: error });
   } finally {
     client.off('notice', onNotice);
   }

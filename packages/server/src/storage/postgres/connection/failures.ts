@@ -6,7 +6,6 @@ import { messageOf, StorageError, type StorageFailure } from '../../core/interfa
 export function storageError(failure: StorageFailure, cause: unknown): StorageError {
   // For a host with several addresses, Node.js throws an AggregateError with a code but no message.
   let reason = messageOf(cause) || String(codeOf(cause));
-  if (hasState(cause, /^42501$/)) reason += '; "migrate" prints all that it needs';
   if (isOutOfTime(cause)) reason += '; DATABASE_TIMEOUT_SECONDS sets the time';
   return new StorageError(failure, `PostgreSQL: ${reason}`, { cause });
 }
@@ -19,9 +18,6 @@ function hasState(error: unknown, states: RegExp): boolean {
   return error instanceof DatabaseError && states.test(error.code ?? '');
 }
 
-/** The connection of a statement is lost, or the server has not responded in time. */
-export class LostConnection extends Error {}
-
 /** Whether something took too long: to connect, or to run on the server (57014) or until the driver gave up. */
 function isOutOfTime(error: unknown): boolean {
   return (
@@ -32,13 +28,14 @@ function isOutOfTime(error: unknown): boolean {
 
 /**
  * Whether the same may succeed later without any change: the server cannot be reached by the network, starts (57P03), has
- * too many connections (53300), or is too busy.
+ * too many connections (53300), is too busy, or has ended the connection.
  */
 export function mayPass({ failure, cause }: StorageError): boolean {
-  if (failure === 'overloaded' || isOutOfTime(cause) || cause instanceof LostConnection) return true;
+  if (failure === 'overloaded' || isOutOfTime(cause)) return true;
   if (cause instanceof DatabaseError) return hasState(cause, /^(57P03|53300)$/);
-  const network = /^(ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ENOENT)$/;
-  return network.test(String(codeOf(cause))) || /terminated/i.test(messageOf(cause));
+  const network =
+    /^(ECONNREFUSED|ECONNRESET|EPIPE|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ENOENT)$/;
+  return network.test(String(codeOf(cause))) || /terminated|not queryable/i.test(messageOf(cause));
 }
 
 /**

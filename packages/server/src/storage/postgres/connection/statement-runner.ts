@@ -114,8 +114,16 @@ export class StatementRunner {
     });
   }
 
-  /** Prepares no more statements, for instance because Citus plans them for their parameters. */
-  stopPreparing(): void {
+  /**
+   * Prepares no more statements.
+   * @param refusal - Why the server refuses them; missing on Citus, which plans statements for their parameters.
+   */
+  stopPreparing(refusal?: unknown): void {
+    if (this.#prepares && refusal !== undefined)
+      process.emitWarning(
+        `PostgreSQL: ${messageOf(refusal)}. A connection pooler does not support prepared statements, ` +
+          'so the service stops using them',
+      );
     this.#prepares = false;
   }
 
@@ -149,11 +157,12 @@ export class StatementRunner {
         if (error instanceof StorageError) throw error;
         // The code of an error does not say whether it has ended the session, as after a crash or when a disk is full. The
         // severity does, but is in the server's own language. Poolers close the connection of a client then.
-        const goesOn = error instanceof DatabaseError && (await succeeds(query('SELECT')));
+        const probed = error instanceof DatabaseError && query('SELECT').catch(() => false);
+        const goesOn = (await probed) !== false;
         isReusable = goesOn && isUsable(error);
         const hasNoEffect = goesOn && hadNoEffect(error);
         const isUnprepared = isNotPrepared(error);
-        if (isUnprepared) this.#stopPreparingAfter(error);
+        if (isUnprepared) this.stopPreparing(error);
         const isFirstLoss = lost === 'unavailable' && !hasNoEffect;
         const mayRepeat = isSerializationError(error) || (attempt === 1 && (isFirstLoss || isUnprepared));
         pause = Math.random() * retryPause * attempt;
@@ -164,15 +173,6 @@ export class StatementRunner {
       }
       await sleep(pause);
     }
-  }
-
-  #stopPreparingAfter(error: unknown): void {
-    if (this.#prepares)
-      process.emitWarning(
-        `PostgreSQL: ${messageOf(error)}. A connection pooler does not support prepared statements, ` +
-          'so the service stops using them',
-      );
-    this.stopPreparing();
   }
 
   /**
@@ -189,11 +189,4 @@ export class StatementRunner {
     }
     return name;
   }
-}
-
-function succeeds(work: Promise<unknown>): Promise<boolean> {
-  return work.then(
-    () => true,
-    () => false,
-  );
 }
