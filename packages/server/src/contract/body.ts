@@ -137,6 +137,11 @@ function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart
     const isOfJson = listed?.some(({ type }) => isJson(type)) === true;
     const form = formOf(one, isOfJson, format === 'multipart' && !is30);
     const isObject = one.types?.includes('object') === true;
+    if (form.kind !== 'file' && holdsFile(one, nestedDepth))
+      place.fault(
+        `a file is inside of the field ${name}`,
+        'Write a field for each file, or format: byte: clients must then send that',
+      );
     if (isStyled && format === 'multipart' && is30) checkIgnored(given, one);
     else if (isStyled && form.kind !== 'file') {
       if (isObject) checkProperties(place, one);
@@ -156,6 +161,15 @@ function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart
     fields: names.map((name) => read(name, propertyOf(shape, name))),
     otherField: additional ? read('(any other)', additional) : plain,
   };
+}
+
+/** The depth to which fields are searched for files: a schema may contain itself. */
+const nestedDepth = 3;
+
+/** Whether a value may contain bytes. */
+function holdsFile({ binary, items, properties, additional }: Shape, depth: number): boolean {
+  const parts = [items, additional || undefined, ...Object.values(properties)];
+  return binary || (depth > 0 && parts.some((part) => part !== undefined && holdsFile(part, depth - 1)));
 }
 
 /** Warns where a field of a multipart body would be written in another way if 3.0 did not ignore its style. */
@@ -180,5 +194,5 @@ function formOf(shape: Shape, isOfJson: boolean, mayBeFile: boolean): TextForm {
   const isFile = one?.binary === true || (isUntyped && mayBeFile && !isOfJson);
   const isObject = one?.types?.some((type) => type === 'object' || type === 'array') === true;
   const asObject = one?.types?.includes('string') ? 'either' : 'json';
-  return { ...plain, kind: isOfJson ? 'json' : isObject ? asObject : isFile ? 'file' : 'plain' };
+  return { ...plain, kind: isFile ? 'file' : isOfJson ? 'json' : isObject ? asObject : 'plain' };
 }

@@ -4,7 +4,7 @@
 export interface MediaType {
   /** In lower case, without parameters. A range ends with `/*`. */
   readonly type: string;
-  /** By name, in lower case. JSON has no `charset` (RFC 8259 section 11). */
+  /** By name, in lower case. */
   readonly parameters: ReadonlyMap<string, string>;
 }
 
@@ -17,7 +17,7 @@ export function parseMediaType(text: string): MediaType {
     const unquoted = value.startsWith('"') ? value.slice(1, -1).replaceAll(/\\(.)/g, '$1') : value;
     return [name.toLowerCase(), unquoted] as const;
   });
-  return { type, parameters: new Map(found.filter(([name]) => name !== 'charset' || !isJson(type))) };
+  return { type, parameters: new Map(found) };
 }
 
 /** Whether a text is a media type or a range, with or without parameters (RFC 6838 section 4.2). */
@@ -38,6 +38,7 @@ export function isRange({ type }: MediaType): boolean {
 /**
  * Returns the most specific entry that includes a media type: one with its parameters comes before one with its type, then
  * the range of that type, then the range of all types (RFC 9110 section 12.5.1). Of equally specific ones, the first counts.
+ * All texts are in UTF-8, whatever a `charset` says.
  */
 export function mostSpecific<Entry extends { readonly range: MediaType }>(
   entries: readonly Entry[],
@@ -53,7 +54,9 @@ function includes({ type, parameters }: MediaType, given: MediaType): boolean {
     type === '*/*' ||
     type === given.type ||
     (type.endsWith('/*') && given.type.startsWith(type.slice(0, -1)));
-  return hasType && [...parameters].every(([name, value]) => given.parameters.get(name) === value);
+  const isGiven = ([name, value]: [string, string]) =>
+    name === 'charset' || given.parameters.get(name) === value;
+  return hasType && [...parameters].every(isGiven);
 }
 
 function precision(range: MediaType): number {

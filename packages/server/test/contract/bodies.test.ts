@@ -375,6 +375,26 @@ t.test('a field of a form that may be a text or an object is read by what it is'
   t.equal(await noteOf({ trees: '{"a":"b"}' }), '200 {"name":"a","trees":[{"a":"b"}],"guests":1}');
 });
 
+t.test('a file whose media type is JSON is a file', async (t) => {
+  const properties = { note: { type: 'string', format: 'binary' } };
+  const schema = { type: 'object', properties };
+  const content = { schema, encoding: { note: { contentType: 'application/json' } } };
+  const contract = loadEdited(orchardDocument, {
+    '/paths/~1visits/post/requestBody/content': { 'multipart/form-data': content },
+  });
+  const registerVisit = ({ body }: { body: { note: UploadedFile } }) =>
+    Promise.resolve({ name: Buffer.from(body.note.bytes).toString(), guests: 1 });
+  const handlers = { ...orchard.handlers, registerVisit };
+  const { call } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
+  const send = (type: string) =>
+    call('POST', '/v1/orchard/visits', {
+      headers: multipart,
+      body: bodyOf([file('note', 'a.json', type, '{')]),
+    });
+  t.match(await send('application/json'), { status: 200, json: { name: '{' } });
+  t.match(await send('image/png'), error(40002, '"note" must be application/json, not "image/png"'));
+});
+
 t.test('in OpenAPI 3.1, encoding says how the parts of a multipart body are written', async (t) => {
   const visits = '/paths/~1visits/post/requestBody/content';
   const encoding = { years: { explode: false }, trees: { style: 'form' }, period: { style: 'deepObject' } };
@@ -512,6 +532,29 @@ t.test('writeNote takes a text, and replacePhoto bytes', async (t) => {
   const large = await photo('image/png', Buffer.alloc(2 ** 20 + 1));
   t.match(large, error(40005, 'at most 1048576 bytes'));
 });
+
+t.test(
+  'a charset in the media type of a contract is one that a client may write in any way, or leave out',
+  async (t) => {
+    const text = { schema: { type: 'string' } };
+    const types = ['text/plain; charset=UTF-8', 'text/csv;charset="utf-8"; header=present'];
+    const contract = loadEdited(orchardDocument, {
+      '/paths/~1notes/post/requestBody/content': Object.fromEntries(types.map((type) => [type, text])),
+    });
+    const { call } = await startService(t, engines[0]!, { ...orchard, contract });
+    const send = (type: string) =>
+      call('POST', '/v1/orchard/notes', { headers: { 'content-type': type }, body: 'ab' });
+    for (const type of [
+      'text/plain',
+      'text/plain; charset=utf-8',
+      'TEXT/plain;CHARSET="Utf-8"',
+      'text/plain; format=flowed; charset=us-ascii',
+      'text/csv; header=present',
+    ])
+      t.match(await send(type), { status: 200 }, type);
+    t.match(await send('text/csv'), { status: 400, json: { error: 40003 } });
+  },
+);
 
 t.test('measureTree takes a number as a text', async (t) => {
   const measure = (body: string) =>

@@ -23,6 +23,7 @@ const extra = `${bedSchema}/properties/extra`;
 const listBeds = '/paths/~1beds/get';
 const q = `${listBeds}/parameters/7`;
 const text = { type: 'string' };
+const file = { type: 'string', format: 'binary' };
 const failed = '/components/responses/Failed';
 const error = { $ref: '#/components/schemas/Error' };
 const failure = { $ref: `#${failed}` };
@@ -262,23 +263,33 @@ const refused: Record<string, Case[]> = {
     }),
     [{ [`${putBed}/requestBody/content`]: {} }, 'has no media type'],
   ],
-  'a form that is not an object, or has files but is not `multipart/form-data`': [
-    [form({ type: 'array', items: text }), 'a form is an object', '/schema'],
+  'a form that is not an object, has a file inside of a field, or has files but is not `multipart/form-data`':
     [
-      form({ type: 'object', properties: { a: { type: 'string', format: 'binary' } } }),
-      'the field a is a file',
-      '/schema',
-      'Write multipart/form-data, or format: byte: clients must then send that',
+      [form({ type: 'array', items: text }), 'a form is an object', '/schema'],
+      [
+        form({ type: 'object', properties: { a: file } }),
+        'the field a is a file',
+        '/schema',
+        'Write multipart/form-data, or format: byte: clients must then send that',
+      ],
+      ...[file, { type: 'array', items: file }].map((inside): Case => {
+        const schema = { type: 'array', items: { type: 'object', properties: { b: inside } } };
+        return [
+          form({ type: 'object', properties: { a: schema } }, undefined, 'multipart/form-data'),
+          'a file is inside of the field a',
+          '/schema',
+          'Write a field for each file, or format: byte: clients must then send that',
+        ];
+      }),
+      [
+        form(
+          { type: 'object', properties: { a: { type: 'object', properties: { b: { type: 'object' } } } } },
+          { a: { style: 'deepObject' } },
+        ),
+        'the property b: an object is not supported here',
+        '/encoding/a',
+      ],
     ],
-    [
-      form(
-        { type: 'object', properties: { a: { type: 'object', properties: { b: { type: 'object' } } } } },
-        { a: { style: 'deepObject' } },
-      ),
-      'the property b: an object is not supported here',
-      '/encoding/a',
-    ],
-  ],
   'a media type that HTTP does not have': [
     ...['json', 'application/json, version=1'].map((type): Case => [
       { [`${putBed}/requestBody/content`]: { [type]: {} } },
