@@ -31,7 +31,7 @@ type $NewPlant = {
  *
  * | `error` | meaning |
  * |---|---|
- * | 40000 | The request is not well-formed HTTP. |
+ * | 40000 | The request is not well-formed HTTP, or its method or version is unknown. |
  * | 40001 | The body is not well-formed JSON in UTF-8. |
  * | 40002 | The body does not match the schema. |
  * | 40003 | The body's media type or content coding is not supported. |

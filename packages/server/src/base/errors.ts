@@ -16,7 +16,10 @@ export interface ErrorEntry {
 
 /** The errors of every service. Its resources have more. openapi.yaml documents the same codes and messages. */
 export const catalogue = {
-  malformedRequest: { code: 40000, message: 'The request is not well-formed HTTP.' },
+  malformedRequest: {
+    code: 40000,
+    message: 'The request is not well-formed HTTP, or its method or version is unknown.',
+  },
   malformedJson: { code: 40001, message: 'The body is not well-formed JSON in UTF-8.' },
   invalidBody: { code: 40002, message: 'The body does not match the schema.' },
   unsupportedMediaType: {

@@ -806,7 +806,10 @@ t.test('an error that a service fails to render is sent without detail, and the 
     t.match(lines, [{ msg, error: 40002, err: { message } }]);
     t.equal(lines.length, 1);
   }
-  t.match(await malformed(), { status: 400, text: '{"title":"The request is not well-formed HTTP."}' });
+  t.match(await malformed(), {
+    status: 400,
+    text: '{"title":"The request is not well-formed HTTP, or its method or version is unknown."}',
+  });
 });
 
 t.test('an error that a service cannot render at all has the form of this package', async (t) => {
@@ -874,5 +877,9 @@ t.test('errors may be texts of other media types', async (t) => {
   }));
   const headers = { 'content-type': 'text/plain' };
   t.match(await invalid(), { status: 400, headers, text: /^The body .*: leaves is missing\.$/ });
-  t.match(await malformed(), { status: 400, headers, text: 'The request is not well-formed HTTP.' });
+  t.match(await malformed(), {
+    status: 400,
+    headers,
+    text: 'The request is not well-formed HTTP, or its method or version is unknown.',
+  });
 });
