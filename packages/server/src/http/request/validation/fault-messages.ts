@@ -75,6 +75,9 @@ const counted: Readonly<Record<string, readonly [rule: string, one: string, seve
   maxProperties: ['maxProperties', 'property', 'properties'],
 };
 
+/** The pattern by which contracts exclude U+0000: few people could tell from its text what is wrong. */
+const withoutNull = /^\^\[\^\\(x00|u0000)\]\*\$$/;
+
 /** Describes an error of one of Ajv's own keywords. */
 export function faultOf(error: ErrorObject, source: ValueSource): Fault {
   const { instancePath: path, keyword, message = 'is not valid', data } = error;
@@ -88,7 +91,9 @@ export function faultOf(error: ErrorObject, source: ValueSource): Fault {
       ? typeMessage([type].flat(), data, source)
       : limit !== undefined
         ? `must have at ${keyword.startsWith('min') ? 'least' : 'most'} ${limit} ${limit === 1 ? single : several}`
-        : message;
+        : pattern !== undefined && withoutNull.test(pattern)
+          ? 'must not contain the null character, U+0000'
+          : message;
   return faultAt(path, data, { rule, message: text, expected: type ?? limit ?? pattern ?? format });
 }
 
