@@ -34,7 +34,12 @@ t.test('a list has an ETag, and returns 304 to a client that has it', async (t) 
   const other = await issue(`another than ${subject}`);
   const same = { token: other, headers: { 'if-none-match': '*' } };
   t.equal((await call('GET', '/plants?limit=0', same)).status, 400);
-  t.equal((await call('HEAD', '/plants', same)).status, 200);
+  const head = (known: string) => call('HEAD', '/plants', { token, headers: { 'if-none-match': known } });
+  t.match(await head(tag), { status: 304, text: '', headers: { etag: tag } });
+  t.match(await head('*'), { status: 304, text: '' });
+  const { 'content-length': length } = (await list()).headers;
+  t.match(await head('"other"'), { status: 200, text: '', headers: { etag: tag, 'content-length': length } });
+  t.equal((await call('HEAD', '/plants?limit=0', same)).status, 400);
   t.equal((await call('POST', '/plants', { ...same, body: { id: 1, name: 'a' } })).status, 200);
   t.equal((await call('GET', '/plants', { headers: { 'if-none-match': tag } })).status, 401);
 });
@@ -54,6 +59,8 @@ t.test('a list of many pages has no ETag', async (t) => {
   const listed = await call('GET', '/plants', { token, headers: { 'if-none-match': '*' } });
   t.strictSame([listed.status, listed.json], [200, [{ name: 'a' }, { name: 'b' }]]);
   t.equal(listed.headers['etag'], undefined);
+  const head = await call('HEAD', '/plants', { token, headers: { 'if-none-match': '*' } });
+  t.match(head, { status: 200, text: '', headers: { etag: undefined, 'content-length': undefined } });
 });
 
 t.test('pages of the configured origins may use the service and read its errors', async (t) => {

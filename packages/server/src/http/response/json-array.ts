@@ -45,9 +45,10 @@ export async function sendJsonArray(
 ): Promise<Payload> {
   reply.header('content-type', mediaType);
   if (frame === arrayFrame) reply.header('cache-control', 'private, no-cache');
-  const { request } = reply;
-  // RFC 9110 section 9.3.2 lets HEAD omit headers that depend on the content, so nothing is read.
-  if (request.method === 'HEAD') return undefined;
+  const { method, headers } = reply.request;
+  const isHead = method === 'HEAD';
+  // RFC 9110 section 9.3.2 lets HEAD omit headers that depend on the content, so it is read only to find out its status.
+  if (isHead && !(conditional && 'if-none-match' in headers)) return undefined;
   const reservation = reserveFor(reply, budget);
   // A list that has to wait does so for a long page, so that it is not refused as soon as it has read one.
   if (!reservation.hold(expectedLength)) await reservation.wait(pageLength);
@@ -59,6 +60,7 @@ export async function sendJsonArray(
   const length = Buffer.byteLength(json);
   if (!reservation.hold(more ? Math.max(length, pageLength) : length)) throw new ApiError('overloaded');
   if (more) {
+    if (isHead) return undefined;
     const first = Buffer.from(`${frame.start}${json}`);
     const pages = pagesAfterFirst(array, frame);
     const next = () => turns.take(subject, async () => (reply.raw.destroyed ? null : pages()));
