@@ -62,13 +62,13 @@ export async function buildService(
     OPS_PORT === undefined ? undefined : (await import('../observability/metrics.js')).createMetrics(service);
   const writes = { ...limits, report: reportTo(logger, metrics?.record), trace: await loadTraces(service) };
   const postgres = { poolSize: limits.poolSize, timeout: limits.databaseTimeout };
-  // In production, and beside a program that is elsewhere, only "init" creates a store: a wrong path or folder would begin
-  // an empty one.
-  const isElsewhere = config.DATABASE_URL === service.databaseUrl && isOutside(service.program);
-  const mayCreate = NODE_ENV !== 'production' && !isElsewhere;
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
-    openStorage(service, config.DATABASE_URL, writes, postgres, { share, mayCreate, waits: true }),
+    openStorage(service, config.DATABASE_URL, writes, postgres, {
+      share,
+      createsNoneSince: reasonForNone(service, config),
+      waits: true,
+    }),
     import('./app.js'),
   ]);
   try {
@@ -92,6 +92,13 @@ export async function buildService(
     await storage.close();
     throw error;
   }
+}
+
+/** Why only "init" creates a store, if so: a wrong path or folder would begin an empty one. */
+function reasonForNone({ program, databaseUrl }: Service, { NODE_ENV, DATABASE_URL }: Config) {
+  if (NODE_ENV === 'production') return 'NODE_ENV is production';
+  const isElsewhere = DATABASE_URL === databaseUrl && isOutside(program);
+  return isElsewhere ? 'the program is not in the current folder' : undefined;
 }
 
 /** Loads the tracing of writes if an OpenTelemetry SDK may be present, which an option of Node.js loads. */

@@ -27,8 +27,8 @@ export interface OpenStorage extends Storage {
 export interface StorageRole {
   /** The data shared by the thread that has opened the store. By default, this thread opens it. */
   share?: StorageShare;
-  /** Whether a store that does not exist may be created: true by default. On PostgreSQL, only `migrateStorage` creates one. */
-  mayCreate?: boolean | undefined;
+  /** Why a missing store is not created; without a reason, it is. On PostgreSQL, only `migrateStorage` creates one. */
+  createsNoneSince?: string | undefined;
   /** PostgreSQL: whether a server that cannot be reached is tried again until it can; false by default. */
   waits?: boolean | undefined;
 }
@@ -44,13 +44,13 @@ export async function openStorage(
   url: string,
   writes: Partial<WriteLimits> = {},
   postgres: Omit<PostgresOptions, 'url'> = {},
-  { share, mayCreate = true, waits }: StorageRole = {},
+  { share, createsNoneSince: reason, waits }: StorageRole = {},
 ): Promise<OpenStorage> {
   if (url === noStore) return openNoStore(store);
   if (isPostgres(url)) return (await postgresql()).openPostgres({ store, url, writes, waits, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
   if (share !== undefined) return openSqliteReader({ store, writes }, share);
-  const file = mayCreate ? fileOf(url) : existingFileOf(url);
+  const file = reason === undefined ? fileOf(url) : existingFileOf(url, reason);
   const { applied, ...storage } = await openSqlite({ store, file, writes });
   return { ...storage, isNew: applied.some(({ version }) => version === 1) };
 }

@@ -109,7 +109,8 @@ t.test('only the server, migrate and init create a store', async (t) => {
     ['export'],
     ['import'],
   ]) {
-    const message = `plant-store: no store at ${file}: name another one with DATABASE_URL, or create this one with "init"\n`;
+    const since = args[0] === 'import' ? ', and none is created, since import adds to one' : '';
+    const message = `plant-store: no store at ${file}${since}: name another one with DATABASE_URL, or create this one with "init"\n`;
     const refused = { code: 1, stdout: '', stderr: `Store: ${file}\n${message}` };
     t.strictSame(await run('cli.js', args, env), refused, args.join(' '));
   }

@@ -31,7 +31,13 @@ export function addImportCommand(program: Command, commands: StoreCommands): voi
     .argument('[file]', 'path of the export (default: standard input)')
     .action(async (file: string | undefined, options: StoreOptions) => {
       const url = commands.urlOf(options);
-      const storage = await openStorage(commands.service, url, {}, {}, { mayCreate: false });
+      const storage = await openStorage(
+        commands.service,
+        url,
+        {},
+        {},
+        { createsNoneSince: 'import adds to one' },
+      );
       const run = new Import(storage, commands.service.collections);
       const { counts } = run;
       let isWhole: boolean;

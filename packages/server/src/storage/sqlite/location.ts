@@ -26,14 +26,16 @@ export function fileOf(url: string): string {
 
 /**
  * The path of the SQLite file, which must exist, if only by a part of its store.
+ * @param reason - Why it is not created, if the caller creates it otherwise.
  * @throws StorageError when there is none, or the URL does not refer to a file.
  */
-export function existingFileOf(url: string): string {
+export function existingFileOf(url: string, reason?: string): string {
   const file = fileOf(url);
   const path = withStorageErrors(file, () => realPathOf(file));
   if ([path, logOf(path), replacementOf(path)].some((each) => sizeOf(each) > 0)) return file;
+  const since = reason === undefined ? '' : `, and none is created, since ${reason}`;
   throw new StorageError(
     'unavailable',
-    `no store at ${resolve(file)}: name another one with DATABASE_URL, or create this one with "init"`,
+    `no store at ${resolve(file)}${since}: name another one with DATABASE_URL, or create this one with "init"`,
   );
 }
