@@ -6,6 +6,7 @@ import type { ExampleRequest, Service } from '../service/definition.js';
 import { issueToken } from '../storage/core/access-token.js';
 import type { Storage } from '../storage/core/interface.js';
 import { describeStore } from '../storage/open.js';
+import { isPostgres } from '../storage/sqlite/location.js';
 import type { Config } from './config.js';
 
 const loopback = ['127.0.0.1', '::1', 'localhost'];
@@ -39,11 +40,11 @@ export async function greetDeveloper(
 
 /** Says which access tokens there are, and creates the first one if it may. */
 async function accessTo(
-  { command, scopes, tokenPrefix: prefix }: Service,
+  service: Service,
   tokens: Storage['tokens'],
   config: Config,
 ): Promise<{ access: string; secret?: string }> {
-  const create = `${nodeCommand(command)} token create SUBJECT`;
+  const create = creationOf(service, config);
   if ((await tokens.stored('')).length > 0)
     return { access: `in the store already; to create another: ${create}` };
   const isProduction = config.NODE_ENV === 'production';
@@ -51,9 +52,20 @@ async function accessTo(
     const reason = isProduction ? 'NODE_ENV is production' : `HOST is ${config.HOST}, which others can reach`;
     return { access: `none, since ${reason}; to create one: ${create}` };
   }
+  const { scopes, tokenPrefix: prefix } = service;
   const { secret } = await issueToken(tokens, { prefix, subject: 'dev', scopes, now: Date.now() });
   const access = `${secret} (for subject "dev", shown only once)\nAnother token   ${create}`;
   return { access, secret };
+}
+
+/** The command that creates a token in another terminal, which lacks the variables of this one. */
+function creationOf({ command, databaseUrl }: Service, { DATABASE_URL: url }: Config): string {
+  const create = `${nodeCommand(command)} token create SUBJECT`;
+  if (url === databaseUrl) return create;
+  // The URL may contain a password.
+  if (isPostgres(url)) return `${create}, with the same DATABASE_URL`;
+  const file = `file:${describeStore(url)}`;
+  return `${create} --database ${/^[\w:/.-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`}`;
 }
 
 function describeExample(

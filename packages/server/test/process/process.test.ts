@@ -1,14 +1,15 @@
 // The processes from dist: the first start; a crash at any moment loses no acknowledged write; and the log
 // can never stop the service, not with a reader that stalls, nor when another program changes a pipe that it shares, nor by what Node.js prints to standard error.
-import { spawnSync } from 'node:child_process';
+import { exec, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, constants, openSync, statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
-import { create, list, logMuch, newDatabase, run, startServer } from '../support/processes.js';
+import { create, environment, list, logMuch, newDatabase, run, startServer } from '../support/processes.js';
 import { lacks, skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
 import { needsThreads } from '../support/threads.js';
@@ -23,7 +24,9 @@ t.test('the first start creates the store and shows a working token once', async
     () => once(first.child.stderr!, 'data'),
   );
   const [token = ''] = /pst_[\w-]{43}/.exec(first.stderr()) ?? [];
-  t.match(first.stderr(), /\nAnother token +node dist\/cli\.js token create SUBJECT\n/);
+  const [, create] = /\nAnother token +(node .* SUBJECT .*)\n/.exec(first.stderr()) ?? [];
+  const { stdout } = await promisify(exec)(String(create), { env: environment({}) });
+  t.match(stdout, /^pst_\S+\n$/, 'the command that it shows works in another terminal');
   const curl = /curl -i (\S+) -H '(\S+): (.+?)' \\\n +-H '(\S+): (\S+)' -d '(.+)'\n/.exec(first.stderr());
   t.ok(curl, first.stderr());
   const [, url = '', name1 = '', value1 = '', name2 = '', value2 = '', body = ''] = curl ?? [];
@@ -40,7 +43,7 @@ t.test('the first start creates the store and shows a working token once', async
   t.equal(await second.end('SIGINT'), 0);
   t.match(
     second.stderr(),
-    /Access tokens +in the store already; to create another: node dist\/cli\.js token create/,
+    /Access tokens +in the store already; to create another: node dist\/cli\.js token create SUBJECT --database '/,
   );
   t.match(second.stderr(), `Store           ${file}\n`);
   t.notMatch(second.stderr(), /pst_/);

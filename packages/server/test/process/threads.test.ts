@@ -29,6 +29,7 @@ for (const engine of stores) {
       () => fetch(`${server.origin}/openapi.json`),
     );
     t.equal(server.stderr().match(/pst_/g)?.length, 2, 'one first token, and a line that shows its use');
+    t.match(server.stderr(), /\nAnother token .* SUBJECT( --database '?file:|, with the same DATABASE_URL)/);
     t.strictSame(childrenOf(server.child.pid!), [], 'it is one process');
     const token = await server.createToken('alice');
     const [one, two] = (await clientsOf(t, server, token)) as [Client, Client];
