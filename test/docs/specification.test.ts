@@ -1,4 +1,5 @@
-// docs/specification.md: every place in openapi.yaml, every test and every source that it names is there.
+// docs/specification.md: every place in openapi.yaml, every test and every source that it names is there, and it names
+// everything that the contract adds to the specification.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -32,22 +33,35 @@ const references = new Map(
   [...page.matchAll(/^\[(\w+)\]: \.\.\/(\S+)$/gm)].map(([, label = '', path = '']) => [label, path]),
 );
 
+/** The operations of the contract by their ids. */
+const operations = Object.fromEntries(
+  Object.values(document['paths'] as Record<string, Record<string, Operation>>)
+    .flatMap((item) => Object.values(item))
+    .map((operation) => [operation.operationId, operation]),
+);
+interface Operation {
+  readonly operationId: string;
+  readonly parameters: readonly (Node | { readonly name: string })[];
+  readonly responses: Readonly<Record<string, Node>>;
+}
+
 /** The operations and components of the contract by their names, and its other parts by their keys. */
 const roots: Node = {
   ...document,
   ...(Object.assign({}, ...Object.values(document['components'] as Record<string, Node>)) as Node),
-  ...Object.fromEntries(
-    Object.values(document['paths'] as Record<string, Record<string, Node>>)
-      .flatMap((item) => Object.values(item))
-      .map((operation) => [String(operation['operationId']), operation]),
-  ),
+  ...operations,
 };
+
+/** Returns the part that a reference refers to, or else the same part. */
+function resolve(part: unknown): unknown {
+  const { $ref } = part as { $ref?: string };
+  return $ref === undefined ? part : partOf(document, $ref.slice(1));
+}
 
 /** Finds a place of the contract by its path: a parameter by its name, and what a reference refers to in its place. */
 function findPlace(path: string): unknown {
   return path.split('.').reduce<unknown>((node, key) => {
-    const { $ref } = node as { $ref?: string };
-    const part = $ref === undefined ? node : partOf(document, $ref.slice(1));
+    const part = resolve(node);
     if (!Array.isArray(part)) return (part as Node | undefined)?.[key];
     return (part as Node[]).find(({ name }) => name === key) ?? (part as unknown[])[Number(key)];
   }, roots);
@@ -75,6 +89,37 @@ t.test('every statement names tests that exist', (t) => {
     for (const [, name = '', label = ''] of links)
       t.ok(hasTest(read(references.get(label)!), name), `${statement}: ${name}`);
   }
+  t.end();
+});
+
+t.test('the page names all parameters, statuses and headers that the contract adds', (t) => {
+  const [, added = ''] = /\*\*What the contract adds\.\*\*([^]*?)^## /m.exec(page) ?? [];
+  const rows = [...added.matchAll(/^\| `(\w+)` +\| (.*?) +\| (.*?) +\|$/gm)].map((row) => row.slice(1));
+  /** The parameters, by a name where the specification has none, and statuses that it shows. */
+  const shown = ['listPlants limit', 'deletePlant id', 'createPlant 200', 'createPlant 400'];
+  const expected = Object.entries(operations).map(([id, { parameters, responses }]) => {
+    const names = parameters.map((parameter) => (resolve(parameter) as { name: string }).name);
+    const isAdded = (name: string) => !shown.includes(`${id} ${name}`);
+    return [
+      id,
+      names
+        .filter(isAdded)
+        .map((name) => `\`${name}\``)
+        .join(', '),
+      Object.keys(responses).filter(isAdded).join(', '),
+    ];
+  });
+  t.strictSame(rows, expected);
+  const [, list = ''] = /^- Headers of responses: ([^]*?)\.$/m.exec(added) ?? [];
+  const headers = Object.values(operations).flatMap(({ responses }) =>
+    Object.values(responses).flatMap((response) =>
+      Object.keys((resolve(response) as { headers: object }).headers),
+    ),
+  );
+  t.strictSame(
+    [...list.matchAll(/`([\w-]+)`/g)].map(([, name]) => name).sort(),
+    [...new Set(headers)].sort(),
+  );
   t.end();
 });
 
