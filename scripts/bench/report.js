@@ -34,7 +34,7 @@ contains the true median with a confidence of about 95 %; and the ratio of the C
       kind === 'before' && /^(create|list|delete)/.test(String(workload)) && Number(high) < target;
     isSlower ||= isWorse;
     console.log(
-      `${server} to ${other}, ${workload} at ${connections}: ${ratio} (${low} to ${high}), CPU ${cpu}${isWorse ? ' SLOWER' : ''}`,
+      `${server} ÷ ${other}, ${workload} at ${connections}: ${ratio} (${low} to ${high}), CPU ${cpu}${isWorse ? ' SLOWER' : ''}`,
     );
   }
   return isSlower;
@@ -60,7 +60,7 @@ export async function writeReport(results, rounds) {
  */
 export function table(ratios) {
   const shown = ['create', 'list-1', 'list-100', 'delete', 'mix', 'refused'];
-  const pairs = new Map(ratios.map(({ server, other }) => [`${server} to ${other}`, { server, other }]));
+  const pairs = new Map(ratios.map(({ server, other }) => [`${server} ÷ ${other}`, { server, other }]));
   const lines = [...pairs].map(([pair, { server, other }]) => {
     const cells = shown.map((workload) => {
       const all = ratios.filter((row) => row['server'] === server && row['other'] === other);

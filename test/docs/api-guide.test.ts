@@ -407,6 +407,21 @@ t.test('docs/limits.md has the defaults of the configuration', (t) => {
   t.end();
 });
 
+t.test('docs/limits.md says where the Plant Store is slower than other servers', (t) => {
+  const limits = read('docs/limits.md');
+  const slower = read('docs/benchmarks/ratios.csv')
+    .split('\n')
+    .map((line) => /^"[^"]*",("[^"]*"),.*?,\d+,([\d.]+),.*,(?:peer|foreign)$/.exec(line) ?? [])
+    .filter(([, , ratio]) => Number(ratio) < 1)
+    .map(([, other = '', ratio = '']) => ({ other, ratio }));
+  const isRusqlite = ({ other }: { other: string }) => other.includes('rusqlite');
+  const bySpeed = slower.filter(isRusqlite).sort((a, b) => Number(a.ratio) - Number(b.ratio));
+  t.match(limits, `[${bySpeed[0]?.ratio} to ${bySpeed.at(-1)?.ratio}](benchmarks.md)`);
+  for (const { other, ratio } of slower.filter((row) => !isRusqlite(row)))
+    t.match(limits, new RegExp(`\\(${ratio}\\b`), other);
+  t.end();
+});
+
 t.test('every promise of the README has a row in docs/evidence.md', (t) => {
   const promises = [...read('README.md').matchAll(/^- \*\*(.*)\.\*\*/gm)].map(([, name]) => name);
   const proven = new Set(
