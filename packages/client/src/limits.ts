@@ -21,16 +21,18 @@ export class Limits {
   within<Result>(task: Promise<Result>): Promise<Result> {
     const { signal } = this;
     return new Promise((resolve, reject) => {
+      const late = () => {
+        this.#overdue.abort(new Error(`no complete response within ${this.#timeout} ms`));
+      };
+      const timer = this.#timeout === 0 ? undefined : setTimeout(late, this.#timeout);
       const stop = () => {
+        // The task may never end, and a timer that goes on keeps a process from exiting.
+        clearTimeout(timer);
         // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- callers choose the reason, of any type
         reject(signal.reason);
       };
       if (signal.aborted) stop();
       signal.addEventListener('abort', stop, { once: true });
-      const late = () => {
-        this.#overdue.abort(new Error(`no complete response within ${this.#timeout} ms`));
-      };
-      const timer = this.#timeout === 0 ? undefined : setTimeout(late, this.#timeout);
       void task.then(resolve, reject).finally(() => {
         clearTimeout(timer);
         signal.removeEventListener('abort', stop);

@@ -1151,9 +1151,13 @@ t.test('a token function that hangs is ended by the timeout and by the signal', 
 
   const reason = new Error('enough');
   const ended = new AbortController();
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  const before = timers();
   const call = connect({ token, fetch: counting }).createPlant(plant, { signal: ended.signal });
+  t.equal(timers(), before + 1);
   ended.abort(reason);
   await t.rejects(call, reason);
+  t.equal(timers(), before, 'nothing keeps the process');
 
   t.equal(release.length, 3);
   for (const late of release) late(service.token);
