@@ -117,6 +117,7 @@ async function main() {
   );
   rmSync(results, { recursive: true, force: true });
   process.env['TMPDIR'] = createTemporaryFolder();
+  await removeSettings();
   const types = options.quick ? runNpm('check:types') : true;
   const report = new Report(files.length);
   await runFiles(
@@ -218,6 +219,13 @@ function createTemporaryFolder() {
     if (spawnSync(program).status === 0) return folder;
   }
   throw new Error(`no program can run from ${folders.join(' or ')}`);
+}
+
+/** Removes variables of who runs the tests: servers and connections of tests would take them for their settings. */
+async function removeSettings() {
+  const { descriptions } = await import('../packages/server/dist/process/config.js');
+  for (const name of Object.keys(process.env))
+    if (name in descriptions || /^PG|^(NOTIFY_SOCKET|WATCHDOG_USEC)$/.test(name)) delete process.env[name];
 }
 
 /** Runs a script of package.json, and resolves to whether it succeeds. @param {string} script */

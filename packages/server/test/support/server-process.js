@@ -101,8 +101,9 @@ export async function startServer(options = {}) {
     ...given,
   };
   const begin = performance.now();
-  const [command = '', ...rest] = [...launcher, process.execPath, ...nodeArgs, script, ...args];
+  const [command = '', ...rest] = [...launcher, process.execPath, ...nodeArgs, resolvePath(script), ...args];
   const child = spawn(command, rest, {
+    cwd: folder,
     env: environment(env),
     stdio: measured ? ['ignore', 'ignore', 'inherit', 'ipc'] : ['ignore', output ?? 'pipe', 'pipe'],
   });
@@ -179,7 +180,7 @@ async function accepting(port, failed) {
 /** The result of a program. @typedef {{ code: number, stdout: string, stderr: string }} Finished */
 
 /**
- * Runs a program until it ends.
+ * Runs a program until it ends, in a folder without the data of a server that somebody has started in the checkout.
  * @param {string} file - In dist, or its path.
  * @param {string[]} args
  * @param {Record<string, string>} env - Its environment, in addition to PATH.
@@ -187,7 +188,7 @@ async function accepting(port, failed) {
  */
 export function run(file, args, env) {
   return new Promise((resolve) => {
-    const options = { env: environment(env) };
+    const options = { cwd: tmpdir(), env: environment(env) };
     execFile(process.execPath, [resolvePath(dist, file), ...args], options, (error, stdout, stderr) => {
       const code = typeof error?.code === 'number' ? error.code : error === null ? 0 : -1;
       resolve({ code, stdout, stderr });
