@@ -1,5 +1,6 @@
 // The plans of PostgreSQL: no statement of the service reads more than it needs, whatever the statistics say.
-import t from 'tap';
+import { createHash } from 'node:crypto';
+import t, { type Test } from 'tap';
 import { plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
 import type { Change, CollectionDefinition, Id, StoreDefinition } from '../../dist/storage/core/interface.js';
@@ -16,6 +17,8 @@ const rounding = 50;
 /** What a plan costs that was ruled out, since there is no other. */
 const costOfRuledOut = 100_000;
 const batch = 1_000;
+/** How many tokens a statement lists at most. */
+const listed = 1_000;
 /** How many documents a statement counts at most. */
 const counted = 5_000;
 /** The number of a long document, so that its page is read differently. */
@@ -81,6 +84,19 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
     'auto_explain.log_parameter_max_length': '0',
     'auto_explain.log_format': 'json',
   });
+  /** Returns what runs work that resolves to its number of rows, and examines its statements. */
+  const checkIn = (t: Test) => async (what: string, work: () => Promise<number>) => {
+    let rows = NaN;
+    const plans = await server.plansOf(async () => {
+      rows = await work();
+    });
+    t.not(plans.length, 0, what);
+    for (const plan of plans) {
+      const read = mostRead(plan.Plan);
+      t.ok(read <= rows + page + rounding, `${what}: it reads ${read} rows`, { plan });
+      t.ok(plan.Plan['Total Cost'] < costOfRuledOut, `${what}: it costs ${plan.Plan['Total Cost']}`);
+    }
+  };
   for (const [{ store, definition, idOf, count }, steps] of databases) {
     const url = await server.createDatabase(t, { schema: false });
     await migrateStorage(store, url);
@@ -93,24 +109,7 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
         t.teardown(() => storage.close());
         const documents = storage.collection(definition);
 
-        /** Runs work that resolves to its number of rows, and examines its statements. */
-        const check = async (what: string, work: () => Promise<number>) => {
-          let rows = NaN;
-          const plans = await server.plansOf(async () => {
-            rows = await work();
-          });
-          t.not(plans.length, 0, what);
-          for (const plan of plans) {
-            t.ok(
-              mostRead(plan.Plan) <= rows + page + rounding,
-              `${what}: it reads ${mostRead(plan.Plan)} rows`,
-              {
-                plan,
-              },
-            );
-            t.ok(plan.Plan['Total Cost'] < costOfRuledOut, `${what}: it costs ${plan.Plan['Total Cost']}`);
-          }
-        };
+        const check = checkIn(t);
         const pages = async (
           subjects: readonly string[],
           numbers: readonly (number | undefined)[],
@@ -199,6 +198,48 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
       });
     }
   }
+
+  await t.test('tokens, no statistics', async (t) => {
+    const url = await server.createDatabase(t);
+    // Few of the tokens have ended, and few are the subject's.
+    await server.sql(
+      `INSERT INTO tokens (id, hash, subject, scopes, created_at, expires_at, revoked_at, prune_at)
+       SELECT md5(number::text), sha256(number::text::bytea), 'tenant ' || number / 10, '', 1, 2 * number,
+         CASE number % 10000 WHEN 9 THEN 1 END, 3000000000000 + number
+       FROM generate_series(1, 40000) AS number`,
+      new URL(url).pathname.slice(1),
+    );
+    const { tokens, close } = await openStorage(service, url, {}, { timeout: 90_000, poolSize: 1 });
+    t.teardown(close);
+    const check = checkIn(t);
+    const hashOf = (number: number) => createHash('sha256').update(`${number}`).digest();
+    const add = (number: number) =>
+      tokens.add({
+        id: `${number}`,
+        hash: hashOf(number).toString('hex'),
+        subject: 's',
+        scopes: [],
+        createdAt: 1,
+        expiresAt: undefined,
+        revokedAt: undefined,
+        keptUntil: undefined,
+      });
+    const added = Array.from({ length: 100 }, (_, i) => 50_000 + i);
+    for (let round = 0; round < 7; round++) {
+      await check('looking up tokens', async () => (await tokens.find(added.map(hashOf))).length);
+      await check('the valid tokens of a subject', async () => (await tokens.listOf('tenant 7', 0)).length);
+      await check('adding tokens', async () => (await Promise.all(added.map(add))).length);
+      await check('revoking a token', async () => Number(await tokens.revokeOf('s', '50000')));
+    }
+    await check('all tokens of a subject', async () => {
+      t.not((await tokens.stored('', 'tenant 7')).length, 0);
+      return listed;
+    });
+    await check('deleting those that have ended', async () => {
+      t.equal(await tokens.prune(0), 5);
+      return listed;
+    });
+  });
 });
 
 /** The number of rows of a table that a node of a plan reads: the maximum over all nodes. */

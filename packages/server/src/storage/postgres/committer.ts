@@ -6,13 +6,13 @@ import { isolateFailures } from './connection/failures.js';
 import type { Row } from './connection/connections.js';
 import type { StatementRunner } from './connection/statement-runner.js';
 import { byKey, confirmation, type DocumentSql, parametersOf, type StoreSql } from './statements.js';
-import { addTokens } from './tokens.js';
+import { insertTokens, storedTokens } from './tokens.js';
 
-/** The statements that carry out writes, in this order, and what they do with a document. */
+/** The statements that carry out writes, in this order, what they do with a document, and for which writes. */
 const statements = [
-  ['update', 'replaced'],
-  ['insert', 'inserted'],
-  ['delete', 'deleted'],
+  ['update', 'replaced', ({ when, text }: Write) => text !== null && when !== 'absent'],
+  ['insert', 'inserted', ({ when, text }: Write) => text !== null && (when === 'absent' || when === 'any')],
+  ['delete', 'deleted', ({ text }: Write) => text === null],
 ] as const;
 
 /** Returns the committer of one process, which uses the connection for writes. */
@@ -58,22 +58,22 @@ class Batch {
    */
   async commit(writes: readonly Write[], sql: DocumentSql): Promise<void> {
     for (let left = writes; left.length > 0; left = this.#undecided(left)) {
-      for (const [statement, effect] of statements)
-        await this.#isolate(
-          this.#undecided(left).filter((write) => mayCarryOut(statement, write)),
-          async (part) => {
-            const rows = await this.#runner.write(sql[statement], parametersOf(part), this.#deadline);
-            this.#record(part, rows, effect);
-          },
-        );
+      for (const [statement, effect, isMeant] of statements)
+        await this.#isolate(this.#undecided(left).filter(isMeant), async (part) => {
+          const rows = await this.#runner.write(sql[statement], parametersOf(part), this.#deadline);
+          this.#record(part, rows, effect);
+        });
       await this.#isolate(this.#undecided(left), (part) => this.#compare(sql, part));
     }
   }
 
-  addTokens(writes: readonly Write[]): Promise<void> {
-    return this.#isolate(writes, async (part) => {
-      const outcomes = await addTokens(this.#runner, part, this.#deadline);
-      for (const [i, outcome] of outcomes.entries()) this.results.set(part[i] as Write, outcome);
+  async addTokens(writes: readonly Write[]): Promise<void> {
+    await this.#isolate(writes, async (part) => {
+      this.#record(part, await insertTokens(this.#runner, part, this.#deadline), 'inserted');
+    });
+    await this.#isolate(this.#undecided(writes), async (part) => {
+      const stored = await storedTokens(this.#runner, part, this.#deadline);
+      for (const write of part) this.results.set(write, stored.has(write.text) ? 'same' : 'other');
     });
   }
 
@@ -118,13 +118,6 @@ class Batch {
   #undecided(writes: readonly Write[]): readonly Write[] {
     return writes.filter((write) => !this.results.has(write));
   }
-}
-
-function mayCarryOut(statement: (typeof statements)[number][0], { when, text }: Write): boolean {
-  if (text === null) return statement === 'delete';
-  return statement === 'insert'
-    ? when === 'absent' || when === 'any'
-    : statement === 'update' && when !== 'absent';
 }
 
 /** The rows of a statement, which begin with a subject and an id, by these. */

@@ -1,6 +1,6 @@
 // The access tokens of the PostgreSQL engine.
 import type { GroupCommit } from '../core/group-commit.js';
-import type { Outcomes, TokenRepository } from '../core/interface.js';
+import type { Outcomes, Token, TokenRepository } from '../core/interface.js';
 import {
   addition,
   keptFor,
@@ -18,21 +18,18 @@ import { ReadQueue } from './read-queue.js';
 
 /** The maximum number of tokens that are looked up in one statement. */
 const foundTogether = 1_000;
-/** The number of tokens that the command deletes in one statement, which has a limited time. */
-const prunedByCommand = 1_000;
 
 /** Inserts the rows of arrays. */
 const insert = `INSERT INTO tokens (${tokenColumns})
   SELECT ${tokenColumns.replace('hash', "decode(hash, 'hex')")}
   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[])
-    AS given (${tokenColumns})
+    AS batch (${tokenColumns})
   ON CONFLICT DO NOTHING RETURNING subject, id`;
 const columns = tokenColumns.replace('hash', "encode(hash, 'hex')");
 const selectWhere = (condition: string) => `SELECT ${columns} FROM tokens WHERE ${condition}`;
 const selectFound = selectWhere('hash = ANY ($1::bytea[])');
 const selectByIds = selectWhere('id = ANY ($1::text[])');
-const selectStored = `${selectWhere('id > $1 AND ($2::text IS NULL OR subject COLLATE "C" = $2)')}
-  ORDER BY id LIMIT ${listedTogether}`;
+const selectStored = `${selectWhere('id > $1')} ORDER BY id LIMIT ${listedTogether}`;
 const validOf = (condition: string) =>
   `(${selectWhere(`subject COLLATE "C" = $1 AND revoked_at IS NULL AND ${condition}`)} LIMIT ${listedTogether})`;
 const selectValid = `${validOf('expires_at IS NULL')} UNION ALL ${validOf('expires_at > $2 ORDER BY expires_at DESC')}
@@ -45,8 +42,6 @@ const revoke = `UPDATE tokens SET revoked_at = coalesce(revoked_at, $1::bigint),
 const selectEnded = `SELECT id FROM (
     SELECT id FROM tokens WHERE prune_at <= $1 ORDER BY prune_at LIMIT 16 * $2::int) AS oldest
   ORDER BY random() LIMIT $2::int`;
-const selectEndedAfter = `SELECT id FROM tokens
-  WHERE id > $1 AND (revoked_at IS NOT NULL OR expires_at <= $2) ORDER BY id LIMIT ${prunedByCommand}`;
 /** Deletes tokens that another statement has found: on Citus, each node would find others. */
 const remove = 'DELETE FROM tokens WHERE id = ANY ($1::text[])';
 
@@ -73,53 +68,57 @@ export function openPostgresTokens(runner: StatementRunner, groupCommit: GroupCo
       return (await revokeOne(now, now + keptFor, id, subject)) !== undefined;
     },
     revoke: (id, at) => revokeOne(at, at + keptFor, id, null),
-    prune: (at) => pruneTokens(runner, at),
+    async prune(at) {
+      let deleted = 0;
+      for await (const page of storedAfter(runner, '')) {
+        const ended = page.filter(
+          ({ revokedAt, expiresAt = Infinity }) => revokedAt !== undefined || expiresAt <= at,
+        );
+        if (ended.length > 0) await runner.write(remove, [ended.map(({ id }) => id)]);
+        deleted += ended.length;
+      }
+      return deleted;
+    },
     async stored(after, subject) {
-      return (await runner.read(selectStored, [after, subject ?? null])).map(toToken);
+      for await (const page of storedAfter(runner, after)) {
+        const matching = page.filter((token) => token.subject === (subject ?? token.subject));
+        if (matching.length > 0) return matching;
+      }
+      return [];
     },
   };
 }
 
-/** Deletes the tokens that have ended by a time, some at a time, and returns their number. @throws StorageError */
-async function pruneTokens(runner: StatementRunner, at: number): Promise<number> {
-  let deleted = 0;
-  let last: unknown = '';
+/** Reads the tokens after an id, some at a time: a statement that looked for few among many could take longer than it may. */
+async function* storedAfter(runner: StatementRunner, id: string): AsyncGenerator<Token[]> {
+  let last: string | undefined = id;
   while (last !== undefined) {
-    const ended: Row[] = await runner.read(selectEndedAfter, [last, at]);
-    await runner.write(remove, [ended.map(([id]) => id)]);
-    deleted += ended.length;
-    last = ended.at(-1)?.[0];
+    const page: Token[] = (await runner.read(selectStored, [last])).map(toToken);
+    yield page;
+    last = page.at(-1)?.id;
   }
-  return deleted;
 }
 
-/**
- * Adds tokens, after it has deleted some that have ended.
- * @param writes - Those of `addition`, each of another token.
- * @returns The outcome of each.
- * @throws StorageError
- */
-export async function addTokens(
+/** Inserts tokens, and deletes some that have ended. @returns The subjects and ids of those inserted. @throws StorageError */
+export async function insertTokens(
   runner: StatementRunner,
   writes: readonly Write[],
   deadline: number,
-): Promise<Outcomes['absent'][]> {
-  const most = prunedTogether * writes.length;
-  const ended = await runner.read(selectEnded, [Date.now(), most], deadline);
+): Promise<Row[]> {
+  const ended = await runner.read(selectEnded, [Date.now(), prunedTogether * writes.length], deadline);
   if (ended.length > 0) await runner.write(remove, [ended.map(([id]) => id)], deadline);
   const rows = writes.map(({ text }) => JSON.parse(text ?? '') as TokenRow);
   // The values of each column.
   const values = Array.from({ length: 8 }, (_, column) => rows.map((row) => row[column]));
-  const keyOf = (subject: unknown, id: unknown) => `${String(id)} ${String(subject)}`;
-  const inserted = new Set(
-    (await runner.write(insert, values, deadline)).map((row: Row) => keyOf(row[0], row[1])),
-  );
-  const isInserted = ({ subject, id }: Write) => inserted.has(keyOf(subject, id));
-  const others = writes.filter((write) => !isInserted(write)).map(({ id }) => id);
-  const present = others.length === 0 ? [] : await runner.read(selectByIds, [others], deadline);
-  const texts = new Set(present.map((row) => JSON.stringify(toTokenRow(toToken(row)))));
-  return writes.map((write) => {
-    if (isInserted(write)) return 'inserted';
-    return texts.has(write.text ?? '') ? 'same' : 'other';
-  });
+  return runner.write(insert, values, deadline);
+}
+
+/** Returns which of the texts of writes, as `addition` makes them, are those of stored tokens. @throws StorageError */
+export async function storedTokens(
+  runner: StatementRunner,
+  writes: readonly Write[],
+  deadline: number,
+): Promise<Set<string | null>> {
+  const rows = await runner.read(selectByIds, [writes.map(({ id }) => id)], deadline);
+  return new Set(rows.map((row) => JSON.stringify(toTokenRow(toToken(row)))));
 }
