@@ -11,6 +11,7 @@ import { existingFileOf, fileOf, isPostgres } from './sqlite/location.js';
 // Each engine is imported only when it is used, to start faster.
 const sqlite = () => import('./sqlite/storage.js');
 const postgresql = () => import('./postgres/storage.js');
+const migrations = () => import('./postgres/migrate.js');
 
 /** The data with which another thread of the process opens the same store; undefined if its URL is enough. */
 export type StorageShare = SqliteShare | undefined;
@@ -68,7 +69,7 @@ export async function migrateStorage(
   mayCreate = true,
 ): Promise<readonly Migration[]> {
   if (isPostgres(url))
-    return (await postgresql()).migratePostgres(loadSchema(store, 'postgres'), url, mayCreate);
+    return (await migrations()).migratePostgres(loadSchema(store, 'postgres'), url, mayCreate);
   const file = mayCreate ? fileOf(url) : existingFileOf(url);
   const storage = await (await sqlite()).openSqlite({ store, file, isCommand: true, mayCreate });
   await storage.close();

@@ -109,7 +109,7 @@ export async function migratePostgres(
   url: string,
   migrations = loadMigrations('postgres'),
 ): Promise<readonly Migration[]> {
-  const { migratePostgres } = await postgres();
+  const { migratePostgres } = await import('../../dist/storage/postgres/migrate.js');
   return migratePostgres({ ...service, migrations }, url);
 }
 

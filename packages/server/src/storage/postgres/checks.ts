@@ -3,7 +3,7 @@ import { readOnlyDatabase, StorageError } from '../core/interface.js';
 import type { StoreSchema } from '../core/migrations.js';
 import { tokenIndexes } from '../core/token-row.js';
 import type { Query } from './connection/connections.js';
-import { sessionSettings } from './statements.js';
+import { setSession } from './statements.js';
 
 /** Returns the statement that selects those faults of a list in SQL that a server has. */
 const faultsOf = (checks: string) =>
@@ -38,31 +38,22 @@ const sessionFaults = faultsOf(`${durabilityChecks},
   -- A standby may return old data.
   (pg_is_in_recovery(), 'the server is read-only, perhaps a standby: let DATABASE_URL lead to the primary')`);
 
-/** Makes a session keep to its settings, whatever is reloaded. */
-const setSession = `SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false),
-  ${Object.entries(sessionSettings)
-    .map(([name, value]) => `set_config('${name}', ${value}, false)`)
-    .join(', ')}`;
-
-/** Configures a new session. @returns Why its server cannot be used, each reason with its cure. */
-export async function setUpSession(query: Query, statementTime: number): Promise<string[]> {
-  const faults = await query(sessionFaults, [statementTime]);
-  // A pooler would show the settings of a session that was refused to the next start.
+/** Configures a new session. @throws StorageError that names all reasons why it cannot be used, with their cures. */
+export async function setUpSession(query: Query, statementTime: number, schema: StoreSchema): Promise<void> {
+  const faults = (await query(sessionFaults, [statementTime])).map(([fault]) => fault as string);
+  // Behind a pooler, the next start would take the settings of a session that was refused for those of the role.
   if (faults.length === 0) await query(setSession);
-  return faults.map(([fault]) => fault as string);
+  else requireNone([...faults, ...(await storeFaults(query, schema))]);
 }
 
 /**
- * Privileges that the role lacks: those of every service, on the tables of its collections ($1) and on the others, which
- * docs/postgres.md grants; tables and indexes that are missing although migrations were applied, as after a restore of a
- * part of a backup, by their names with their cures ($2); and whether the server takes no writes. Tables that do not exist
- * lack no privilege; those of a schema that the role must not use seem not to exist.
+ * Privileges that the role lacks on the tables of collections ($1) and on the others, which docs/postgres.md grants; tables
+ * and indexes, by their names with their cures ($2), that are missing although migrations were applied, as after a restore
+ * of a part of a backup; and whether the server takes no writes. Tables that do not exist lack no privilege; those of a
+ * schema that the role must not use seem not to exist.
  */
 const selectStoreFaults = `
   SELECT format('the role %1$I lacks a privilege: GRANT %2$s TO %1$I', current_user, privilege) FROM (
-    SELECT format('CONNECT ON DATABASE %I', current_database())
-    WHERE NOT has_database_privilege(current_database(), 'CONNECT')
-    UNION ALL
     SELECT 'USAGE ON SCHEMA ' || replace(current_setting('search_path'), '"$user", ', '')
     WHERE current_schema() IS NULL
     UNION ALL

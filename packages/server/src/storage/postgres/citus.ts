@@ -5,7 +5,7 @@
 // - Statements are not prepared, since Citus plans those with parameters for the values of one subject.
 // - Each node commits with its own settings, which are checked at the start.
 // - What others have written, and a response only reports, is not awaited on a synchronous standby.
-import { StorageError, type StoreDefinition } from '../core/interface.js';
+import type { StoreDefinition } from '../core/interface.js';
 import { storeCommand } from '../core/migrations.js';
 import { durabilityFaults, requireNone } from './checks.js';
 import type { Query } from './connection/connections.js';
@@ -20,7 +20,6 @@ export async function hasCitus(query: Query): Promise<boolean> {
 /** The tables of a store by whether Citus manages them. */
 async function readTables(query: Query, { collections }: Tables) {
   const names = [...collections.map(({ name }) => name), 'tokens', 'migrations'];
-  if (!(await hasCitus(query))) return { managed: [], others: names };
   const rows = await query(
     'SELECT name FROM unnest($1::text[]) AS name JOIN pg_dist_partition ON logicalrelid = to_regclass(name)',
     [names],
@@ -31,25 +30,25 @@ async function readTables(query: Query, { collections }: Tables) {
 
 /** Whether the tables of a store are distributed. @throws StorageError when only some are, or a node has unsafe settings. */
 export async function isDistributed(query: Query, store: Tables): Promise<boolean> {
+  if (!(await hasCitus(query))) return false;
   const { managed, others } = await readTables(query, store);
   if (managed.length === 0) return false;
-  const undistributed = `Citus does not distribute ${others.join(', ')}: run ${storeCommand(store, 'migrate')}`;
-  if (others.length > 0) throw new StorageError('unavailable', undistributed);
   const nodes = await query(
     `SELECT nodename || ':' || nodeport || ': ' || result
      FROM run_command_on_all_nodes($$SELECT string_agg(fault, '; ') FROM (${durabilityFaults}) AS faults$$)
      JOIN pg_dist_node USING (nodeid) WHERE success AND result <> ''`,
   );
-  requireNone(nodes.map(([fault]) => fault as string));
+  const cure = storeCommand(store, 'migrate');
+  const undistributed = others.map((table) => `Citus does not distribute ${table}: run ${cure}`);
+  requireNone([...undistributed, ...nodes.map(([fault]) => fault as string)]);
   return true;
 }
 
 /**
- * Distributes the tables of a store, with their rows, unless they are distributed already or the database does not have
- * Citus: collections by subject, the others as copies on every node. Must run on the coordinator.
+ * Distributes the tables of a store, with their rows, unless they are distributed already: collections by subject, the
+ * others as copies on every node. Must run on the coordinator.
  */
 export async function distribute(query: Query, store: Tables): Promise<void> {
-  if (!(await hasCitus(query))) return;
   const names = store.collections.map(({ name }) => name);
   const { managed, others } = await readTables(query, store);
   let first = names.find((name) => managed.includes(name));

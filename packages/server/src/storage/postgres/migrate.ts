@@ -28,41 +28,35 @@ export async function migratePostgres(
   url: string,
   mayCreate = true,
 ): Promise<readonly Migration[]> {
-  try {
-    const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
-    // The running statement rejects when the connection is lost.
-    client.on('error', () => undefined);
-    await client.connect();
-    try {
-      return await migrate(schema, client, mayCreate);
-    } finally {
-      await client.end();
-    }
-  } catch (error) {
-    throw toStorageError('PostgreSQL', error);
-  }
-}
-
-async function migrate(schema: StoreSchema, client: Client, mayCreate: boolean): Promise<Migration[]> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
+  // The running statement rejects when the connection is lost.
+  client.on('error', () => undefined);
   const query: Query = async (text, values = []) =>
     (await client.query<unknown[]>({ text, values: [...values], rowMode: 'array' })).rows;
-  // A failure needs no ROLLBACK, because the caller closes the connection.
-  await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
-  await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
-  if (!mayCreate && (await readApplied(query)).length === 0) throw missingStore(schema);
-  await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
-  // Citus sends the whole query to its nodes, which take one statement.
-  const takesOne = await hasCitus(query);
-  const applied = await applyMigrations(schema, {
-    execute: async (sql) => {
-      for (const statement of takesOne ? statementsOf(sql) : [sql]) await client.query(statement);
-    },
-    read: () => readApplied(query),
-  });
-  await distribute(query, schema);
-  requireNone(await storeFaults(query, schema));
-  await client.query('COMMIT');
-  return applied;
+  try {
+    await client.connect();
+    // A failure needs no ROLLBACK, because the connection closes.
+    await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
+    await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
+    if (!mayCreate && (await readApplied(query)).length === 0) throw missingStore(schema);
+    await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
+    // Citus sends the whole query to its nodes, which take one statement.
+    const isOnCitus = await hasCitus(query);
+    const applied = await applyMigrations(schema, {
+      execute: async (sql) => {
+        for (const statement of isOnCitus ? statementsOf(sql) : [sql]) await client.query(statement);
+      },
+      read: () => readApplied(query),
+    });
+    if (isOnCitus) await distribute(query, schema);
+    requireNone(await storeFaults(query, schema));
+    await client.query('COMMIT');
+    return applied;
+  } catch (error) {
+    throw toStorageError('PostgreSQL', error);
+  } finally {
+    await client.end();
+  }
 }
 
 /** The error for a database without a store. */

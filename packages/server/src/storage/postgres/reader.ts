@@ -18,11 +18,9 @@ const bytesTogether = 16 * pageBytes;
 
 /** A page of a subject. */
 type SubjectPage = BoundedPage & { readonly subject: string };
-/** A page without a text if its documents do not fit. */
-type ReadPage = Omit<Page<Id>, 'json'> & { readonly json: string | undefined };
+/** A page whose text is null if its documents do not fit. */
+type ReadPage = Omit<Page<Id>, 'json'> & { readonly json: string | null };
 type PageQueues = Readonly<Record<'ascending' | 'descending', ReadQueue<SubjectPage, ReadPage>>>;
-
-const directionOf = (descending: boolean) => (descending ? 'descending' : 'ascending');
 
 /** Reads the documents of a collection. Its methods throw StorageError. */
 export class PostgresReader implements CollectionReader {
@@ -48,8 +46,9 @@ export class PostgresReader implements CollectionReader {
     const limit = Math.min(page.limit, isFirst ? pageRows : this.#fittingRows);
     const request = { subject, from, to, descending, isFirst, limit };
     const queues = isFirst ? this.#first : this.#next;
-    const { json, count, next } = await queues[directionOf(descending)].read(subject, request);
-    if (json !== undefined) return { json, count, next };
+    const queue = descending ? queues.descending : queues.ascending;
+    const { json, count, next } = await queue.read(subject, request);
+    if (json !== null) return { json, count, next };
     const documents = await this.stored(subject, request);
     return {
       json: documents.map(({ text }) => text).join(),
@@ -71,7 +70,7 @@ export class PostgresReader implements CollectionReader {
   }
 
   stored(subject: string, { from, to, descending, limit }: StoredRange): Promise<readonly StoredDocument[]> {
-    const text = this.#sql.stored[directionOf(descending)];
+    const text = descending ? this.#sql.stored.descending : this.#sql.stored.ascending;
     return this.#readStored(text, limit, [subject, `${from}`, `${to}`]);
   }
 
@@ -115,12 +114,7 @@ export class PostgresReader implements CollectionReader {
         const fitting = Math.floor((0.9 * pageBytes * count) / size);
         this.#fittingRows = Math.min(Math.max(fitting, pageRows), nextPageRows);
       }
-      const isEmpty = json === null && count === 0;
-      return {
-        json: isEmpty ? '' : (json ?? undefined),
-        count,
-        next: last === null ? undefined : this.#ids.parse(last),
-      };
+      return { json, count, next: last === null ? undefined : this.#ids.parse(last) };
     });
   }
 }

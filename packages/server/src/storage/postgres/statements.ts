@@ -4,21 +4,19 @@ import { countedTogether, pageBytes } from '../core/page-size.js';
 import type { Write } from '../core/writes.js';
 
 /**
- * The settings of each session. Every statement looks up documents by their keys, or reads on in the order of the keys:
- * the index of the primary key is the only way to do either that does not read what it does not need. Statistics that
- * are missing, or from before a table has grown, would make other ways look cheaper. The values are in SQL.
+ * Makes a session keep to its settings, whatever is reloaded. Every statement looks up documents by their keys, or reads
+ * on in the order of the keys: the index of the primary key is the only way to do either that does not read what it does
+ * not need. Statistics that are missing, or from before a table has grown, would make other ways look cheaper.
  */
-export const sessionSettings = {
-  enable_seqscan: "'off'",
-  enable_bitmapscan: "'off'",
-  enable_hashjoin: "'off'",
-  enable_mergejoin: "'off'",
-  jit: "'off'",
-  // A plan for certain parameters may look so cheap that PostgreSQL makes one for each execution. Citus, however, must
-  // plan a statement for the shard of its subject.
-  plan_cache_mode: `CASE WHEN EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')
-    THEN 'auto' ELSE 'force_generic_plan' END`,
-} as const;
+export const setSession = `SELECT
+  set_config('synchronous_commit', current_setting('synchronous_commit'), false),
+  set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false),
+  set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false),
+  set_config('jit', 'off', false),
+  -- A plan for certain parameters may look so cheap that PostgreSQL makes one for each execution. Citus, however, must plan
+  -- a statement for the shard of its subject.
+  set_config('plan_cache_mode', CASE WHEN EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')
+    THEN 'auto' ELSE 'force_generic_plan' END, false)`;
 
 /** The texts of longer documents, in bytes, are not read together before it is known that they fit into a page. */
 const longBytes = 2_048;
@@ -58,52 +56,53 @@ export type StoreSql = ReadonlyMap<CollectionDefinition, DocumentSql>;
  * by `byKey`, and no key twice. They return the subject and the id of each document that they have written or locked.
  * @param isDistributed - Whether a condition leads each statement to the shard of its only subject, for Citus.
  */
-export function documentSql({ name, column, id }: CollectionDefinition, isDistributed: boolean) {
+export function documentSql(definition: CollectionDefinition, isDistributed: boolean) {
+  const { name, column, id } = definition;
   const shard = isDistributed ? 'AND stored.subject = ($1::text[])[1]' : '';
   const type = idTypes[id];
   /** @param skipped - The number of parameters that belong to other parts of the statement. */
-  const given = (skipped = 0) => {
+  const batch = (skipped = 0) => {
     const arrays = ['text', type, 'text', 'text'].map((of, i) => `$${skipped + i + 1}::${of}[]`);
-    return `unnest(${arrays.join(', ')}) WITH ORDINALITY AS given (subject, id, text, expected, number)`;
+    return `unnest(${arrays.join(', ')}) WITH ORDINALITY AS batch (subject, id, text, expected, number)`;
   };
-  const matches = `stored.subject = given.subject AND stored.id = given.id ${shard}`;
-  const asExpected = `(given.expected IS NULL OR stored.${column} = given.expected)`;
+  const matches = `stored.subject = batch.subject AND stored.id = batch.id ${shard}`;
+  const asExpected = `(batch.expected IS NULL OR stored.${column} = batch.expected)`;
   const ofSubject = 'subject = $1 AND id BETWEEN $2 AND $3';
   const between = 'subject = $2 AND id BETWEEN $3 AND $4';
   return {
     /** Whether each statement is about one subject. */
     isDistributed,
     /** Creates documents that do not exist. */
-    insert: `INSERT INTO ${name} (subject, id, ${column}) SELECT subject, id, text FROM ${given()}
+    insert: `INSERT INTO ${name} (subject, id, ${column}) SELECT subject, id, text FROM ${batch()}
       ON CONFLICT DO NOTHING RETURNING subject, id`,
     /** Replaces documents that exist, are as expected, and are not the same already. */
-    update: `UPDATE ${name} AS stored SET ${column} = given.text FROM ${given()}
-      WHERE ${matches} AND ${asExpected} AND stored.${column} <> given.text
+    update: `UPDATE ${name} AS stored SET ${column} = batch.text FROM ${batch()}
+      WHERE ${matches} AND ${asExpected} AND stored.${column} <> batch.text
       RETURNING stored.subject, stored.id`,
     /** Deletes documents that exist and are as expected. */
-    delete: `DELETE FROM ${name} AS stored USING ${given()} WHERE ${matches} AND ${asExpected}
+    delete: `DELETE FROM ${name} AS stored USING ${batch()} WHERE ${matches} AND ${asExpected}
       RETURNING stored.subject, stored.id`,
     /**
      * Returns those that exist, each with its text if the write has it, and with an empty one, which no document has, if not.
      * @param part - Which of several statements with UNION ALL it is.
      */
     compare: (part = 0) => `SELECT stored.subject, stored.id::text,
-        CASE WHEN stored.${column} IN (given.text, given.expected) THEN stored.${column} ELSE '' END
-      FROM ${given(4 * part)} JOIN ${name} AS stored ON ${matches}`,
+        CASE WHEN stored.${column} IN (batch.text, batch.expected) THEN stored.${column} ELSE '' END
+      FROM ${batch(4 * part)} JOIN ${name} AS stored ON ${matches}`,
     /** Locks documents that are as expected, one after the other, until the transaction ends. */
-    lock: `SELECT stored.subject, stored.id FROM ${given()} JOIN ${name} AS stored ON ${matches}
+    lock: `SELECT stored.subject, stored.id FROM ${batch()} JOIN ${name} AS stored ON ${matches}
       WHERE ${asExpected} ORDER BY number FOR UPDATE OF stored`,
     pages: {
-      ascending: pagesText({ name, column, id }, shard, false),
-      descending: pagesText({ name, column, id }, shard, true),
+      ascending: pagesText(definition, shard, false),
+      descending: pagesText(definition, shard, true),
     },
     /** Documents of a subject between two ids with their keys. */
     stored: {
-      ascending: storedText({ name, column }, between, 'ASC'),
-      descending: storedText({ name, column }, between, 'DESC'),
+      ascending: storedText(definition, between, 'ASC'),
+      descending: storedText(definition, between, 'DESC'),
     },
     /** The documents of all subjects, after a key. */
-    storedOfAll: storedText({ name, column }, '(subject, id) > ($2, $3)', 'ASC'),
+    storedOfAll: storedText(definition, '(subject, id) > ($2, $3)', 'ASC'),
     /** The texts of documents of a subject by their ids. */
     byIds: `SELECT id::text, ${column} FROM ${name} WHERE subject = $1 AND id = ANY ($2::${type}[])`,
     /** Counts the first documents of a subject between two ids, and returns the last id. */
@@ -125,7 +124,8 @@ function pagesText({ name, column, id }: CollectionDefinition, shard: string, is
     ? ['DESC', 'min', 'BETWEEN least AND last AND stored.id < last']
     : ['ASC', 'max', 'BETWEEN last AND greatest AND stored.id > last'];
   const ofSubject = `FROM ${name} AS stored WHERE stored.subject = wanted.subject ${shard}`;
-  return `SELECT CASE WHEN rows = 1 OR (longest <= ${longBytes} AND size <= $5::int) THEN json END, count, size::int,
+  return `SELECT CASE WHEN count = 0 THEN '' WHEN rows = 1 OR (longest <= ${longBytes} AND size <= $5::int) THEN json END,
+      count, size::int,
       CASE WHEN count = rows AND EXISTS (SELECT ${ofSubject} AND stored.id ${following}) THEN last END
     FROM unnest($1::text[], $2::${type}[], $3::${type}[], $4::int[]) WITH ORDINALITY
       AS wanted (subject, least, greatest, rows, page)
@@ -142,11 +142,7 @@ function pagesText({ name, column, id }: CollectionDefinition, shard: string, is
  * Returns the statement that reads the first documents of a part of the table that fit into a page, at least one, with
  * their keys. Its first parameter is their maximum number.
  */
-function storedText(
-  { name, column }: Pick<CollectionDefinition, 'name' | 'column'>,
-  condition: string,
-  direction: 'ASC' | 'DESC',
-): string {
+function storedText({ name, column }: CollectionDefinition, condition: string, direction: string): string {
   const order = `ORDER BY subject ${direction}, id ${direction}`;
   return `SELECT subject, id::text AS key, text FROM (
       SELECT subject, id, text, sum(octet_length(text) + 1) OVER (${order} ROWS UNBOUNDED PRECEDING) AS size FROM (

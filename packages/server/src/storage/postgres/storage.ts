@@ -23,8 +23,6 @@ import { documentSql, type StoreSql } from './statements.js';
 import { openPostgresTokens } from './tokens.js';
 import { transactionCommitter } from './transactions.js';
 
-export { migratePostgres } from './migrate.js';
-
 /** Options for opening PostgreSQL. */
 interface OpenOptions extends PostgresOptions {
   store: StoreDefinition;
@@ -38,24 +36,18 @@ interface OpenOptions extends PostgresOptions {
  * @throws StorageError when the server is unreachable, or else one that names all that is wrong: settings that would not
  *   make writes durable, privileges that the role lacks, and what the schema lacks.
  */
-export async function openPostgres({
-  store,
-  writes,
-  waits = false,
-  ...options
-}: OpenOptions): Promise<Storage> {
+export async function openPostgres({ store, writes, waits, ...options }: OpenOptions): Promise<Storage> {
   const limits: WriteLimits = { ...defaultWriteLimits, ...writes };
   // Loaded once: a release that is installed over this one has other migrations.
   const schema = loadSchema(store, 'postgres');
-  const runner = new StatementRunner(store.name, options, async (query, statementTime) => {
-    const faults = await setUpSession(query, statementTime);
-    requireNone(faults.length === 0 ? [] : [...faults, ...(await storeFaults(query, schema))]);
-  });
+  const runner = new StatementRunner(store.name, options, (query, statementTime) =>
+    setUpSession(query, statementTime, schema),
+  );
   const read: Query = (text, values) => runner.read(text, values);
   const state = { isReadOnly: false };
   const check = () => checkStore(read, schema, state);
   try {
-    await (waits ? retried(check, limits.report) : check());
+    await (waits === true ? retried(check, limits.report) : check());
     const isOnCitus = await isDistributed(read, store);
     if (isOnCitus) runner.stopPreparing();
     limits.report?.({
@@ -80,9 +72,9 @@ async function checkStore(read: Query, schema: StoreSchema, state: { isReadOnly:
   if (faults.some((fault) => fault.includes('lacks a privilege'))) requireNone(faults);
   const applied = await readApplied(read);
   if (applied.length === 0) throw missingStore(schema);
-  const isOld = pendingMigrations(schema, applied).length > 0;
-  const cure = `the schema of the database is out of date: run ${storeCommand(schema, 'migrate')}`;
-  requireNone([...(isOld ? [cure] : []), ...faults]);
+  if (pendingMigrations(schema, applied).length > 0)
+    faults.unshift(`the schema of the database is out of date: run ${storeCommand(schema, 'migrate')}`);
+  requireNone(faults);
 }
 
 /** The storage on open connections. */

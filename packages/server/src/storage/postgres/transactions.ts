@@ -55,10 +55,8 @@ async function make(query: Query, sql: StoreSql, subject: string, steps: readonl
 async function hold(runner: StatementRunner, parts: readonly [DocumentSql, Keyed[]][]): Promise<boolean> {
   // One statement, which sees one state of all collections.
   const text = parts.map(([{ compare }], part) => compare(part)).join(' UNION ALL ');
-  const rows = await runner.read(
-    text,
-    parts.flatMap(([, steps]) => parametersOf(steps)),
-  );
+  const values = parts.flatMap(([, steps]) => parametersOf(steps));
+  const rows = await runner.read(text, values);
   await runner.read(confirmation);
   const present = parts.flatMap(([, steps]) => steps).filter(({ expected }) => expected !== null);
   return rows.length === present.length && rows.every(([, , stored]) => stored !== '');

@@ -24,13 +24,15 @@ export function openPool(
       done();
     }, done);
   };
-  const timeouts = {
+  const pool = new Pool({
+    ...options,
+    keepAlive: true,
+    verify,
     connectionTimeoutMillis: time,
     idleTimeoutMillis: 60_000,
     // Ends statements whose client has given up, such as those that wait for a lock.
     statement_timeout: time,
-  };
-  const pool = new Pool({ ...options, ...timeouts, keepAlive: true, verify });
+  });
   // When a connection is lost, its statement rejects; the pool replaces an idle connection when needed.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));

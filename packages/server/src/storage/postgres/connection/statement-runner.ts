@@ -114,10 +114,7 @@ export class StatementRunner {
     });
   }
 
-  /**
-   * Prepares no more statements.
-   * @param refusal - Why the server refuses them; missing on Citus, which plans statements for their parameters.
-   */
+  /** Prepares no more statements. @param refusal - The server's; missing on Citus, which plans them for their parameters. */
   stopPreparing(refusal?: unknown): void {
     if (this.#prepares && refusal !== undefined)
       process.emitWarning(
