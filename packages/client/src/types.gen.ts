@@ -92,13 +92,6 @@ export interface operations {
           "application/json": $Plant[];
         };
       };
-      304: {
-        headers: {
-          "Cache-Control": string;
-          ETag?: string;
-        };
-        content?: never;
-      };
       400: {
         content: {
           "application/json": $Error;

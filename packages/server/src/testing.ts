@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { buildApp } from './process/app.js';
-import { loadChecked } from './http/checked-contract.js';
+import { loadContract } from './contract/contract.js';
 import { parseExactJson } from './contract/document/exact-json.js';
 import type { Service } from './service/definition.js';
 import { UndeclaredResponseError } from './base/errors.js';
@@ -104,7 +104,7 @@ export async function openTestService(
     for (const closer of closers.splice(0).reverse()) await closer();
   };
   try {
-    const contract = loadChecked(await readFile(service.contract), service.renderError !== undefined);
+    const contract = loadContract(await readFile(service.contract), service.renderError !== undefined);
     if (databaseUrl !== undefined) await migrateStorage(service, databaseUrl);
     const hasStore = service.databaseUrl !== undefined;
     const file = hasStore ? `file:${join(folder, 'test.db')}` : noStore;

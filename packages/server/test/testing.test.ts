@@ -385,7 +385,7 @@ paths:
     get:
       operationId: getHeight
       responses:
-        '200': { description: The height., content: { 'application/*': { schema: ${schema} } } }
+        '200': { description: The height., content: { '*/*': { schema: ${schema} } } }
 `;
   const check = responseCheck(contractOf(contract), { errors: {} });
   const headers = { 'x-request-id': 'a', 'content-type': 'application/json' };

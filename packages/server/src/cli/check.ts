@@ -1,10 +1,9 @@
 // Finds all faults and warnings that a start of the server would report for a contract.
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../process/config.js';
-import type { Contract } from '../contract/contract.js';
+import { loadContract, type Contract } from '../contract/contract.js';
 import { ContractError, formatFinding } from '../contract/document/finding.js';
 import type { Finding } from '../contract/document/finding.js';
-import { loadChecked } from '../http/checked-contract.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
 import { Compiler, findWrongDefaults } from '../http/request/validation/validation.js';
 
@@ -22,7 +21,7 @@ export interface Checked {
  */
 export function checkContract(file: string, hasOwnErrors: boolean): Checked {
   try {
-    const contract = loadChecked(readFileSync(file), hasOwnErrors);
+    const contract = loadContract(readFileSync(file), hasOwnErrors);
     const compiler = new Compiler();
     const faults = [
       ...findWrongDefaults(compiler, contract.defaults),

@@ -190,9 +190,8 @@ export class SchemaTypes {
     const isArray = schema.items !== undefined || schema.prefixItems !== undefined;
     if (type === undefined && !isObject && !isArray) return 'unknown';
     const types = (type ?? known ?? typeNames).filter((one) => known?.includes(one) ?? true);
-    const form = type === undefined ? shapeOf(schema).number : schema.number;
-    const isEither = form === undefined || form === 'either';
-    const number = isEither ? '(number | bigint)' : isBig(form) ? 'bigint' : 'number';
+    const { number: form } = schema;
+    const number = form === undefined ? '(number | bigint)' : isBig(form) ? 'bigint' : 'number';
     return unionOf(
       types.map((one) => {
         if (one === 'object') return this.#object(schema, place, described);

@@ -41,6 +41,8 @@ function operationType(operation: Operation, types: SchemaTypes): string {
   });
   const contents = body?.contents.map((one) => [one.name, bodyType(one, types)] as const);
   const responses = new Map(declaredResponses.map((one) => [one.key, one]));
+  // The server itself returns it.
+  if (operation.isConditional) responses.delete('304');
   const returned = [...responses.values()].map(({ key, use, contents, headers }) => {
     const own = headers.filter(({ isOfServer }) => !isOfServer);
     const members = own.map(

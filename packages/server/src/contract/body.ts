@@ -81,9 +81,11 @@ export function readBody(
   const served = new Set(contents.map(({ name }) => name));
   const others = all.filter(({ name }) => !served.has(name));
   const names = others.map(({ name }) => name).join(', ');
-  const fix = names.startsWith('multipart/')
-    ? 'Write multipart/form-data: clients must then send that'
-    : textFix;
+  const fix = names.includes('form')
+    ? 'Write type: object, with a property for each field'
+    : names.startsWith('multipart/')
+      ? 'Write multipart/form-data: clients must then send that'
+      : textFix;
   if (others.length > 0 && contents.length === 0) content.fault(`${names} is not supported`, fix);
   else if (others.length > 0) content.warn(`${names} is refused`, textFix);
   return { required: body.flag('required') === true, contents };
@@ -99,8 +101,7 @@ function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyConten
   if (isForm || range.type === 'multipart/form-data') {
     const format = isForm ? 'form' : 'multipart';
     const schema = node.has('schema') ? schemas.normalize(schemaNode, 'request') : given.schema;
-    if (shapeOf(schema).types?.includes('object') === false)
-      schemaNode.fault('a form is an object', 'Write type: object, with a property for each field');
+    if (shapeOf(schema).types?.includes('object') === false) return undefined;
     return { ...given, schema, format, ...readFields(given, shapeOf(schema), format, is30) };
   }
   // A range may also stand for any text, or for bytes.
@@ -110,9 +111,7 @@ function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyConten
   const { value } = schemaNode.target('schemas');
   const { type, format, contentMediaType } = (value ?? {}) as Partial<Record<string, unknown>>;
   const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
-  const isScalar =
-    range.type === 'text/plain' && ['boolean', 'integer', 'number'].some((one) => one === type);
-  if (type !== 'string' && !isScalar && !isEmpty && format !== 'binary' && contentMediaType === undefined)
+  if (type !== 'string' && !isEmpty && format !== 'binary' && contentMediaType === undefined)
     return undefined;
   const schema = schemas.normalize(schemaNode, 'request');
   return { ...given, schema, format: schema.binary || isEmpty ? 'bytes' : 'text', ...none };
@@ -189,10 +188,9 @@ function checkIgnored(encoding: ContractNode, { types = [] }: Shape): void {
  * @param mayBeFile - Whether a field without a type is a file.
  */
 function formOf(shape: Shape, isOfJson: boolean, mayBeFile: boolean): TextForm {
-  const one = shape.types?.includes('array') ? shape.items : shape;
-  const isUntyped = one !== undefined && one.types === undefined;
-  const isFile = one?.binary === true || (isUntyped && mayBeFile && !isOfJson);
-  const isObject = one?.types?.some((type) => type === 'object' || type === 'array') === true;
-  const asObject = one?.types?.includes('string') ? 'either' : 'json';
-  return { ...plain, kind: isFile ? 'file' : isOfJson ? 'json' : isObject ? asObject : 'plain' };
+  const { binary, types } = (shape.types?.includes('array') ? shape.items : shape) ?? { types: ['string'] };
+  const isFile = binary === true || (types === undefined && mayBeFile && !isOfJson);
+  const isObject = types?.some((type) => type === 'object' || type === 'array') === true;
+  const isJsonAlone = isOfJson || (isObject && !types.includes('string'));
+  return { ...plain, kind: isFile ? 'file' : isJsonAlone ? 'json' : 'plain' };
 }

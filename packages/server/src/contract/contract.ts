@@ -40,24 +40,13 @@ export interface Contract {
   readonly warnings: readonly Finding[];
 }
 
-/** Finds wrong defaults of requests. */
-type FindWrong = (defaults: readonly Sample[]) => readonly Finding[];
-
-/** The arguments of `loadContract`. */
-interface Source {
-  readonly bytes: Buffer;
-  readonly hasOwnErrors: boolean;
-  readonly findWrong: FindWrong | undefined;
-}
-
 /**
  * Reads a contract.
  * @param bytes - An OpenAPI 3.0 or 3.1 document in YAML or JSON.
  * @param hasOwnErrors - Whether the service renders errors itself; otherwise the server's form is expected.
- * @param findWrong - Finds wrong defaults of requests; called only if there are other faults.
  * @throws ContractError with all faults: what is not valid, and what this server does not support.
  */
-export function loadContract(bytes: Buffer, hasOwnErrors = false, findWrong?: FindWrong): Contract {
+export function loadContract(bytes: Buffer, hasOwnErrors = false): Contract {
   const isTooLarge = bytes.length > maxSize;
   const text = new ContractText(isTooLarge || !isUtf8(bytes) ? '' : bytes.toString('utf8'));
   if (isTooLarge) text.fault([], 'the file has more than 50 MB', 'Divide the API into several');
@@ -72,7 +61,7 @@ export function loadContract(bytes: Buffer, hasOwnErrors = false, findWrong?: Fi
   });
   checkDocument(document, is30);
   try {
-    return readContract({ bytes, hasOwnErrors, findWrong }, text, document, is30);
+    return { bytes, ...readContract(text, document, is30, hasOwnErrors) };
   } catch (error) {
     // Schemas are read and searched by functions that call themselves for those inside.
     if (!(error instanceof RangeError && error.message.includes('call stack'))) throw error;
@@ -83,19 +72,18 @@ export function loadContract(bytes: Buffer, hasOwnErrors = false, findWrong?: Fi
 
 /** Reads the operations, with all that they refer to. @throws ContractError with all faults. */
 function readContract(
-  { bytes, hasOwnErrors, findWrong }: Source,
   text: ContractText,
   document: ContractNode,
   is30: boolean,
-): Contract {
+  hasOwnErrors: boolean,
+): Omit<Contract, 'bytes'> {
   const components = document.at('components');
   const securitySchemes = readSchemes(components);
   const schemas = new Schemas(is30);
   const operations = readOperations({ document, schemas, is30, hasOwnErrors });
-  text.throwFaults(() => findWrong?.(schemas.defaults) ?? []);
+  text.throwFaults();
   const responses = operations.flatMap(({ declaredResponses }) => declaredResponses);
   return {
-    bytes,
     document: text.value as OpenApiDocument,
     operations,
     securitySchemes,

@@ -44,22 +44,17 @@ export interface JsonArray<Item> {
   readonly item?: Item;
 }
 
-/** Selects the media types that are JSON, and the ranges that include JSON. */
-type JsonType<Type> = Type extends
-  '*/*' | 'application/*' | `application/${'' | `${string}+`}json${'' | `;${string}`}`
-  ? Type
-  : never;
+/** Selects the media types that are JSON, and the range of all types. */
+type JsonType<Type> = Extract<Type, '*/*' | `application/${'' | `${string}+`}json${'' | `;${string}`}`>;
 
-/** The JSON type that a handler need not name: application/json or a range that includes it, or the only one. */
+/** The JSON type that a handler need not name: application/json, the range of all types, or the only one. */
 type DefaultType<Type> = 'application/json' extends Type
   ? 'application/json'
-  : 'application/*' extends Type
-    ? 'application/*'
-    : '*/*' extends Type
-      ? '*/*'
-      : true extends IsUnion<JsonType<Type>>
-        ? never
-        : JsonType<Type>;
+  : '*/*' extends Type
+    ? '*/*'
+    : true extends IsUnion<JsonType<Type>>
+      ? never
+      : JsonType<Type>;
 
 /** The JSON that a handler returns without naming its type. */
 type JsonContent<T> = T extends { content: infer Content }
@@ -113,21 +108,10 @@ export type OperationRequest<Operation, Schemes> = CallerOf<Schemes> &
     readonly body: RequestBody<Operation>;
   };
 
-/** The responses of an operation; those of some statuses have no content, whatever the contract says. */
-type Responses<Operation> = Operation extends { responses: infer All }
-  ? { [Key in keyof All]: Key extends 204 | 205 | 304 ? Omit<All[Key], 'content'> : All[Key] }
-  : never;
+type Responses<Operation> = Operation extends { responses: infer All } ? All : never;
 
 /** The keys of the responses that a handler may return. */
-type ResultKey<All> =
-  Exclude<
-    SuccessKey<keyof All>,
-    All extends { 200: infer Listed } ? ConditionalKey<Listed> : never
-  > extends infer Key
-    ? [Key] extends [never]
-      ? 'default'
-      : Key
-    : never;
+type ResultKey<All> = [SuccessKey<keyof All>] extends [never] ? 'default' : SuccessKey<keyof All>;
 /** The keys that begin with one of these texts. */
 type StartingWith<Start extends string, Key> = Key extends string | number
   ? `${Key}` extends `${Start}${string}`
@@ -135,8 +119,6 @@ type StartingWith<Start extends string, Key> = Key extends string | number
     : never
   : never;
 type SuccessKey<Key> = StartingWith<'2' | '3', Key>;
-/** The server itself responds to conditional requests for a list. */
-type ConditionalKey<Listed> = JsonContent<Listed> extends readonly unknown[] ? 304 : never;
 
 /** The body of a response; if there are several types, a TypedBody names one, unless it is the JSON that needs no name. */
 type ResultBody<Response> = Response extends { content: infer Content }
@@ -150,13 +132,11 @@ type ResultBody<Response> = Response extends { content: infer Content }
 type NamedBodies<Content> = {
   [Type in keyof Content]: Type extends '*/*'
     ? TypedBody<`${string}/${string}`, RawBody | JsonBody<Content[Type]>>
-    : Type extends 'application/*'
-      ? TypedBody<`application/${string}`, RawBody | JsonBody<Content[Type]>>
-      : Type extends `${infer Main}/*`
-        ? TypedBody<`${Main}/${string}`>
-        : Type extends JsonType<Type>
-          ? TypedBody<Type & string, JsonBody<Content[Type]>>
-          : TypedBody<Type & string>;
+    : Type extends `${infer Main}/*`
+      ? TypedBody<`${Main}/${string}`>
+      : Type extends JsonType<Type>
+        ? TypedBody<Type & string, JsonBody<Content[Type]>>
+        : TypedBody<Type & string>;
 }[true extends IsUnion<keyof Content> ? keyof Content : RangeType<keyof Content>];
 /** Selects the media types that are ranges. */
 type RangeType<Type> = Extract<Type, `${string}/*`>;

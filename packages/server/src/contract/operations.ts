@@ -76,11 +76,6 @@ export function readOperations(surroundings: Surroundings): Operation[] {
 function readPath(path: string, item: ContractNode, surroundings: Surroundings) {
   const verbs = [...methods, ...otherMethods].join(' ');
   item.allow(`summary description servers parameters $ref ${verbs}`, 'in an operation such as get');
-  if (path.includes('#')) {
-    const fix = 'Describe it in the operation of the path before the #, or leave it out';
-    item.warn('it is not served: clients do not send what follows a #', fix);
-    return [];
-  }
   for (const name of otherMethods.filter((method) => item.has(method)))
     item.at(name).warn(`${name.toUpperCase()} is not served, except for CORS`);
   const isDerived = item.has('get') && item.has('head');

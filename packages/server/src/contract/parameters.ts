@@ -13,18 +13,15 @@ export type ParameterPlace = 'path' | 'query' | 'header' | 'cookie';
 export interface TextForm {
   /**
    * As one text, or one for each item (`plain`); an object as a text for each property, by its name (`spread`), or by a
-   * name such as `filter[color]` (`deep`); as JSON; as JSON if that is of a type that is no text (`either`); or as the
-   * part of a multipart body (`file`).
+   * name such as `filter[color]` (`deep`); as JSON; or as the part of a multipart body (`file`).
    */
-  readonly kind: 'plain' | 'spread' | 'deep' | 'json' | 'either' | 'file';
-  /**
-   * The separator of items, or of names and values of properties, in one text; undefined if the parameter is repeated.
-   */
-  readonly separator: string | undefined;
+  readonly kind: 'plain' | 'spread' | 'deep' | 'json' | 'file';
+  /** Whether commas separate items, or names and values of properties, in one text; otherwise, it is repeated. */
+  readonly isDelimited: boolean;
 }
 
 /** One text. */
-export const plain: TextForm = { kind: 'plain', separator: undefined };
+export const plain: TextForm = { kind: 'plain', isDelimited: false };
 
 /** A parameter in the normal form. */
 export interface Parameter extends TextForm {
@@ -36,11 +33,9 @@ export interface Parameter extends TextForm {
 
 /** Headers that OpenAPI does not allow as parameters: content and security declare them. */
 const reservedHeaders = /^(accept|content-type|authorization)$/i;
-const styles: Readonly<Record<ParameterPlace, Readonly<Record<string, string>>>> = {
-  path: { simple: ',' },
-  header: { simple: ',' },
-  query: { form: ',', spaceDelimited: ' ', pipeDelimited: '|' },
-  cookie: { form: ',' },
+/** The default style of each place; an object in a query may also have another. */
+const styles: Readonly<Record<ParameterPlace, string>> = {
+  ...({ path: 'simple', header: 'simple', query: 'form', cookie: 'form' } as const),
 };
 
 /** Reads the parameters of an operation and those of its path item, which the operation may replace. */
@@ -81,10 +76,7 @@ function readUndeclared(
   const missing = placeholders.filter((name) => !inPath.includes(name));
   const extra = inPath.filter((name) => !placeholders.includes(name));
   for (const name of extra) {
-    const fix =
-      missing.length > 0
-        ? `Write {${name}} in the path instead of {${missing.join('} or {')}}: URLs stay`
-        : `Leave it out, or write {${name}} in the path: clients must then use other URLs`;
+    const fix = `Write {${name}} in the path, where another name may stand for it, or leave it out`;
     places.get(`path ${name}`)!.fault(`the path parameter ${name} is not in the path`, fix);
   }
   if (extra.length > 0) return [];
@@ -120,46 +112,29 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
   if (!node.has('type') && !node.has('content')) node.require('schema', 'Write schema with a type');
   const required = node.flag('required') === true;
   if (at === 'path' && !required) node.fault('a path parameter is always required', 'Write required: true');
-  if (node.has('content')) return { name, in: at, required, ...readContentForm(node, schemas) };
+  if (node.has('content')) {
+    const [content, ...others] = readContent(node, schemas, 'request');
+    if (node.has('schema') || content?.isJson !== true || others.length > 0)
+      node.at('content').fault('a parameter is JSON, or has a schema', 'Write schema with type: string');
+    return { name, in: at, required, schema: content?.schema ?? anySchema, ...plain, kind: 'json' };
+  }
   const schema = node.has('schema') ? schemas.normalize(node.at('schema'), 'text') : anySchema;
   checkText(node.at('schema'), schema, at);
   return { name, in: at, required, schema: asText(schema), ...readForm(node, shapeOf(schema), at) };
 }
 
-/** Reads a parameter that is written as a media type: JSON, or a text of another one. */
-function readContentForm(node: ContractNode, schemas: Schemas): TextForm & { schema: Schema } {
-  const place = node.at('content');
-  const [content, ...others] = readContent(node, schemas, 'request');
-  if (node.has('schema') || content === undefined || others.length > 0)
-    place.fault('a parameter has one media type, or a schema', 'Leave the others out');
-  if (content?.isJson) return { schema: content.schema, kind: 'json', separator: undefined };
-  const given = content?.node.at('schema');
-  const schema = given?.isObject ? schemas.normalize(given, 'text') : anySchema;
-  if (shapeOf(schema).types?.some((type) => type === 'object' || type === 'array'))
-    given?.fault(
-      `an object or array is not supported as ${content?.name}`,
-      'Write type: string, and read the text in the handler: requests stay',
-    );
-  return { schema: asText(schema), ...plain };
-}
-
 /** Reads the notation of a parameter or a form field. */
 export function readForm(node: ContractNode, shape: Shape, where: ParameterPlace): TextForm {
-  const separators = new Map(Object.entries(styles[where]));
   const isObject = shape.types?.includes('object') === true;
-  if (isObject) for (const style of ['spaceDelimited', 'pipeDelimited']) separators.delete(style);
-  const names = [...separators.keys(), ...(isObject && where === 'query' ? ['deepObject'] : [])];
+  const names = [styles[where], ...(isObject && where === 'query' ? ['deepObject'] : [])];
   const style = node.text('style') ?? names[0]!;
   if (!names.includes(style)) {
     const fix = `Write ${names.join(' or ')}, or for the same URLs type: string, and read the text in the handler`;
     node.at('style').fault(`the style ${style} is not supported here`, fix);
   }
-  if (style === 'deepObject') return { kind: 'deep', separator: undefined };
-  const isRepeated = where === 'query' && (node.flag('explode') ?? style === 'form');
-  return {
-    kind: isObject && isRepeated ? 'spread' : 'plain',
-    separator: isRepeated ? undefined : separators.get(style),
-  };
+  if (style === 'deepObject') return { kind: 'deep', isDelimited: false };
+  const isDelimited = where !== 'query' || node.flag('explode') === false;
+  return { kind: isObject && !isDelimited ? 'spread' : 'plain', isDelimited };
 }
 
 /** A parameter is a text, unless its schema says otherwise. */
@@ -174,11 +149,8 @@ export const textFix =
 /** Checks that a text can be read in only one way. */
 function checkText(node: ContractNode, schema: Schema, where: ParameterPlace): void {
   const shape = shapeOf(schema);
-  const types = textTypes(shape);
-  const isObject = types.join() === 'object';
-  if (isObject && where === 'query') checkProperties(node, shape);
-  else if (isObject) node.fault('an object is not supported here', textFix);
-  else if (where === 'cookie' && types.includes('array'))
+  if (where === 'query' && textTypes(shape).join() === 'object') checkProperties(node, shape);
+  else if (where === 'cookie' && shape.types?.includes('array'))
     node.fault('an array in a cookie is not supported', textFix);
   else checkReadable(node, shape);
 }
@@ -188,11 +160,8 @@ export function checkProperties(node: ContractNode, { properties, additional }: 
   const fix =
     'Write a parameter or field for each name that clients send instead, such as filter[total][min]: requests stay, but types of generated clients change';
   const all = { ...properties, ...(additional && { '(others)': additional }) };
-  for (const [name, property] of Object.entries(all)) {
-    const of = `the property ${name}: `;
-    if (textTypes(property).join() === 'object') node.fault(`${of}an object is not supported here`, fix);
-    else checkReadable(node, property, of);
-  }
+  for (const [name, property] of Object.entries(all))
+    checkReadable(node, property, `the property ${name}: `, fix);
 }
 
 /** The types that a text stands for; without any, it is a string. */
@@ -203,12 +172,17 @@ function textTypes({ types = ['string'] }: Shape): readonly TypeName[] {
 /**
  * Checks that texts can be read as values of a shape.
  * @param name - The beginning of messages, if it is not the whole value of the node.
+ * @param fix - The remedy for an object.
  */
-export function checkReadable(node: ContractNode, shape: Shape, name = ''): void {
+export function checkReadable(node: ContractNode, shape: Shape, name = '', fix = textFix): void {
   const types = textTypes(shape);
   const items = types.includes('array') ? textTypes(shape.items ?? anything) : [];
-  if (types.length > 1 && types.includes('object'))
-    node.fault(`${name}a text could be ${types.join(' or ')}`, textFix);
+  const isSeveral = types.length > 1;
+  if (types.includes('object'))
+    node.fault(
+      name + (isSeveral ? `a text could be ${types.join(' or ')}` : 'an object is not supported here'),
+      fix,
+    );
   else if (items.some((type) => type === 'array' || type === 'object'))
     node.fault(`${name}the items are arrays or objects, which OpenAPI does not say how to write`, textFix);
 }
@@ -241,9 +215,9 @@ export function readRoute(node: ContractNode, path: string): Route {
   if (!path.startsWith('/') || segments.includes(undefined) || path.includes('//')) {
     const fix = !path.startsWith('/')
       ? `Write /${path}`
-      : path.includes('?')
-        ? 'End it before the ?, and write a parameter with in: query for each name after it, if need be in the operation of the path that is there already: URLs stay'
-        : "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'()*+=,;";
+      : /[?#]/.test(path)
+        ? 'End it before the ? or #, and write a parameter with in: query for each name after it, if need be in the operation of the path that is there already: URLs stay'
+        : "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'()+=,;";
     node.fault('a path of this form is not supported', fix);
   }
   return { path: segments.join('/'), names };
@@ -262,9 +236,7 @@ function routeOf(segment: string, names: Readonly<Record<string, string>>): stri
     if (i % 2 === 0) return literalRoute(part);
     // The last parameter takes the rest of the segment, and each other one ends at the next character: this takes
     // linear time.
-    const end = decodeURI(parts[i + 1]!)
-      .charAt(0)
-      .replace(/\W/, '\\$&');
+    const end = parts[i + 1]!.charAt(0).replace(/\W/, '\\$&');
     return `:${names[part]!}(${i === parts.length - 2 ? '.+' : `[^${end}]+`})`;
   });
   return routes.join('');
@@ -274,19 +246,10 @@ function routeOf(segment: string, names: Readonly<Record<string, string>>): stri
  * Whether a text can be in a segment, in the notation of URLs. Letters beyond ASCII can, because clients escape them.
  */
 export function isPathText(text: string): boolean {
-  const hasForm = /^([\p{L}\p{M}\p{N}\w.~:@!$&'()*+=,;-]|%[\dA-F]{2})*$/iu.test(text);
-  try {
-    // The router leaves escapes such as %2F as they are.
-    return hasForm && !decodeURI(text).includes('%');
-  } catch {
-    return false;
-  }
+  return /^[\p{L}\p{M}\p{N}\w.~:@!$&'()+=,;-]*$/u.test(text);
 }
 
-/** Writes a text of a path for the router, which compares decoded texts, and to which colons and asterisks mean something. */
+/** Writes a text of a path for the router, to which a colon means something. */
 export function literalRoute(text: string): string {
-  // A parameter that is an asterisk, with a name that no other has.
-  return decodeURI(text)
-    .replaceAll(':', '::')
-    .replaceAll(/\*/g, (_, at) => `:*${at}(\\*)`);
+  return text.replaceAll(':', '::');
 }

@@ -13,7 +13,7 @@ export interface Content {
   readonly range: MediaType;
   /** The Content-Type of such a body; of a range, the JSON in it. */
   readonly mediaType: string;
-  /** Whether it is JSON, or a range that includes JSON. */
+  /** Whether it is JSON, or the range of all types. */
   readonly isJson: boolean;
   readonly schema: Schema;
   /** The place in the contract that describes it. */
@@ -109,7 +109,7 @@ export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Co
     }
     given.allow('schema example examples encoding', 'in schema');
     const range = parseMediaType(name);
-    const isOfJson = isJson(range.type) || mostSpecific([{ range }], json) !== undefined;
+    const isOfJson = isJson(range.type) || range.type === '*/*';
     const isDescribed = isOfJson && given.has('schema');
     // Nothing checks such bodies.
     if (!isOfJson) given.at('schema').target('schemas');
@@ -161,16 +161,11 @@ export function readResponses(
   // The server itself responds to conditional requests for lists.
   const results = read.filter(({ key }) => /^[23]/.test(key) && !(key === '304' && hasList));
   const failures = read.filter(({ key }) => !/^[23]/.test(key));
-  const fallback = failures.find(({ key }) => key === 'default');
   const isError = (result: Result) => hasOwnErrors || isErrorBody(result);
-  if (results.length === 0 && fallback && !isError(fallback)) results.push(fallback);
-  else {
-    const message = 'errors of the server have another body: an integer "error" and a text "message"';
-    const fix =
-      'Render errors as declared, by renderError; or, if there are no clients yet, declare these two';
-    for (const failure of failures)
-      if (failure.contents.length > 0 && !isError(failure)) failure.node.at('content').warn(message, fix);
-  }
+  const others = failures.filter((failure) => !isError(failure));
+  const fallback = others.find(({ key }) => key === 'default');
+  if (results.length === 0 && fallback) results.push(fallback);
+  else warnOfBodies(others);
   if (results.length === 0) {
     const message = 'no success status is declared: success is 200, without content';
     if (operation.has('responses')) node.warn(message, 'Declare 200, 201, 202 or 204');
@@ -202,6 +197,13 @@ export function readResponses(
       return kind === 'unsupportedMediaType' && keys.has('415') ? 415 : invalidStatus(keys);
     },
   };
+}
+
+/** Warns that errors of the server have other bodies than the declared ones. */
+function warnOfBodies(failures: readonly Result[]): void {
+  const message = 'errors of the server have another body: an integer "error" and a text "message"';
+  const fix = 'Render errors as declared, by renderError; or, if there are no clients yet, declare these two';
+  for (const { contents, node } of failures) if (contents.length > 0) node.at('content').warn(message, fix);
 }
 
 function readResponse(place: ContractNode, schemas: Schemas, key: string, use: 'response' | 'error'): Result {

@@ -3,9 +3,8 @@ import { readFileSync } from 'node:fs';
 import fastifyAuth from '@fastify/auth';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import type { Contract } from '../contract/contract.js';
+import { loadContract, type Contract } from '../contract/contract.js';
 import { createFront, finishResponses, frontOf, prepareApp, serverOptions } from '../http/app-base.js';
-import { loadChecked } from '../http/checked-contract.js';
 import { createCallerTokens } from '../service/caller-tokens.js';
 import type { Service } from '../service/definition.js';
 import { ApiError, type ErrorRenderer } from '../base/errors.js';
@@ -194,7 +193,7 @@ export const serveContract = fastifyPlugin<PluginOptions>(
 function createParts(app: FastifyInstance, options: PluginOptions, limits: Limits): Parts {
   const { service, observe, monotonic = defaults.monotonic } = options;
   const contract =
-    options.contract ?? loadChecked(readFileSync(service.contract), service.renderError !== undefined);
+    options.contract ?? loadContract(readFileSync(service.contract), service.renderError !== undefined);
   const compiler = new Compiler();
   const report = reportTo(app.log, observe, monotonic);
   const { errors, renderError: render } = service;

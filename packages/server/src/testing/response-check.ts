@@ -134,7 +134,7 @@ function readHeader(given: string | string[], { name, schema, isJson, isExploded
   const pairs = () => text.split(',').flatMap((pair) => (isExploded ? pair.split(/=(.*)/s, 2) : pair));
   const items = text === '' ? [] : name.toLowerCase() === 'set-cookie' ? [given].flat() : text;
   const isArray = shape.types?.includes('array');
-  const read = readerOf({ name, kind: 'plain', separator: ',', shape });
+  const read = readerOf({ name, kind: 'plain', isDelimited: true, shape });
   return read?.(isArray ? items : shape.types?.includes('object') ? pairs() : text) ?? given;
 }
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { contract } from '../support/contract-check.js';
-import { ContractError, loadChecked, loadContract, type Finding } from '../support/contract-reader.js';
+import { ContractError, loadContract, type Finding } from '../support/contract-reader.js';
 import { partOf, type Edits } from '../support/edited.js';
 import { engines, sharedStorage, temporaryFolder } from '../support/engines.js';
 import { buildApp } from '../support/service.js';
@@ -38,8 +38,9 @@ const replaceBed = (changes: object): Edits => ({ [putBed]: { ...putOperation, .
 const field = (schema: unknown): Edits => ({ [extra]: schema });
 /** Changes the scheme of most operations. */
 const scheme = (value: object): Edits => ({ '/components/securitySchemes/apiKey': value });
+const formType = 'application/x-www-form-urlencoded';
 /** Makes a form of the body. */
-const form = (schema: object, encoding?: object, type = 'application/x-www-form-urlencoded'): Edits => ({
+const form = (schema: object, encoding?: object, type = formType): Edits => ({
   [`${putBed}/requestBody/content/${type.replace('/', '~1')}`]: { schema, ...(encoding && { encoding }) },
 });
 /** Adds a parameter to listBeds. */
@@ -112,12 +113,13 @@ const refused: Record<string, Case[]> = {
     [{ [listBeds]: { $ref: 'beds.yaml' } }, 'beds.yaml is outside of this document', '/$ref'],
   ],
   'a path that does not begin with `/`, or has adjacent parameters, a query or special characters': [
-    ...['~1beds~1{bed}{id}', '~1beds~1a b', '~1beds~1%2F', '~1beds~1%FF', '~1~1beds'].map((path): Case => [
+    ...['~1beds~1{bed}{id}', '~1beds~1a b', '~1beds~1%2F', '~1beds~1*', '~1~1beds'].map((path): Case => [
       { [`/paths/${path}`]: { get: about } },
       'a path of this form is not supported',
       '',
-      "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'()*+=,;",
+      "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'()+=,;",
     ]),
+    [{ '/paths/~1beds#all': { get: about } }, 'a path of this form is not supported'],
   ],
   'a server whose path has special characters': [
     ...['/v1|beta', '/{version}'].map((url): Case => [
@@ -145,7 +147,7 @@ const refused: Record<string, Case[]> = {
       replaceBed({ parameters: [{ ...id, name: 'bath' }] }),
       'the path parameter bath is not in the path',
       '/parameters/0',
-      'Write {bath} in the path instead of {bed}: URLs stay',
+      'Write {bath} in the path, where another name may stand for it, or leave it out',
     ],
     [parameter({ name: 'shady', schema: text }), 'the parameter query shady is declared twice'],
   ],
@@ -220,24 +222,29 @@ const refused: Record<string, Case[]> = {
     '/schema',
     'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change',
   ]),
-  'the styles `label` and `matrix`': ['label', 'matrix'].map((style): Case => [
-    replaceBed({ parameters: [{ name: 'bed', in: 'path', required: true, schema: text, style }] }),
-    `the style ${style} is not supported here`,
-    '/parameters/0/style',
-    'Write simple, or for the same URLs type: string, and read the text in the handler',
-  ]),
-  'a parameter with several media types, an array in a cookie, or an object or array that is not JSON': [
-    ...[{}, { 'application/json': {}, 'text/plain': {} }].map((content): Case => [
-      parameter({ content }),
-      'a parameter has one media type, or a schema',
-      '/content',
+  'the styles `label`, `matrix`, `spaceDelimited` and `pipeDelimited`': [
+    ...['label', 'matrix'].map((style): Case => [
+      replaceBed({ parameters: [{ name: 'bed', in: 'path', required: true, schema: text, style }] }),
+      `the style ${style} is not supported here`,
+      '/parameters/0/style',
+      'Write simple, or for the same URLs type: string, and read the text in the handler',
     ]),
-    [
-      parameter({ content: { 'application/xml': { schema: { type: 'object' } } } }),
-      'an object or array is not supported as application/xml',
-      '/content/application~1xml/schema',
-      'Write type: string, and read the text in the handler: requests stay',
-    ],
+    ...['spaceDelimited', 'pipeDelimited'].map((style): Case => [
+      parameter({ schema: { type: 'array', items: text }, style }),
+      `the style ${style} is not supported here`,
+      '/style',
+      'Write form, or for the same URLs type: string, and read the text in the handler',
+    ]),
+  ],
+  'a parameter with a `content` other than JSON, or an array in a cookie': [
+    ...[{}, { 'application/json': {}, 'text/plain': {} }, { 'text/plain': { schema: text } }].map(
+      (content): Case => [
+        parameter({ content }),
+        'a parameter is JSON, or has a schema',
+        '/content',
+        'Write schema with type: string',
+      ],
+    ),
     [
       parameter({ in: 'cookie', schema: { type: 'array', items: text } }),
       'an array in a cookie is not supported',
@@ -265,7 +272,12 @@ const refused: Record<string, Case[]> = {
   ],
   'a form that is not an object, has a file inside of a field, or has files but is not `multipart/form-data`':
     [
-      [form({ type: 'array', items: text }), 'a form is an object', '/schema'],
+      [
+        { [`${putBed}/requestBody/content`]: { [formType]: { schema: { type: 'array' } } } },
+        `${formType} is not supported`,
+        '',
+        'Write type: object, with a property for each field',
+      ],
       [
         form({ type: 'object', properties: { a: file } }),
         'the field a is a file',
@@ -392,9 +404,9 @@ const refused: Record<string, Case[]> = {
     ],
     [
       { [aboutSchema]: { type: 'object', patternProperties: { 'a(?=b)': {} } }, ...version31 },
-      'a(?=b) is not supported: it looks around, (?=…), in another place than directly after ^ at the beginning of the whole pattern',
+      'a(?=b) is not supported: it looks around, (?=…)',
       '/patternProperties/a(?=b)',
-      'Move a lookahead there, or write allOf with one pattern each, with not if it must not match',
+      'Write allOf with one pattern each, with not if it must not match',
     ],
   ],
   'an integer that programs round, as a bound of int64 or in `enum`': [
@@ -486,9 +498,6 @@ const warned: Record<string, Case[]> = {
   'OPTIONS, except for CORS, and TRACE': [
     [{ '/paths/~1beds/options': about }, 'OPTIONS is not served, except for CORS'],
     [{ '/paths/~1beds/trace': about }, 'TRACE is not served, except for CORS'],
-  ],
-  'a path with `#`': [
-    [{ '/paths/~1beds#all': { get: about } }, 'it is not served: clients do not send what follows a #'],
   ],
   'a `default` that is of another type, or not in `enum`, or that another part refuses': [
     [
@@ -998,18 +1007,18 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     'name: id',
     'name: taskId',
-    '22:11 the path parameter taskId is not in the path. Write {taskId} in the path instead of {id}: URLs stay.',
+    '22:11 the path parameter taskId is not in the path. Write {taskId} in the path, where another name may stand for it, or leave it out.',
   ],
   [
     '/tasks/{id}:',
     '/tasks/:id:',
-    '22:11 the path parameter id is not in the path. Leave it out, or write {id} in the path: clients must then use other URLs.',
+    '22:11 the path parameter id is not in the path. Write {id} in the path, where another name may stand for it, or leave it out.',
   ],
   ['  /tasks:\n', '  tasks:\n', '5:3 a path of this form is not supported. Write /tasks.'],
   [
     '  /tasks:\n',
     '  /tasks?done={done}:\n',
-    '5:3 a path of this form is not supported. End it before the ?, and write a parameter with in: query for each name after it, if need be in the operation of the path that is there already: URLs stay.',
+    '5:3 a path of this form is not supported. End it before the ? or #, and write a parameter with in: query for each name after it, if need be in the operation of the path that is there already: URLs stay.',
   ],
   [
     '          schema:\n            type: string\n      resp',
@@ -1129,24 +1138,6 @@ t.test('a slip is one fault where the author must write, with a remedy that fits
   t.strictSame(messagesOf(Buffer.from(`\ufeff${tasks}`, 'utf16le')), [
     '1:1 the text is not UTF-8. Save the file as UTF-8.',
   ]);
-});
-
-t.test('a wrong default is reported together with other faults', (t) => {
-  const text = tasks
-    .replace('type: boolean', 'type: boolean\n          patern: x')
-    .replace('required: [title]', 'required: [title]\n      default: { title: 1 }')
-    .replace('title:\n          type: string', 'title:\n          type: [string]\n          pattern: "("');
-  try {
-    loadChecked(Buffer.from(text.replace('3.0.3', '3.1.0')), false);
-    t.fail('no fault');
-  } catch (error) {
-    t.match((error as ContractError).faults, [
-      { line: 48, message: 'the default does not match its schema: title must be a string, not a number' },
-      { line: 52, message: /Unterminated group/ },
-      { line: 55, message: 'patern is not supported here' },
-    ]);
-  }
-  t.end();
 });
 
 t.test('a reference that leads nowhere is one fault', async (t) => {

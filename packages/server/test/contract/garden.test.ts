@@ -8,7 +8,7 @@ import type {
   operations as OrchardOperations,
   operationSecurity as OrchardSecurity,
 } from '../support/garden/orchard.gen.js';
-import { loadContract, renderTypes, type OperationResult } from '../support/contract-reader.js';
+import { loadContract, renderTypes } from '../support/contract-reader.js';
 import { partOf, type Edits } from '../support/edited.js';
 import { engines, enginesToTest, sharedStorage } from '../support/engines.js';
 import {
@@ -230,7 +230,7 @@ t.test('getBed responds to HEAD as to GET, whether the bed exists or not', async
 t.test('listSeeds accepts parameters in every place, arrays in every style, and defaults', async (t) => {
   const cookie = 'a=b; basket=9007199254740993; c';
   const headers = { 'x-season': '3', 'x-years': '2025, 2026', cookie, 'if-none-match': '"x"' };
-  const query = 'colors=red&colors=white&sizes=1,9007199254740993&tags=a%7Cb';
+  const query = 'colors=red&colors=white&sizes=1,9007199254740993&tags=a,b';
   t.match(await call('GET', `/seeds?${query}`, { headers }), {
     status: 200,
     text: '[{"kind":"rose","id":9007199254740993,"depth":2,"rows":1}]',
@@ -410,7 +410,7 @@ t.test(
       'application/json; version=2',
       'application/vnd.a+json',
     ];
-    const all = [plain, two, 'application/*', '*/*', vendor];
+    const all = [plain, two, '*/*', vendor];
     // In every order, since the order of a contract has no meaning.
     for (const names of [all, all.toReversed()]) {
       const { send, expect } = await start(...names);
@@ -420,7 +420,7 @@ t.test(
       await expect('application/json;charset=utf-8;VERSION="2"', two);
       await expect('application/json; version=2; other="a;b=\\"c"', two);
       await expect(vendor, vendor);
-      await expect('application/problem+json', 'application/*');
+      await expect('application/problem+json', '*/*');
       t.match(await send('text/csv'), { status: 400, json: { error: 40003 } }, 'only JSON is served');
     }
     const { expect } = await start('*/*', plain);
@@ -1073,20 +1073,6 @@ ${gardenBytes.toString()}`.replace('description: Public.\n      security: []', '
   t.equal(described.payload, '{"name":"A garden"}');
 });
 
-t.test('a reference may name an anchor', async (t) => {
-  const name = { type: 'string', maxLength: 3, $anchor: 'name' };
-  const contract = loadEdited(orchardDocument, {
-    '/components/schemas/Tree/properties/a%b~1c': name,
-    '/components/schemas/Tree/properties/owner': { $ref: '#name' },
-  });
-  const { call } = await startService(t, engines[0]!, { ...orchard, contract });
-  const plant = (owner: string) =>
-    call('PUT', '/v1/orchard/trees/a', { body: { kind: 'tree', height: 1, roots: 1, owner } });
-  t.equal((await plant('abc')).status, 200);
-  t.match(await plant('abcd'), error(40002, 'owner must have at most 3 characters'));
-  t.match(renderTypes(contract), /'a%b\/c'|"a%b\/c"/);
-});
-
 t.test('a path item may be a reference', async (t) => {
   const responses = { 200: { description: 'Done.' }, default: { $ref: '#/components/responses/Failed' } };
   const { call } = await startGarden(t, {
@@ -1110,12 +1096,11 @@ t.test(
       return status === 200 ? json : status;
     };
     const params = { area: 2, kind: 'a)é' };
-    const path = encodeURI('/blossoms/né(ét=2,kind=a)é)*');
+    const path = encodeURI('/blossoms/né(ét=2,kind=a)é)');
     t.strictSame(await get(`/v1/orchard${path}`), params);
-    t.strictSame(await get(`/v1/orchard${path.replaceAll('*', '%2A').replaceAll('(', '%28')}`), params);
+    t.strictSame(await get(`/v1/orchard${path.replaceAll('(', '%28')}`), params);
     t.strictSame(await get(`/v2/orchard${path}`), 404, 'variables have their default values');
-    t.strictSame(await get(`/v1/orchard${path.replaceAll('*', 'x')}`), 404);
-    t.strictSame(await get('/v1/orchard/blossoms/ne(x=2,kind=a)*'), 404);
+    t.strictSame(await get('/v1/orchard/blossoms/ne(x=2,kind=a)'), 404);
   },
 );
 
@@ -1216,11 +1201,8 @@ t.test(
       const contract = loadEdited(orchardDocument, { [prune]: responses });
       const { call } = await startService(t, engines[0]!, { ...orchard, contract });
       t.match(await call('POST', '/v1/orchard/trees/a/prune'), { status, text: '' });
-      t.match(renderTypes(contract), new RegExp(`postTreesByTreeIdPrune: {[^]*? ${status}: {`));
+      const type = new RegExp(`postTreesByTreeIdPrune: {[^]*? ${status}: {\\s*content\\?: never;`);
+      t.match(renderTypes(contract), type);
     }
-    type Result = OperationResult<{
-      responses: { 204: { content: { 'application/json': string } }; 404: object };
-    }>;
-    undefined satisfies Result;
   },
 );

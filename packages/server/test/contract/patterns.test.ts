@@ -70,7 +70,7 @@ const hostile: readonly (readonly [unit: string, end: string, patterns: string])
   [
     'a',
     '!',
-    String.raw`(a+)+$ ^(a+)*b?c ^((a*)*)*x$ ^(\w+\s?)*$ ([a-zA-Z0-9])(([\-.]|[_]+)?([a-zA-Z0-9]+))*@ ^(?=(a|aa)+$).*$`,
+    String.raw`(a+)+$ ^(a+)*b?c ^((a*)*)*x$ ^(\w+\s?)*$ ([a-zA-Z0-9])(([\-.]|[_]+)?([a-zA-Z0-9]+))*@ ^(a|aa)+$`,
   ],
   ['a', '!', String.raw`^\w+([.-]?\w+)*@\w+([.-]?\w+)*(\.\w{2,3})+$ ^(?:[a-z]{1,9}){1,}[0-9]$ a*a*$ [a-z]+@`],
   ['a', '!', String.raw`^(.*)(.*)(.*)x$ ^(a|a)*$ ^(a|aa)+$ ^(\p{L}|\w)+$ ^(a?){30}a{30}$ ^(?:a{0,20}){20}$`],
@@ -152,7 +152,7 @@ const characters = 'a b c A 1 _ - / . ] \\ 😀 é α Σ ſ K \n \r \0 \b \u0085
 const text = fc.array(fc.constantFrom(' ', ...characters), { maxLength: 6 }).map((parts) => parts.join(''));
 
 t.test('a pattern matches what ECMAScript says', async (t) => {
-  const start = fc.constantFrom('', '^', '^(?=.*a)', '^(?!.*b)(?=[^])(?!$)');
+  const start = fc.constantFrom('', '^');
   const pattern = fc
     .tuple(start, random, fc.constantFrom('', '$'))
     .map(([a, part, z]) => (a ? `${a}(?:${part})${z}` : part + z))
@@ -200,18 +200,15 @@ t.test('punctuation may be escaped, and counts hold exactly', async (t) => {
 });
 
 t.test('a pattern that cannot be matched in linear time stops the start, with what to write instead', (t) => {
-  const move = 'Move a lookahead there, or write allOf with one pattern each, with not if it must not match';
-  const around = (what: string) =>
-    `it looks around, ${what}…), in another place than directly after ^ at the beginning of the whole pattern`;
+  const move = 'Write allOf with one pattern each, with not if it must not match';
+  const around = (what: string) => `it looks around, ${what}…)`;
   const alternatives = `Write an alternative for each text, as in ^(?:"[a-z]*"|'[a-z]*')$`;
   const smaller = 'Write smaller counts, and fewer inside each other';
   const syntax = 'Write a regular expression of ECMAScript, with the flag u';
   const refused: [pattern: string, message: string, fix: string][] = [
     ['(?=a)b', around('(?='), move],
     ['^a(?!b)', around('(?!'), move],
-    ['^a|^(?=b)', around('(?='), move],
-    ['^(?=a)b|c', around('(?='), move],
-    ['^(?=a(?!b))', around('(?!'), move],
+    ['^(?=.*\\d)(?=.*[a-z]).+$', around('(?='), move],
     ['^[a-z-]{1,63}(?<!-)$', around('(?<!'), move],
     ['^(a+)\\1$', 'it repeats what a group has matched, \\1', alternatives],
     ['^(?<x>a+)\\k<x>$', 'it repeats what a group has matched, \\k<x>', alternatives],

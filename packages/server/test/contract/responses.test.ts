@@ -382,7 +382,6 @@ t.test(
       {
         [tree]: {
           '*/*': of('any'),
-          'application/*': of('application'),
           'application/json': of('plain'),
           'application/json; charset=utf-8; version=2': of('two'),
           'application/vnd.tree+json': {
@@ -403,7 +402,7 @@ t.test(
       ],
       [new TypedBody('application/json; version=3', { plain: 3 }), 'application/json', '{"plain":3}'],
       [new TypedBody('application/vnd.tree+json', [1, big]), 'application/vnd.tree+json', `[1,${big}]`],
-      [new TypedBody('application/x+json', { application: 1 }), 'application/x+json', '{"application":1}'],
+      [new TypedBody('application/x+json', { any: 1 }), 'application/x+json', '{"any":1}'],
       [new TypedBody('application/pdf', '%PDF'), 'application/pdf', '%PDF'],
       [new TypedBody('text/csv', 'a,b'), 'text/csv', 'a,b'],
       [new TypedBody('image/png', Buffer.from('p')), 'image/png', 'p'],
@@ -413,7 +412,7 @@ t.test(
     await refuse({ two: 1 }, 'plain is missing');
     await refuse(new TypedBody('application/json; version=2', { plain: 1 }), 'two is missing');
     await refuse(new TypedBody('application/vnd.tree+json', [1, 'x']), `1 must be ${int64}, not a string`);
-    await refuse(new TypedBody('application/y+json', { plain: 1 }), 'application is missing');
+    await refuse(new TypedBody('application/y+json', { plain: 1 }), 'any is missing');
 
     const versions = await startTree(
       t,
@@ -427,7 +426,6 @@ t.test(
     t.match(await versions.send({ one: 1 }), { status: 500 }, 'it could be either');
     for (const [name, type] of [
       ['*/*', 'application/json'],
-      ['application/*', 'application/json'],
       ['application/json; charset=utf-8', 'application/json'],
       ['application/json;version=2', 'application/json;version=2'],
       ['application/vnd.a+json', 'application/vnd.a+json'],

@@ -1,9 +1,7 @@
 // How tests read contracts, and get what the command writes about them: hundreds in one process, where `check`, `types` and
 // `new` would be started for each.
 export { loadContract, type Contract } from '../../dist/contract/contract.js';
-export type { OperationResult } from '../../dist/contract/handlers.js';
 export { ContractError, formatFinding, type Finding } from '../../dist/contract/document/finding.js';
-export { loadChecked } from '../../dist/http/checked-contract.js';
 export { renderTypes } from '../../dist/cli/types.js';
 export { findErrorForm } from '../../dist/cli/error-form.js';
 export { filesOf, type Manifest } from '../../dist/cli/new-files.js';

@@ -87,10 +87,11 @@ export class ContractNode {
     return new ContractNode(this.#text, this.#text.value, []);
   }
 
-  /** Checks the value of a discriminator's mapping: a reference, or the name of a schema. */
-  refer(text: string): void {
+  /** Checks the value of a discriminator's mapping, and returns the reference that it is, or whose last part it is. */
+  refer(text: string): string {
     const $ref = /[#/.]/.test(text) ? text : `#/components/schemas/${text}`;
     new ContractNode(this.#text, { $ref }, this.path, this.#isQuiet).follow('schemas');
+    return $ref;
   }
 
   /**

@@ -79,13 +79,9 @@ export class ContractText {
     return inOrder([...this.#warnings.values()]).filter(({ pointer }) => !places.has(pointer));
   }
 
-  /**
-   * @param findMore - Returns more faults; called only if there are some.
-   * @throws ContractError if there are faults.
-   */
-  throwFaults(findMore: () => readonly Finding[] = () => []): void {
-    if (this.#faults.size === 0) return;
-    throw new ContractError(inOrder([...this.#faults.values(), ...findMore()]), this.warnings);
+  /** @throws ContractError if there are faults. */
+  throwFaults(): void {
+    if (this.#faults.size > 0) throw new ContractError(inOrder([...this.#faults.values()]), this.warnings);
   }
 
   /** Describes a finding, without adding it. */

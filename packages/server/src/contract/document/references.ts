@@ -1,6 +1,5 @@
 // Checks all references of a document, also those that no operation uses.
 import type { Path } from './contract-text.js';
-import { pointerOf } from './finding.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -8,16 +7,13 @@ type Fields = Readonly<Record<string, unknown>>;
 const dataFields = /^(example|examples|default|enum|const|value|x-.*)$/;
 
 /**
- * Reports references that lead out of a document, and names that objects of JavaScript have in another way. Writes
- * references to anchors (JSON Schema 2020-12 section 8.2.2) as JSON Pointers.
+ * Reports references that lead out of a document, and names that objects of JavaScript have in another way.
  * @param report - Called with the path of each fault, and its remedy.
  */
 export function checkReferences(
   document: unknown,
   report: (path: Path, message: string, fix: string) => void,
 ): void {
-  const anchors = new Map<string, string>();
-  const toAnchors: { $ref: string }[] = [];
   // YAML aliases put the same object at several places.
   const seen = new Set<object>();
   const check = (value: unknown, path: Path, isData: boolean): void => {
@@ -25,9 +21,7 @@ export function checkReferences(
       report(path, 'the name __proto__ is not supported', 'Write another name, which clients must then send');
     if (typeof value !== 'object' || value === null || seen.has(value)) return;
     seen.add(value);
-    const { $ref, $anchor } = value as Fields;
-    if (typeof $anchor === 'string') anchors.set(`#${$anchor}`, referenceTo(path));
-    if (typeof $ref === 'string' && /^#[^/]/.test($ref)) toAnchors.push(value as { $ref: string });
+    const { $ref } = value as Fields;
     if (typeof $ref === 'string' && !$ref.startsWith('#') && !isData)
       report([...path, '$ref'], ...describeReference($ref));
     for (const [name, inner] of Object.entries(value)) {
@@ -38,12 +32,6 @@ export function checkReferences(
     }
   };
   check(document, [], false);
-  for (const reference of toAnchors) reference.$ref = anchors.get(reference.$ref) ?? reference.$ref;
-}
-
-/** A reference within the document (RFC 6901 section 6). */
-function referenceTo(path: Path): string {
-  return `#${path.map((step) => `/${encodeURIComponent(pointerOf([step]).slice(1))}`).join('')}`;
 }
 
 /** The steps of a reference (RFC 6901 section 6); undefined if it does not stay within the document. */

@@ -20,7 +20,7 @@ export function isOfType(value: unknown, types: readonly TypeName[] | undefined)
 export type NumberForm = 'int64' | 'uint64' | 'integer' | 'double';
 
 /** Whether a number is represented as a bigint, wherever it is. */
-export function isBig(form: NumberForm | 'either' | undefined): form is 'int64' | 'uint64' {
+export function isBig(form: NumberForm | undefined): form is 'int64' | 'uint64' {
   return form === 'int64' || form === 'uint64';
 }
 

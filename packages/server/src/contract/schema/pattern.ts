@@ -63,15 +63,9 @@ function prepare(source: string): Matcher {
     );
   }
   if (source.length <= maxPlain && plain.test(source)) return native;
-  const programs = separate(source.match(token) ?? []).map(({ text, isAbsent }) => ({
-    program: compile(text),
-    isAbsent,
-  }));
-  return {
-    // RE2JS's own `test` remembers states, and hostile texts cause ever new ones.
-    test: (text) => programs.every(({ program, isAbsent }) => program.matcher(text).find() !== isAbsent),
-    toString: () => `RE2 ${source}`,
-  };
+  const program = compile((source.match(token) ?? []).map(writePart).join(''));
+  // RE2JS's own `test` remembers states, and hostile texts cause ever new ones.
+  return { test: (text) => program.matcher(text).find(), toString: () => `RE2 ${source}` };
 }
 
 // cspell:ignore bcpkux
@@ -93,39 +87,12 @@ const plain = new RegExp(
   'iu',
 );
 
-/** A pattern of its own for RE2, which a text must match, or must not. */
-interface Condition {
-  readonly text: string;
-  readonly isAbsent: boolean;
-}
-
-/** Takes lookaheads at the very beginning for patterns of their own. */
-function separate(tokens: readonly string[]): Condition[] {
-  let depth = 0;
-  const depths = tokens.map((part) => (depth += part.startsWith('(') ? 1 : part === ')' ? -1 : 0));
-  // Otherwise, they belong to the first alternative only.
-  const isSingle = !tokens.some((part, i) => part === '|' && depths[i] === 0);
-  const conditions: Condition[] = [];
-  let start = 1;
-  while (isSingle && tokens[0] === '^' && /^\(\?[=!]$/.test(tokens[start] ?? '')) {
-    const end = depths.indexOf(0, start);
-    const text = `^(?:${write(tokens.slice(start + 1, end))})`;
-    conditions.push({ text, isAbsent: tokens[start] === '(?!' });
-    start = end + 1;
-  }
-  return [...conditions, { text: write([...tokens.slice(0, 1), ...tokens.slice(start)]), isAbsent: false }];
-}
-
-/** Writes a pattern for RE2. */
-function write(tokens: readonly string[]): string {
-  return tokens.map(writePart).join('');
-}
-
+/** Writes a part of a pattern for RE2. */
 function writePart(part: string): string {
   if (/^\(\?<?[=!]/.test(part))
     throw new PatternError(
-      `it looks around, ${part}…), in another place than directly after ^ at the beginning of the whole pattern`,
-      'Move a lookahead there, or write allOf with one pattern each, with not if it must not match',
+      `it looks around, ${part}…)`,
+      'Write allOf with one pattern each, with not if it must not match',
     );
   if (/^\(\?[\w-]+:/.test(part))
     throw new PatternError('it has flags inside', 'Write the characters that they allow, as in [Aa]');

@@ -31,7 +31,7 @@ function checkContradictions(node: ContractNode, shape: Shape, place: string, de
     node.fault(`${what} cannot be ${listed(types)} at the same time`, agree);
     return;
   }
-  const forms = parts.map(({ number }) => number).filter((form) => form !== undefined && form !== 'either');
+  const forms = parts.map(({ number }) => number).filter((form) => form !== undefined);
   const big = forms.find(isBig);
   if (big !== undefined && forms.some((form) => form !== big))
     node.fault(`${what} cannot have the format ${big} and be another number at the same time`, agree);

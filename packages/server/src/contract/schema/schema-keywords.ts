@@ -55,7 +55,6 @@ export interface KeywordContext {
 
 /** Reads all keywords of a schema but `type`. */
 export function readKeywords(node: ContractNode, context: KeywordContext): Partial<MutableSchema> {
-  checkMapping(node.at('discriminator'));
   return {
     ...readSchemas(node, context),
     ...readTexts(node, context),
@@ -91,15 +90,18 @@ function readSchemas(node: ContractNode, { normalize }: KeywordContext): Partial
   return draft;
 }
 
-/** Checks the references of a discriminator, which otherwise only describes. */
-function checkMapping(discriminator: ContractNode): void {
-  if (discriminator.value === undefined) return;
+/** Reads a discriminator: the name of its property, and the reference of each value that it maps. */
+export function readDiscriminator(node: ContractNode) {
+  const discriminator = node.at('discriminator');
+  if (discriminator.value === undefined) return undefined;
   discriminator.allow('propertyName mapping');
   discriminator.require('propertyName', 'Write the name of the property');
-  for (const [, target] of discriminator.entries('mapping')) {
-    if (typeof target.value === 'string') target.refer(target.value);
-    else target.fault('must be a text', 'Write a reference, or the name of a schema');
-  }
+  const mapping = discriminator.entries('mapping').flatMap(([value, target]) => {
+    if (typeof target.value === 'string') return [[value, target.refer(target.value)] as const];
+    target.fault('must be a text', 'Write a reference, or the name of a schema');
+    return [];
+  });
+  return { name: discriminator.text('propertyName'), mapping };
 }
 
 function readTexts(node: ContractNode, { use, types }: KeywordContext): Partial<MutableSchema> {
@@ -147,27 +149,19 @@ function readNumbers(node: ContractNode): Partial<MutableSchema> {
   const format = node.scalar('format') ?? '';
   const isWide = types[0] === undefined || (isInteger && /^u?int64$/.test(format));
   const end64 = format === 'uint64' ? 2 ** 64 : 2 ** 63;
-  const boundOf = (keyword: 'minimum' | 'maximum' | 'exclusiveMinimum' | 'exclusiveMaximum') => {
-    const value = node.number(keyword);
+  const limits: Partial<Record<(typeof numericKeywords)[number], number>> = {};
+  for (const keyword of numericKeywords) {
+    const isFlag = keyword.startsWith('ex') && typeof node.at(keyword).value === 'boolean';
+    const value = isFlag ? undefined : node.number(keyword);
+    if (value === undefined) continue;
+    const isFactor = keyword === 'multipleOf';
     // A bound beyond the range of the format has no effect.
-    if (value !== undefined && isWide && Math.abs(value) < end64) checkExact(node.at(keyword), value);
-    const bound: Partial<Record<typeof keyword, number>> = value === undefined ? {} : { [keyword]: value };
-    return bound;
-  };
-  const boundsOf = (end: 'minimum' | 'maximum') => {
-    const exclusive = end === 'minimum' ? 'exclusiveMinimum' : 'exclusiveMaximum';
-    const { value } = node.at(exclusive);
-    const limit = boundOf(end);
-    if (value === undefined || value === false) return limit;
-    if (value === true) return end in limit ? { [exclusive]: limit[end] } : {};
-    return { ...limit, ...boundOf(exclusive) };
-  };
-  const multipleOf = node.number('multipleOf');
-  if (multipleOf !== undefined && isInteger) checkExact(node.at('multipleOf'), multipleOf);
-  const isAbove = multipleOf !== undefined && multipleOf > 0;
-  if (node.has('multipleOf') && !isAbove)
-    node.at('multipleOf').fault('must be above 0', 'Write a positive number');
-  return { ...boundsOf('minimum'), ...boundsOf('maximum'), ...(isAbove && { multipleOf }) };
+    if (isFactor ? isInteger : isWide && Math.abs(value) < end64) checkExact(node.at(keyword), value);
+    if (isFactor && value <= 0) node.at(keyword).fault('must be above 0', 'Write a positive number');
+    const exclusive = keyword.replace(/^m/, 'exclusiveM') as keyof typeof limits;
+    limits[node.at(exclusive).value === true ? exclusive : keyword] = value;
+  }
+  return limits;
 }
 
 /** Reads the allowed values. */

@@ -3,7 +3,7 @@ import type { ContractNode } from '../document/contract-node.js';
 import { stepsOf } from '../document/references.js';
 import { isBig, typeNames, type NumberForm, type TypeName } from './json-types.js';
 import { checkTogether, findUnfilled } from './schema-checks.js';
-import { checkKeywords, onlyDescribes, readKeywords } from './schema-keywords.js';
+import { checkKeywords, onlyDescribes, readDiscriminator, readKeywords } from './schema-keywords.js';
 import {
   allSchemas,
   anySchema,
@@ -129,8 +129,10 @@ export class Schemas {
       use === 'request' ? (['readOnly', 'read-only'] as const) : (['writeOnly', 'write-only'] as const);
     if (node.flag(flag) === true && use !== 'text') schema.hidden = hidden;
     if (node.has('$ref')) schema.allOf = [normalize(node.follow('schemas')), ...(schema.allOf ?? [])];
+    const discriminator = readDiscriminator(node);
     this.#links.push(() => {
-      if (use !== 'error') discriminate(node, schema);
+      if (use !== 'error' && discriminator?.name !== undefined)
+        discriminate(node, schema, discriminator.name, discriminator.mapping);
       for (const [name, property] of Object.entries(schema.properties ?? {})) {
         const refused = whyHidden(property);
         if (refused !== undefined) schema.properties = { ...schema.properties, [name]: { refused } };
@@ -216,14 +218,12 @@ export class Schemas {
  * Holds each alternative to the values by which the discriminator names it, so that a value is what it says it is. An
  * alternative that has values of its own keeps them, and one without the property is left alone.
  */
-function discriminate(node: ContractNode, schema: MutableSchema): void {
-  const discriminator = node.at('discriminator');
-  const name = discriminator.text('propertyName');
-  if (name === undefined) return;
-  const mapping = discriminator.entries('mapping').map(([value, target]) => {
-    const text = String(target.value);
-    return [value, /[#/.]/.test(text) ? text : `#/components/schemas/${text}`] as const;
-  });
+function discriminate(
+  node: ContractNode,
+  schema: MutableSchema,
+  name: string,
+  mapping: readonly (readonly [value: string, reference: string])[],
+): void {
   const hold = (part: Schema, reference: unknown): Schema => {
     if (typeof reference !== 'string') return part;
     const mapped = mapping.filter(([, target]) => target === reference).map(([value]) => value);

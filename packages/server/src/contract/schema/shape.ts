@@ -6,8 +6,8 @@ import { isBig, isOfType, typeOf, type NumberForm, type TypeName } from './json-
 interface Outside {
   /** The possible types; undefined if the schema names none. */
   readonly types: readonly TypeName[] | undefined;
-  /** `either` if only some alternatives are bigints; undefined if no schema says that it is a number. */
-  readonly number: NumberForm | 'either' | undefined;
+  /** Undefined if no schema says that it is a number, or only some alternatives are bigints. */
+  readonly number: NumberForm | undefined;
   /** Whether the value is bytes, where it is not JSON. */
   readonly binary: boolean;
   /** The value of an absent property or parameter. */
@@ -104,8 +104,7 @@ function shapesIn(schema: Schema): Shape[] {
 /** The keywords that say something about the shape of a value. */
 const describing = [
   ...(['type', 'enum', 'number', 'default', 'binary', 'required', 'properties'] as const),
-  ...(['additionalProperties', 'patternProperties', 'unevaluatedProperties'] as const),
-  ...(['items', 'prefixItems', 'unevaluatedItems'] as const),
+  ...(['additionalProperties', 'patternProperties', 'items', 'prefixItems'] as const),
 ];
 
 /** Returns the shape of a schema without the schemas that it combines. */
@@ -127,11 +126,8 @@ function ownShape(schema: Schema): Shape {
       Object.entries(properties).map(([name, property]) => [name, propertyShape(property)]),
     ),
     required,
-    additional: rest(schema.additionalProperties, [
-      ...Object.values(patternProperties),
-      ...describedBy(schema.unevaluatedProperties),
-    ]),
-    items: rest(schema.items, [...prefixItems, ...describedBy(schema.unevaluatedItems)]) || undefined,
+    additional: rest(schema.additionalProperties, Object.values(patternProperties)),
+    items: rest(schema.items, prefixItems) || undefined,
   }));
 }
 
@@ -143,10 +139,6 @@ function rest(schema: Schema | undefined, others: readonly Schema[]): Shape | fa
   return anyOf([...others.map(shapeOf), ...(isClosed ? [] : [given])]);
 }
 
-function describedBy(schema: Schema | undefined): Schema[] {
-  return schema === undefined || isNothing(schema) ? [] : [schema];
-}
-
 /** The shape of a value that has all of these shapes. */
 function allOf(shapesOfValue: readonly Shape[]): Shape {
   const parts = [...new Set(shapesOfValue)].filter((part) => part !== anything);
@@ -156,8 +148,7 @@ function allOf(shapesOfValue: readonly Shape[]): Shape {
   const forms = parts.map(({ number }) => number);
   const outside = {
     types: types.length === 0 ? undefined : types.reduce(commonTypes),
-    number:
-      forms.find(isBig) ?? (['either', 'integer', 'double'] as const).find((form) => forms.includes(form)),
+    number: forms.find(isBig) ?? (['integer', 'double'] as const).find((form) => forms.includes(form)),
     binary: parts.some(({ binary }) => binary),
     default: parts.find((part) => part.default !== undefined)?.default,
     accepts: (value: unknown) => parts.every(({ accepts }) => accepts?.(value) ?? true),
@@ -225,7 +216,7 @@ function anyOf(alternatives: readonly Shape[]): Shape {
 
 function eitherForm(forms: readonly Shape['number'][]): Shape['number'] {
   const given = new Set(forms.filter((form) => form !== undefined));
-  if (given.has('either') || ([...given].some(isBig) && given.size > 1)) return 'either';
+  if ([...given].some(isBig) && given.size > 1) return undefined;
   return (['double', 'integer', 'int64', 'uint64'] as const).find((form) => given.has(form));
 }
 

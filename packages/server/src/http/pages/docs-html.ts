@@ -215,7 +215,7 @@ class PageWriter {
     const inputs = parameters.map((parameter) => {
       const { name, in: place, schema, required } = parameter;
       const read = operation.parameters.find((one) => one.name === name && one.in === place);
-      const isList = this.#reader.fields(schema)['type'] === 'array' && read?.separator === undefined;
+      const isList = this.#reader.fields(schema)['type'] === 'array' && read?.isDelimited !== true;
       const form = read?.kind === 'spread' || read?.kind === 'deep' ? 'pairs' : isList ? 'list' : 'value';
       const hint = { pairs: ' (as in the URL: a=1&b=2)', list: ' (separated by commas)', value: '' }[form];
       return markup`<label><code>${String(name)}</code>${hint} <input name="${String(name)}" autocomplete="off"

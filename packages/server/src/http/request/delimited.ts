@@ -35,9 +35,9 @@ export function createSplitter(
   path: string,
 ): ((values: Values, url: string) => void) | undefined {
   const names = parameters
-    .filter(({ separator, schema }) => {
+    .filter(({ isDelimited, schema }) => {
       const types = shapeOf(schema).types ?? [];
-      return separator === ',' && (types.includes('array') || types.includes('object'));
+      return isDelimited && (types.includes('array') || types.includes('object'));
     })
     .map(({ name }) => name);
   if (names.length === 0) return undefined;

@@ -43,7 +43,7 @@ export function createFormReader({
   const known = new Map(
     fields.map((field) => [field.name, { ...field, shape: propertyOf(shape, field.name) }]),
   );
-  const delimited = new Set(fields.filter(({ separator }) => separator === ',').map(({ name }) => name));
+  const delimited = new Set(fields.filter(({ isDelimited }) => isDelimited).map(({ name }) => name));
   const additional = shape.additional || anything;
   const fieldOf = (name: string) => known.get(name) ?? { ...otherField, name, shape: additional };
   return (data) => {
@@ -73,7 +73,7 @@ function readParts(parts: readonly Part[], fieldOf: (name: string) => Field): Va
     if (field.kind === 'file') addTo(found, name, new UploadedFile(bytes, mediaType, filename));
     else {
       const text = textOf(part, field);
-      addTo(found, name, field.separator === ',' ? text.split(',') : text);
+      addTo(found, name, field.isDelimited ? text.split(',') : text);
     }
   }
   return toValues(found);

@@ -1,7 +1,7 @@
 // Reads parameters and fields of forms, which are texts, as the types that their schemas name.
 import { isInexact, parseDecimal, setOwn } from '../../contract/document/exact-json.js';
 import type { TextForm } from '../../contract/parameters.js';
-import { decimalNumber, typeOf } from '../../contract/schema/json-types.js';
+import { decimalNumber } from '../../contract/schema/json-types.js';
 import { anything, propertyOf, type Shape } from '../../contract/schema/shape.js';
 
 /** Texts by their names, an array where a name is repeated; and the values that they are read as. */
@@ -87,35 +87,24 @@ function objectReader(
 
 /** Returns the function that reads one value; items that commas separate are already those of an array, but in headers. */
 export function readerOf(one: Named, parseJson?: ParseJson): ((given: unknown) => unknown) | undefined {
-  const { kind, shape, separator } = one;
+  const { kind, shape, isDelimited } = one;
   const isArray = shape.types?.includes('array') === true;
   if (kind === 'file') return isArray ? (given) => [given].flat() : undefined;
-  if ((kind === 'json' || kind === 'either') && parseJson !== undefined) {
-    const readOne = kind === 'json' ? parseJson : eitherReader(isArray ? shape.items! : shape, parseJson);
+  if (kind === 'json' && parseJson !== undefined) {
     const parse = (given: unknown) =>
-      typeof given === 'string' ? readOne(given) : !isArray && Array.isArray(given) ? repeated : given;
+      typeof given === 'string' ? parseJson(given) : !isArray && Array.isArray(given) ? repeated : given;
     // Each item is a field of its own; some clients send one field with all of them.
     return isArray ? (given) => [given].flat().flatMap(parse) : parse;
   }
-  return shape.types?.includes('object') === true && separator !== undefined
+  return shape.types?.includes('object') === true && isDelimited
     ? pairsReader(shape)
-    : textReader(shape, separator);
-}
-
-/** Returns the function that reads JSON of one of the types of a shape, and every other text as one. */
-function eitherReader(shape: Shape, parse: (text: string) => unknown): (text: string) => unknown {
-  const readText = scalarReader(shape) ?? ((text: string) => text);
-  return (text) => {
-    if (!/^\s*[{[]/.test(text)) return readText(text);
-    const value = parse(text);
-    return shape.types?.includes(typeOf(value)) ? value : text;
-  };
+    : textReader(shape, isDelimited);
 }
 
 /** Reads an object of one text, as in `color,red,size,3`. */
 function pairsReader(shape: Shape): (given: unknown) => unknown {
   return (given) => {
-    const texts = itemsOf(given, ',');
+    const texts = itemsOf(given, true);
     if (texts === repeated) return repeated;
     if (texts.length % 2 === 1) return texts.join();
     const found = new Map<string, unknown[]>();
@@ -126,12 +115,12 @@ function pairsReader(shape: Shape): (given: unknown) => unknown {
 }
 
 function readProperty(shape: Shape, name: string, given: unknown): unknown {
-  const read = textReader(propertyOf(shape, name), undefined);
+  const read = textReader(propertyOf(shape, name), false);
   return read === undefined ? given : read(given);
 }
 
 /** Returns the function that reads a text as its type, if it has that form; undefined for a value of any type. */
-function textReader(shape: Shape, separator: string | undefined): ((given: unknown) => unknown) | undefined {
+function textReader(shape: Shape, isDelimited: boolean): ((given: unknown) => unknown) | undefined {
   const { types, items = anything } = shape;
   if (types === undefined) return undefined;
   if (!types.includes('array')) {
@@ -144,7 +133,7 @@ function textReader(shape: Shape, separator: string | undefined): ((given: unkno
   const isAlone = types.some((type) => type !== 'array' && type !== 'null');
   const [readAlone, read] = [shape, items].map((one) => scalarReader(one) ?? ((text: string) => text));
   return (given) => {
-    const texts = itemsOf(given, separator);
+    const texts = itemsOf(given, isDelimited);
     if (texts === repeated) return repeated;
     const alone = isAlone && texts.length === 1 ? readAlone!(texts[0]!) : undefined;
     // One value is an array only if it can be nothing else.
@@ -154,14 +143,12 @@ function textReader(shape: Shape, separator: string | undefined): ((given: unkno
 }
 
 /** The texts of the items of an array: one for each time that it was sent, or the parts of one text. */
-function itemsOf(given: unknown, separator: string | undefined): string[] | typeof repeated {
-  if (separator === undefined) return [given].flat() as string[];
+function itemsOf(given: unknown, isDelimited: boolean): string[] | typeof repeated {
+  if (!isDelimited) return [given].flat() as string[];
   // Commas are read before texts are decoded, except in headers; a repeated one has an array for each time.
-  if (Array.isArray(given))
-    return separator === ',' && !given.some(Array.isArray) ? (given as string[]) : repeated;
-  const parts = (given as string).split(separator);
+  if (Array.isArray(given)) return given.some(Array.isArray) ? repeated : (given as string[]);
   // RFC 9110 section 5.6.1 allows spaces around the commas of a header.
-  return separator === ',' ? parts.map((part) => part.trim()) : parts;
+  return (given as string).split(',').map((part) => part.trim());
 }
 
 /** Readers of texts as values of some types. A text that has not the form of the type stays a text. */

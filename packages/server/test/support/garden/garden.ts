@@ -200,9 +200,6 @@ const orchardHandlers: Handlers<OrchardOperations, OrchardSecurity> = {
   async writeNote({ body = '' }) {
     return Promise.resolve({ note: body.trim() });
   },
-  async measureTree({ body }) {
-    return Promise.resolve(body);
-  },
   async replacePhoto({ body }) {
     return Promise.resolve({ bytes: Buffer.from(body).toString('base64') });
   },
