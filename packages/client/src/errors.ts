@@ -95,7 +95,7 @@ export interface Answer {
   /** The request's id in the service's logs. */
   readonly requestId: string;
   readonly headers: Headers;
-  /** How long to wait before repeating the call, in ms, from the response's Retry-After. */
+  /** The time to wait before repeating the call, in ms, from the response's Retry-After. */
   readonly retryAfter: number | undefined;
 }
 
@@ -110,7 +110,7 @@ export class ApiError extends PlantStoreError {
   readonly kind: ErrorKind | undefined;
   /** The headers of the response. */
   readonly headers: Headers;
-  /** How long to wait before repeating the call, in ms, from the response's Retry-After. */
+  /** The time to wait before repeating the call, in ms, from the response's Retry-After. */
   readonly retryAfter: number | undefined;
 
   /** @param fault - What is wrong with a response whose status means success. */

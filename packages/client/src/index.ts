@@ -188,7 +188,7 @@ function isSame(plant: Plant, sent: Plant): boolean {
 /** Separates the parameters of a list from the options of its call. */
 function splitOptions(options: ListOptions) {
   const { signal, headers, onAttempt, timeout, retries, requestId, ...query } = options;
-  // What is undefined is left out of the URL.
+  // Parameters that are undefined are left out of the URL.
   return { query: query as ListQuery, caller: { signal, headers, onAttempt, timeout, retries, requestId } };
 }
 

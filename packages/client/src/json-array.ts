@@ -12,7 +12,7 @@ interface Unread {
   limits: Limits;
 }
 
-/** How a list is read. */
+/** The settings for reading a list. */
 interface Reading<Element> {
   /** The caller's signal. */
   signal: AbortSignal | undefined;

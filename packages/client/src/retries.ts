@@ -10,7 +10,7 @@ export interface Clock {
 }
 
 /**
- * How one attempt ended. `fault` is what is wrong with a response whose status means success; `lost`, the reason for a
+ * The end of one attempt. `fault` is what is wrong with a response whose status means success; `lost`, the reason for a
  * missing response; `sent`, whether the request may have reached the service.
  */
 export type Outcome<Value> =

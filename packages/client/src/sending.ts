@@ -8,7 +8,7 @@ import { checkLimits, Limits } from './limits.js';
 import { routes, version } from './operations.gen.js';
 import { systemClock, withRetries, type Clock, type Outcome } from './retries.js';
 
-/** What the options of a client and of a call have in common. */
+/** The options that a client and a call have in common. */
 interface SharedOptions {
   /**
    * Headers to send with every request, such as `traceparent`. They do not replace the token, the request id and the
@@ -63,11 +63,11 @@ export interface Attempt {
   readonly number: number;
   /** The id of its request in the service's logs. */
   readonly requestId: string;
-  /** How long it took, in ms. */
+  /** The time that it took, in ms. */
   readonly duration: number;
   /** The response, in streamPlants its beginning; undefined if no complete one arrived. */
   readonly answer: Answer | undefined;
-  /** Why there is no complete response, or what in it violates the contract; otherwise undefined. */
+  /** The reason why there is no complete response, or the violation of the contract in it; otherwise undefined. */
   readonly cause: unknown;
 }
 
@@ -110,7 +110,7 @@ interface Answered<Body> {
 export interface Call<Name extends keyof operations, Value> {
   operation: Name;
   params: Parameters<Name>;
-  /** What is undefined is left out. */
+  /** The body; properties that are undefined are left out. */
   body?: OrUndefined<RequestBody<Name>>;
   /** Whether the body is not read, so that `value` can read it as a stream. */
   streams?: boolean;
@@ -193,14 +193,14 @@ export function createSender(options: SenderOptions): Sender {
   };
 }
 
-/** What an observer learns of an outcome. */
+/** Returns what an observer learns of an outcome. */
 function endOf(outcome: Outcome<unknown>): Pick<Attempt, 'requestId' | 'answer' | 'cause'> {
   if ('lost' in outcome) return { requestId: outcome.requestId, answer: undefined, cause: outcome.lost };
   const { answer } = outcome;
   return { requestId: answer.requestId, answer, cause: 'fault' in outcome ? outcome.fault : undefined };
 }
 
-/** How an attempt is sent. */
+/** The settings for sending an attempt. */
 interface Sending {
   send: SendRequest;
   token: SenderOptions['token'];
@@ -215,7 +215,7 @@ interface Sending {
   limits: Limits;
 }
 
-/** How far an attempt has come. */
+/** The progress of an attempt. */
 interface Exchange {
   /** Whether the request may have reached the service. */
   sent: boolean;

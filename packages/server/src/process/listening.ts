@@ -14,7 +14,7 @@ export interface Address {
 
 /**
  * Listens on an address.
- * @param prefix - That of the two variables that have it.
+ * @param prefix - The prefix of the two variables that have the address.
  * @throws AddressError naming the variable that prevents it.
  */
 export async function listenOn(

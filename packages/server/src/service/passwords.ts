@@ -15,8 +15,8 @@ export class FairQueue {
   readonly #mostWaiting: number;
 
   /**
-   * @param free - How many may work at a time.
-   * @param mostWaiting - How many more may wait.
+   * @param free - The number of works that may run at a time.
+   * @param mostWaiting - The number of further ones that may wait.
    */
   constructor(free: number, mostWaiting: number) {
     this.#free = free;

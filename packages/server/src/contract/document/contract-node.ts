@@ -159,7 +159,7 @@ export class ContractNode {
   /**
    * Checks that this is an object with the known fields, apart from extensions; other fields are faults.
    * @param names - Separated by spaces.
-   * @param place - Where other fields belong that authors write here.
+   * @param place - The place for other fields that authors may write here by mistake.
    */
   allow(names: string, place?: string): void {
     const allowed = names.split(' ');

@@ -24,7 +24,7 @@ const meanings: Readonly<Record<string, readonly [ErrorKind, RejectionReason]>> 
  * Handles input that is not a complete, valid request: sends an error response, unless another response is pending, and
  * closes the connection. Fastify's clientErrorHandler.
  * @param error - The error from Node's HTTP parser or one of its timeouts.
- * @param socket - That of a connection only if its TLS handshake has failed, after which nothing can be sent.
+ * @param socket - A plain socket only if the TLS handshake has failed, after which nothing can be sent.
  * @param rejecting - Writes the body, and reports the error unless the client only closed its connection.
  */
 export function respondToClientError(

@@ -52,7 +52,7 @@ export function lastLine(lines: number): string {
 
 /**
  * Reads a line of an export.
- * @param collections - Those of the service.
+ * @param collections - The collections of the service.
  * @throws LineError that says what is wrong.
  */
 export function parseLine(collections: readonly CollectionDefinition[], line: string): ExportedLine {

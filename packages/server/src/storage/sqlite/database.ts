@@ -85,7 +85,7 @@ export function closeWithCheckpoint(database: DatabaseSyncInstance): void {
 
 /**
  * Runs writes in a transaction.
- * @returns What they return.
+ * @returns The result of the writes.
  * @throws Error of the writes, after which nothing has changed, or of the commit.
  */
 export function inTransaction<T>(database: DatabaseSyncInstance, write: () => T): T {

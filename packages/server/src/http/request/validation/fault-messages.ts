@@ -41,7 +41,7 @@ export function requestFaults(faults: readonly Fault[], part: RequestFault['in']
 /**
  * The fault of a value.
  * @param path - A JSON Pointer.
- * @param fault - What is wrong, unless the value stands for a text that could not be read.
+ * @param fault - The fault, unless the value stands for a text that could not be read.
  */
 export function faultAt(
   path: string,
