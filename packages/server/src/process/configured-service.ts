@@ -94,7 +94,7 @@ export async function buildService(
   }
 }
 
-/** Why only "init" creates a store, if so: a wrong path or folder would begin an empty one. */
+/** Says why only "init" creates a store, if so: a wrong path or folder would begin an empty one. */
 function reasonForNone({ program, databaseUrl }: Service, { NODE_ENV, DATABASE_URL }: Config) {
   if (NODE_ENV === 'production') return 'NODE_ENV is production';
   const isElsewhere = DATABASE_URL === databaseUrl && isOutside(program);

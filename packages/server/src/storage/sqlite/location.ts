@@ -26,7 +26,7 @@ export function fileOf(url: string): string {
 
 /**
  * The path of the SQLite file, which must exist, if only by a part of its store.
- * @param reason - Why it is not created, if the caller creates it otherwise.
+ * @param reason - The reason why it is not created, if the caller creates it otherwise.
  * @throws StorageError when there is none, or the URL does not refer to a file.
  */
 export function existingFileOf(url: string, reason?: string): string {
