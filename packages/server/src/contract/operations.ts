@@ -152,15 +152,17 @@ function readOperation(
 
 function readSecurity(node: ContractNode, { document }: Surroundings): Requirement[] {
   const owner = [node, document].find((one) => one.has('security'));
+  const components = document.at('components');
   if (owner === undefined) {
+    const [[scheme] = ['bearerAuth']] = components.entries('securitySchemes');
     node.warn(
       'no security is declared: the operation is public',
-      'Write security: [] if it is to be public, or with {} as an alternative, as in [{}, { bearerAuth: [] }], if callers may ' +
-        'also be known',
+      `Write security: [] if it is to be public, or with {} as an alternative, as in [{}, { ${scheme}: [] }], if callers ` +
+        'may also be known',
     );
     return [];
   }
-  return readRequirements(owner, document.at('components'));
+  return readRequirements(owner, components);
 }
 
 /** Derives the id of an operation whose id is missing or empty, as in `getBooksById`. */

@@ -1168,12 +1168,16 @@ t.test(
 );
 
 t.test('an operation is named that is public because no security is declared', (t) => {
-  const { warnings } = loadEdited(gardenDocument, noSecurity);
+  const securitySchemes = partOf(gardenDocument, '/components/securitySchemes') as object;
+  const { warnings } = loadEdited(gardenDocument, {
+    ...noSecurity,
+    '/components/securitySchemes': { Token: { type: 'http', scheme: 'digest' }, ...securitySchemes },
+  });
   t.match(
     warnings.find(({ pointer }) => pointer === putBed),
     {
       message: 'no security is declared: the operation is public',
-      fix: 'Write security: [] if it is to be public',
+      fix: 'Write security: [] if it is to be public, or with {} as an alternative, as in [{}, { Token: [] }]',
     },
   );
   t.end();

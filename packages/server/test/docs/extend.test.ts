@@ -6,6 +6,7 @@ import { get, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import fastifyStatic from '@fastify/static';
 import type { FastifyInstance } from 'fastify';
 import t, { type Test } from 'tap';
 import type { Service } from '../../dist/index.js';
@@ -19,6 +20,7 @@ const folder = await temporaryFolder(t);
 await copyFile(new URL('../examples/extend/openapi.yaml', import.meta.url), join(folder, 'openapi.yaml'));
 await mkdir(join(folder, 'public'));
 await writeFile(join(folder, 'public/hello.txt'), 'hello');
+await writeFile(join(folder, 'public/index.html'), 'welcome');
 const root = join(folder, 'public');
 const at = (path: string) => pathToFileURL(join(folder, path));
 const service: Service = {
@@ -68,6 +70,18 @@ t.test('files beside the contract are served, logged and limited as its operatio
   t.match(resultOf(await inject('/unknown')), { status: 404, json: { error: 40401 } });
   t.match(resultOf(await inject({ method: 'PUT', url: '/news' })), { status: 405, json: { error: 40500 } });
   t.strictSame(app.outsideRoutes, ['GET /files/*']);
+});
+
+t.test('a folder of files has its index page at its own path, which may be the root', async (t) => {
+  for (const prefix of ['/files/', '/']) {
+    const { inject } = await openNews(t, (app) => void app.register(fastifyStatic, { root, prefix }));
+    t.match(await inject(prefix), { statusCode: 200, body: 'welcome' }, prefix);
+    t.match(await inject(`${prefix}?v=1`), { statusCode: 200, body: 'welcome' }, prefix);
+    t.match(resultOf(await inject('/none/')), { status: 404, json: { error: 40401 } });
+    t.equal((await inject('/docs')).statusCode, 302);
+    t.equal((await inject('/docs/')).statusCode, 200);
+    t.equal((await inject('/news')).statusCode, 401);
+  }
 });
 
 t.test('an upload is for callers of the contract, and reads its own form', async (t) => {

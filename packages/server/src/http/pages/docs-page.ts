@@ -25,8 +25,8 @@ const pageHeaders = {
 };
 
 /**
- * Serves the page at /docs/ without authentication; / redirects to it. It is written at its first request. The folder of
- * its script and style changes with them, so that browsers can cache them permanently.
+ * Serves the page at /docs/ without authentication; / redirects to it, unless the service serves that. It is written at
+ * its first request. The folder of its script and style changes with them, so that browsers can cache them permanently.
  */
 export function serveDocsPage(app: FastifyInstance, contract: Contract): void {
   const parts = [
@@ -38,9 +38,11 @@ export function serveDocsPage(app: FastifyInstance, contract: Contract): void {
   const digest = createHash('sha256');
   for (const { content } of parts) digest.update(content);
   const files = digest.digest('hex').slice(0, 16);
-  // Relative, so that it works under a proxy's path prefix.
-  for (const url of ['/', '/docs']) {
-    if (app.hasRoute({ method: 'GET', url })) continue;
+  const isTaken = (url: string) => app.hasRoute({ method: 'GET', url });
+  // A folder of files at the root has a page of its own there.
+  for (const url of isTaken('/*') ? ['/docs'] : ['/', '/docs']) {
+    if (isTaken(url)) continue;
+    // Relative, so that it works under a proxy's path prefix.
     const handler: RouteHandlerMethod = (_request, reply) => reply.redirect('docs/');
     app.route({ method: ['GET', 'HEAD'], url, config: { isOfServer: true }, handler });
   }

@@ -32,10 +32,13 @@ function isMalformed(target: string): boolean {
   }
 }
 
-/** Whether a path parameter is empty, as in `/books/`. Such a path identifies nothing, so it has no route. */
+/**
+ * Whether a path parameter is empty, as in `/books/`. Such a path identifies nothing, so it has no route. The rest of a path
+ * that a wildcard takes may be empty: that is the folder itself.
+ */
 function hasEmptyParameter(params: unknown): boolean {
   for (const name in params as object) {
-    if ((params as Record<string, unknown>)[name] === '') return true;
+    if (name !== '*' && (params as Record<string, unknown>)[name] === '') return true;
   }
   return false;
 }
