@@ -28,7 +28,7 @@ interface Named {
 }
 
 /** The member of `components` for types of a use that differ from those in `schemas`. */
-const groups = { response: 'schemas', error: 'errors', request: 'requests', text: 'texts' } as const;
+const groups = { response: 'schemas', request: 'requests', text: 'texts' } as const;
 const uses = Object.keys(groups) as Use[];
 
 /** Stands for a type until it is known which uses share it: a contract cannot contain this character. */

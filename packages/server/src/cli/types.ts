@@ -43,12 +43,12 @@ function operationType(operation: Operation, types: SchemaTypes): string {
   const responses = new Map(declaredResponses.map((one) => [one.key, one]));
   // The server itself returns it.
   if (operation.isConditional) responses.delete('304');
-  const returned = [...responses.values()].map(({ key, use, contents, headers }) => {
+  const returned = [...responses.values()].map(({ key, contents, headers }) => {
     const own = headers.filter(({ isOfServer }) => !isOfServer);
     const members = own.map(
       (one) => [one.name, types.typeOf(one.schema, { use: 'response' }), one.required] as const,
     );
-    const bodies = contents.map((one) => [one.name, types.typeOf(one.schema, { use })] as const);
+    const bodies = contents.map((one) => [one.name, types.typeOf(one.schema, { use: 'response' })] as const);
     return [
       key,
       object([

@@ -37,8 +37,6 @@ export interface ResponseHeader {
 export interface Result {
   /** The key in the contract: a status, a range such as `2XX`, or `default`. */
   readonly key: string;
-  /** Whether it is an error. */
-  readonly use: 'response' | 'error';
   /** The status if the handler need not say it; undefined for a range. */
   readonly status: number | undefined;
   /** The possible contents of its body; empty if it has none. */
@@ -150,11 +148,7 @@ export function readResponses(
   const entries = operation.entries('responses').map(([key, given]) => [statusKey(key), given] as const);
   // Node.js sends responses below 200 by itself, or they change the protocol.
   const declared = entries.filter(([key]) => !/^(x-|1(\d\d|XX)$)/.test(key));
-  const hasSuccess = declared.some(([key]) => /^[23]/.test(key));
-  const read = declared.map(([key, given]) => {
-    const isError = /^[45]/.test(key) || (key === 'default' && hasSuccess);
-    return readResponse(given, schemas, key, isError ? 'error' : 'response');
-  });
+  const read = declared.map(([key, given]) => readResponse(given, schemas, key));
   const keys = new Set(read.map(({ key }) => key));
   const declares = (status: number) => keysOf(status).some((key) => keys.has(key));
   const hasList = read.some(({ key, isList }) => /^2/.test(key) && isList);
@@ -170,7 +164,7 @@ export function readResponses(
     const message = 'no success status is declared: success is 200, without content';
     if (operation.has('responses')) node.warn(message, 'Declare 200, 201, 202 or 204');
     const nothing = { contents: [], content: undefined, isList: false, headers: [] };
-    results.push({ key: '200', use: 'response', status: 200, node, ...nothing });
+    results.push({ key: '200', status: 200, node, ...nothing });
   }
   const ofServer = [invalidStatus(keys), ...everyOperation, ...own].sort();
   const missing = ofServer.filter((status) => !declares(status));
@@ -206,20 +200,19 @@ function warnOfBodies(failures: readonly Result[]): void {
   for (const { contents, node } of failures) if (contents.length > 0) node.at('content').warn(message, fix);
 }
 
-function readResponse(place: ContractNode, schemas: Schemas, key: string, use: 'response' | 'error'): Result {
+function readResponse(place: ContractNode, schemas: Schemas, key: string): Result {
   const node = place.target('responses');
   if (!/^([2-5]\d\d|[2-5]XX|default)$/.test(key))
     place.fault(`${key} is not a status`, 'Write a status from 200 to 599, a range such as 4XX, or default');
   node.allow('description summary headers content links', 'in a media type in content');
   node.require('description', 'Write description, with what the response means');
   const isEmpty = ['204', '205', '304'].includes(key);
-  const contents = isEmpty ? [] : readContent(node, schemas, use);
+  const contents = isEmpty ? [] : readContent(node, schemas, 'response');
   const content = contentOf(contents);
   const isList = content !== undefined && shapeOf(content.schema).types?.join() === 'array';
   const set = ['content-type', ...serverHeaders, ...(isList ? listHeaders : [])];
   return {
     key,
-    use,
     status: key === 'default' ? 200 : key.endsWith('XX') ? undefined : Number(key),
     contents,
     content,

@@ -1153,20 +1153,6 @@ t.test('a reference that leads nowhere is one fault', async (t) => {
   ]);
 });
 
-t.test(
-  'what the server does not support has no effect in properties of errors, which it does not send',
-  async (t) => {
-    const properties = '/components/schemas/Error/properties';
-    const edits = {
-      [`${properties}/cause`]: { $ref: '#/components/schemas/Error' },
-      [`${properties}/details`]: { oneOf: [{ type: 'string', pattern: '(?i)^a' }, { type: 'object' }] },
-      [`${properties}/message/pattern`]: '(?i)^a',
-    };
-    t.strictSame(loadEdited(gardenDocument, edits).warnings, []);
-    t.strictSame(await faultsOf(edits), []);
-  },
-);
-
 t.test('an operation is named that is public because no security is declared', (t) => {
   const securitySchemes = partOf(gardenDocument, '/components/securitySchemes') as object;
   const { warnings } = loadEdited(gardenDocument, {

@@ -8,7 +8,6 @@ import {
   allSchemas,
   anySchema,
   combiningKeywords,
-  isOfRequests,
   nothing,
   partsOf,
   whyHidden,
@@ -26,7 +25,6 @@ export class Schemas {
     text: new Map(),
     request: new Map(),
     response: new Map(),
-    error: new Map(),
   };
   /** Reads of schemas that are still empty: each may contain itself. */
   readonly #reads: (() => void)[] = [];
@@ -93,9 +91,7 @@ export class Schemas {
     return this.#is30 || siblings.length === 0;
   }
 
-  #begin(given: ContractNode, use: Use): Schema {
-    // The server sends its own errors, so what it does not support in their schemas has no effect.
-    const node = use === 'error' && !given.has('$ref') ? given.quiet : given;
+  #begin(node: ContractNode, use: Use): Schema {
     if (node.value === true) return anySchema;
     if (node.value === false) return nothing;
     if (!node.isObject) {
@@ -121,7 +117,7 @@ export class Schemas {
     if (number !== undefined) schema.number = number;
     if (use === 'request' && isBinary(node)) schema.binary = true;
     const { value } = node.at('default');
-    if (isOfRequests(use) && value !== undefined) schema.default = value;
+    if (use !== 'response' && value !== undefined) schema.default = value;
     const [least, most] = (number === 'integer' && smallIntegers[node.scalar('format') ?? '']) || [];
     if (least !== undefined) schema.minimum = Math.max(schema.minimum ?? least, least);
     if (most !== undefined) schema.maximum = Math.min(schema.maximum ?? most, most);
@@ -131,7 +127,7 @@ export class Schemas {
     if (node.has('$ref')) schema.allOf = [normalize(node.follow('schemas')), ...(schema.allOf ?? [])];
     const discriminator = readDiscriminator(node);
     this.#links.push(() => {
-      if (use !== 'error' && discriminator?.name !== undefined)
+      if (discriminator?.name !== undefined)
         discriminate(node, schema, discriminator.name, discriminator.mapping);
       for (const [name, property] of Object.entries(schema.properties ?? {})) {
         const refused = whyHidden(property);
@@ -140,7 +136,7 @@ export class Schemas {
     });
     const check = () => {
       checkTogether(node, schema);
-      if (isOfRequests(use)) this.#addDefault(node, schema);
+      if (use !== 'response') this.#addDefault(node, schema);
     };
     this.#checks.push({ schema, check });
   }

@@ -2,15 +2,8 @@
 import type { Finding } from '../document/finding.js';
 import type { NumberForm, TypeName } from './json-types.js';
 
-/**
- * The use of a schema. URLs and headers contain only text. Schemas of errors only describe: the server sends its own.
- */
-export type Use = 'text' | 'request' | 'response' | 'error';
-
-/** Whether values from clients are checked against a schema of this use. */
-export function isOfRequests(use: Use): boolean {
-  return use === 'text' || use === 'request';
-}
+/** The use of a schema. URLs and headers contain only text. */
+export type Use = 'text' | 'request' | 'response';
 
 /** Keywords whose value is a schema, a list of schemas, or schemas by name. */
 export const schemaKeywords = {

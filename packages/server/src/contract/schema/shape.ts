@@ -2,8 +2,8 @@
 import { isAnything, isNothing, type Schema } from './schema.js';
 import { isBig, isOfType, typeOf, type NumberForm, type TypeName } from './json-types.js';
 
-/** Facts about a value itself, whichever alternatives it matches. */
-interface Outside {
+/** Facts about a value, whichever alternatives it matches. */
+export interface Shape {
   /** The possible types; undefined if the schema names none. */
   readonly types: readonly TypeName[] | undefined;
   /** Undefined if no schema says that it is a number, or only some alternatives are bigints. */
@@ -14,22 +14,18 @@ interface Outside {
   readonly default: unknown;
   /** Whether a value is of the types, and listed if values are; undefined if every value is. */
   readonly accepts: ((value: unknown) => boolean) | undefined;
-}
-
-/** Facts about the parts of a value. */
-interface Inside {
   readonly properties: Readonly<Record<string, Shape>>;
   readonly required: readonly string[];
   /** Other properties; undefined if a schema neither forbids nor describes them. */
   readonly additional: Shape | false | undefined;
   readonly items: Shape | undefined;
-}
-
-/** All facts about a value. */
-export interface Shape extends Outside, Inside {
   /** The shapes that a value has at the same time, if there are several. */
   readonly parts: readonly Shape[];
 }
+
+/** Facts about the parts of a value, and those about itself. */
+type Inside = Pick<Shape, 'properties' | 'required' | 'additional' | 'items'>;
+type Outside = Omit<Shape, keyof Inside | 'parts'>;
 
 /** The shape of a schema that contains itself has no end, so the facts about the parts are found when needed. */
 function createShape(outside: Outside, find: () => Inside, parts: readonly Shape[] = []): Shape {
