@@ -170,7 +170,7 @@ export class ApiError<Kind extends ErrorKind | ErrorEntry = ErrorKind | ErrorEnt
     return this.#faults?.() ?? [];
   }
 
-  /** The same error, with what is given instead. */
+  /** Returns this error as another kind, by default with the same headers. */
   with(kind: ErrorKind | ErrorEntry, headers: Record<string, string> = this.headers): ApiError {
     const { detail, cause, data } = this;
     const faults = this.#faults;

@@ -57,7 +57,7 @@ export function createMetrics({ metricPrefix }: Pick<Service, 'metricPrefix'>): 
   };
 }
 
-/** Creates a counter with one label. What has not been counted yet is shown as 0. */
+/** Creates a counter with one label. Values that have not been counted yet are shown as 0. */
 function createCounter<Value extends string>(
   description: ReturnType<Describe>,
   label: string,

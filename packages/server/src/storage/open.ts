@@ -28,7 +28,7 @@ export interface OpenStorage extends Storage {
 export interface StorageRole {
   /** The data shared by the thread that has opened the store. By default, this thread opens it. */
   share?: StorageShare;
-  /** The reason not to create a missing store; without one, it is created. On PostgreSQL, only `migrateStorage` creates one. */
+  /** The reason not to create a missing store; without one, it is created, but on PostgreSQL only by `migrateStorage`. */
   createsNoneSince?: string | undefined;
   /** PostgreSQL: whether a server that cannot be reached is tried again until it can; false by default. */
   waits?: boolean | undefined;

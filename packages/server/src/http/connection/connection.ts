@@ -23,7 +23,7 @@ export type Refusal = 'malformed' | 'pipelined' | 'too_much_waiting';
 export interface InputPolicy {
   /** Is told of input that is not served. */
   readonly refuse: (connection: Connection, reason: Refusal) => void;
-  /** The memory that input takes that waits, in bytes. */
+  /** The memory of waiting input, in bytes. */
   waiting: number;
 }
 
@@ -44,7 +44,7 @@ export function connectionOf({ socket }: Pick<IncomingMessage, 'socket'>): Conne
  * pieces, one in each turn of the event loop. A body waits until it is read; then it follows in the same turn, and one of
  * known length whole.
  *
- * It serves one request at a time: what comes behind a request before its response is discarded, and the connection
+ * It serves one request at a time: it discards input that comes behind a request before its response, and the connection
  * closes after that response (RFC 9112 sections 9.3.2 and 9.6). So a DELETE does not overtake a POST that waits for its
  * body, and thousands of tiny requests cost one response.
  */

@@ -151,7 +151,7 @@ function itemsOf(given: unknown, isDelimited: boolean): string[] | typeof repeat
   return (given as string).split(',').map((part) => part.trim());
 }
 
-/** Readers of texts as values of some types. A text that has not the form of the type stays a text. */
+/** Readers of texts as values of some types. A text that does not have the form of the type stays a text. */
 const scalarReaders = {
   boolean: (text: string) => (text === 'true' ? true : text === 'false' ? false : text),
   integer: (text: string) => {

@@ -1,4 +1,4 @@
-// The command that writes what a store has as lines of JSON: also beside its server, of a backup, or of a damaged store.
+// The command that writes the contents of a store as lines of JSON: also beside its server, of a backup, or of a damaged store.
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { open } from 'node:fs/promises';

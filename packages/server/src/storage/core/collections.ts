@@ -185,8 +185,8 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
   }
 
   /**
-   * Attempts what others may come first with: once beside all others, and then alone in this thread, so that it is not
-   * always second.
+   * Attempts a change before others change the same: once beside all others, and then alone in this thread, so that it
+   * does not always come second.
    * @param attempt - Resolves with undefined if others came first.
    */
   #untilFirst<T>(subject: string, attempt: (deadline: number) => Promise<T | undefined>): Promise<T> {
@@ -284,7 +284,7 @@ interface Read extends Step {
   text: string | null;
 }
 
-/** @throws TypeError for what is no transaction of a store. */
+/** @throws TypeError for anything but a transaction of a store. */
 function running(transaction: Transaction): RunningTransaction {
   if (transaction instanceof RunningTransaction) return transaction;
   throw new TypeError('only a transaction of the store can take the place of its subject');

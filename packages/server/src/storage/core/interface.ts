@@ -129,7 +129,7 @@ export interface Collection<I extends Id = bigint> {
  * transaction takes the place of its subject, what is read must still be stored when it is committed.
  *
  * Operations on one key take effect in the order of the calls. A read that starts after a write was acknowledged sees
- * that write. There is no document under an id that is none, nor can one be written (see `canHave`).
+ * that write. No document has an invalid id, and none can be written under one (see `canHave`).
  */
 export interface OpenCollection<I extends Id = bigint> extends Collection<I> {
   /** The conditions of concurrent changes to one key hold one after the other. */
@@ -174,7 +174,7 @@ export interface Token {
 /**
  * Stores access tokens by the SHA-256 of their secrets. Every method rejects with StorageError when it fails. A process
  * that answers requests uses only the first four; the others are for commands, and on SQLite block their thread. Subjects
- * and ids must be some (see access-token.ts).
+ * and ids must be valid (see access-token.ts).
  */
 export interface TokenRepository {
   /** Returns the tokens with these hashes in the same order, even those that are expired or revoked. */
