@@ -25,7 +25,9 @@ t.test('the first start creates the store and shows a working token once', async
   );
   const [token = ''] = /pst_[\w-]{43}/.exec(first.stderr()) ?? [];
   const [, create] = /\nAnother token +(node .* SUBJECT .*)\n/.exec(first.stderr()) ?? [];
-  const { stdout } = await promisify(exec)(String(create), { env: environment({}) });
+  // As deep as the folder of the server, so that the relative path of the command is the same.
+  const cwd = join(file, '../..');
+  const { stdout } = await promisify(exec)(String(create), { cwd, env: environment({}) });
   t.match(stdout, /^pst_\S+\n$/, 'the command that it shows works in another terminal');
   const curl = /curl -i (\S+) -H '(\S+): (.+?)' \\\n +-H '(\S+): (\S+)' -d '(.+)'\n/.exec(first.stderr());
   t.ok(curl, first.stderr());
@@ -43,7 +45,7 @@ t.test('the first start creates the store and shows a working token once', async
   t.equal(await second.end('SIGINT'), 0);
   t.match(
     second.stderr(),
-    /Access tokens +in the store already; to create another: node dist\/cli\.js token create SUBJECT --database '/,
+    /Access tokens +in the store already; to create another: node \S+\/dist\/cli\.js token create SUBJECT --database '/,
   );
   t.match(second.stderr(), `Store           ${file}\n`);
   t.notMatch(second.stderr(), /pst_/);
