@@ -15,7 +15,7 @@ export interface Limits {
   requestTimeout: number;
   keepAliveTimeout: number;
   maxConnections: number;
-  /** The mean delay of the event loop above which requests are refused; 0 for none. */
+  /** The time that requests wait for the event loop, longer than which they are refused; 0 for none. */
   maxEventLoopDelay: number;
   /** The requests of a subject in each minute; 0 for no limit. */
   ratePerSubject: number;
@@ -47,7 +47,7 @@ export const defaultLimits: Limits = {
   requestTimeout: 30_000,
   keepAliveTimeout: 72_000,
   maxConnections: 10_000,
-  maxEventLoopDelay: 1_000,
+  maxEventLoopDelay: 200,
   ratePerSubject: 0,
   ratePerAddress: 0,
   poolSize: 10,

@@ -13,7 +13,7 @@ import { defaultLimits, type Limits } from '../base/limits.js';
 import { within } from '../base/time-limit.js';
 import { openService, type OpenedService } from '../service/opened-service.js';
 import type { Storage } from '../storage/core/interface.js';
-import { shedLoad } from '../http/admission/load-shedding.js';
+import { limitDelay } from '../http/admission/event-loop-delay.js';
 import { MemoryBudget } from '../http/admission/memory-budget.js';
 import { countRefused, createRateLimits } from '../http/admission/rate-limit.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';
@@ -64,7 +64,7 @@ export interface PluginOptions {
   takesTokens?: boolean;
   /** The origins whose pages may use the service, in the form of a browser's Origin header; `*` allows all. */
   corsOrigins?: readonly string[];
-  /** The mean event-loop delay above which requests are refused with 503, in ms; 0 disables. */
+  /** The time that requests wait for the event loop, longer than which they are refused, in ms; 0 disables. */
   maxEventLoopDelay?: number;
   /** Receives every event, besides the log. */
   observe?: Report | undefined;
@@ -149,8 +149,8 @@ const steps: Readonly<Record<string, Step>> = {
     if (address !== undefined) app.addHook('onRequest', address);
   },
   routing: refuseUnknownRoutes,
-  overload(app, { maxEventLoopDelay }) {
-    if (maxEventLoopDelay > 0) shedLoad(app, maxEventLoopDelay);
+  overload(app, { maxEventLoopDelay, monotonic }) {
+    if (maxEventLoopDelay > 0) limitDelay(app, maxEventLoopDelay, monotonic);
   },
   shutdown: prepareShutdown,
   responses: finishResponses,

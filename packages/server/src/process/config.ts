@@ -97,7 +97,7 @@ export const descriptions: Readonly<Record<Name, string>> = {
   MAX_CONNECTIONS:
     'Maximum number of connections of each thread; further ones are closed immediately. Lowered if the limit of open files is too low',
   MAX_EVENT_LOOP_DELAY_MS:
-    'Requests receive 503 for a second when the mean event-loop lag of the second before exceeds this; 0 disables the check',
+    'Requests receive 503 if they have waited longer than this for the event loop, and so have those before them; 0 disables the check',
   RATE_LIMIT_PER_SUBJECT:
     'Maximum requests per subject in each minute and thread; further ones receive 429. 0 disables the limit',
   RATE_LIMIT_PER_ADDRESS:

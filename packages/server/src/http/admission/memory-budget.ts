@@ -45,16 +45,11 @@ export class MemoryBudget {
     return new Reservation(this, subject);
   }
 
-  /** The bytes that all requests of a reservation's subject hold. */
-  heldBy({ subject }: Reservation): number {
-    return this.#held.get(subject) ?? 0;
-  }
-
   /** Changes what a reservation holds. @returns Whether there is room; otherwise it holds what it did. */
   hold(reservation: Reservation, bytes: number): boolean {
     const more = bytes - reservation.held;
     const free = this.#capacity - this.#sum - more;
-    if (more > 0 && reservation !== this.#exempt && this.heldBy(reservation) + more > free) {
+    if (more > 0 && reservation !== this.#exempt && this.#heldBy(reservation) + more > free) {
       if (this.#exempt !== undefined) return false;
       this.#record(reservation, 0);
       this.#exempt = reservation;
@@ -106,12 +101,17 @@ export class MemoryBudget {
     }
   }
 
+  /** The bytes that all requests of a reservation's subject hold. */
+  #heldBy({ subject }: Reservation): number {
+    return this.#held.get(subject) ?? 0;
+  }
+
   #record(reservation: Reservation, bytes: number): void {
     const more = bytes - reservation.held;
     reservation.held = bytes;
     if (more === 0 || reservation === this.#exempt) return;
     this.#sum += more;
-    const held = this.heldBy(reservation) + more;
+    const held = this.#heldBy(reservation) + more;
     if (held > 0) this.#held.set(reservation.subject, held);
     else this.#held.delete(reservation.subject);
   }
@@ -129,11 +129,6 @@ export class Reservation {
   constructor(budget: MemoryBudget, subject: string) {
     this.#budget = budget;
     this.subject = subject;
-  }
-
-  /** The bytes that all requests of its subject hold. */
-  get heldBySubject(): number {
-    return this.#budget.heldBy(this);
   }
 
   /** Holds this many bytes from now on. @returns Whether there is room; otherwise it holds what it did. */

@@ -10,8 +10,6 @@ import type { Payload } from './sealed.js';
 /** The expected length of a first page before it is read, and the length of the pages of a long list, in bytes. */
 const expectedLength = 64 * 1024;
 const pageLength = 256 * 1024;
-/** The length of lists in progress from which even the first pages of their subject have to wait for others. */
-const manyLists = 4 * pageLength;
 
 /** Options for sending a list. */
 export interface JsonArrayOptions extends StreamBounds {
@@ -54,9 +52,7 @@ export async function sendJsonArray(
   if (!reservation.hold(expectedLength)) await reservation.wait(pageLength);
 
   const { subject } = reservation;
-  const readFirst = () => array.nextPage();
-  const hasMany = reservation.heldBySubject > manyLists;
-  const { json, more } = await (hasMany ? turns.take(subject, readFirst) : readFirst());
+  const { json, more } = await array.nextPage();
   const length = Buffer.byteLength(json);
   if (!reservation.hold(more ? Math.max(length, pageLength) : length)) throw new ApiError('overloaded');
   if (more) {
