@@ -302,12 +302,6 @@ t.test(
     const faults: [path: string, does: () => unknown, message: string][] = [
       [
         '/door',
-        raise(errors.shut),
-        'getDoor does not declare 404, the status of the error 40400 that its handler threw: ' +
-          'declare 404 or 4XX or default, or throw an error whose status is declared',
-      ],
-      [
-        '/door',
         () => new ApiError(errors.shut),
         'getDoor does not declare 404, the status of the error 40400 that its handler threw: ' +
           'declare 404 or 4XX or default, or throw an error whose status is declared',
@@ -321,12 +315,6 @@ t.test(
       [
         '/door',
         () => ({ open: true }),
-        'the handler of getDoor returned no status, but the contract declares 200, 201: ' +
-          'return { status, body } with one of these, or declare it',
-      ],
-      [
-        '/door',
-        () => undefined,
         'the handler of getDoor returned no status, but the contract declares 200, 201: ' +
           'return { status, body } with one of these, or declare it',
       ],

@@ -82,20 +82,18 @@ const refused: Record<string, Case[]> = {
     ]),
   ],
   'a `$ref` that is not a string, or that leads to another file or to nothing': [
-    ...[null, {}, [], true, 5].flatMap(($ref) =>
-      [
-        `${putBed}/parameters/0`,
-        `${putBed}/requestBody`,
-        `${responses}/200`,
-        `${bedSchema}/properties/title`,
-        '/paths/~1beds',
-      ].map((place): Case => [
-        { [place]: { $ref } },
-        'the reference is not a text',
-        '/$ref',
-        'Write it in quotes: in YAML, # begins a comment',
-      ]),
-    ),
+    ...Object.entries({
+      [`${putBed}/parameters/0`]: null,
+      [`${putBed}/requestBody`]: {},
+      [`${responses}/200`]: [],
+      [`${bedSchema}/properties/title`]: true,
+      '/paths/~1beds': 5,
+    }).map(([place, $ref]): Case => [
+      { [place]: { $ref } },
+      'the reference is not a text',
+      '/$ref',
+      'Write it in quotes: in YAML, # begins a comment',
+    ]),
     [
       field({ $ref: '#/components/schemas' }),
       '#/components/schemas is not in components/schemas',
@@ -885,24 +883,9 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     '3:3 Missing , between flow map items. Correct the indentation or the syntax here or above, or write the text in quotes.',
   ],
   [
-    undefined,
-    '{\n  "openapi": "3.0.3",\n  "paths": {\n    "/tasks": {\n',
-    '5:1 Flow map in block collection must be sufficiently indented and end with a }. Correct the indentation or the syntax here or above, or write the text in quotes.',
-  ],
-  [
     'paths:\n',
     'x-loop: &loop { again: [*loop] }\npaths:\n',
     '4:25 *loop is inside of what it stands for. Refer to a schema with $ref.',
-  ],
-  [
-    undefined,
-    '{ "openapi": "3.0.3", "info": { "title": "A", "version": "1" }, "paths": { "/a": null } }',
-    '1:76 must be an object. Write an object here, as in { summary: … }.',
-  ],
-  [
-    '      required: [title]\n      properties',
-    "      oneOf: [$ref: '#/components/schemas/Todo']\n      properties",
-    '47:15 #/components/schemas/Todo refers to nothing. Add Todo to components/schemas.',
   ],
   [
     '    Task:\n      type: object',
@@ -925,44 +908,9 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     '8:16 Nested mappings are not allowed in compact mappings. Correct the indentation or the syntax here or above, or write the text in quotes.',
   ],
   [
-    'Creates a task',
-    '@todo',
-    '8:16 Plain value cannot start with reserved character @. Correct the indentation or the syntax here or above, or write the text in quotes.',
-  ],
-  [
-    'Creates a task',
-    '*Creates* a task',
-    '8:26 Unexpected scalar at node end. Correct the indentation or the syntax here or above, or write the text in quotes.',
-  ],
-  [
-    'Creates a task',
-    "'It's created'",
-    '8:20 Unexpected scalar at node end. Correct the indentation or the syntax here or above, or write the text in quotes.',
-  ],
-  [
-    '  /tasks:\n',
-    '  /tasks\n',
-    '5:3 Implicit keys need to be on a single line. Correct the indentation or the syntax here or above, or write the text in quotes.',
-  ],
-  [
-    '      requestBody:',
-    '        requestBody:',
-    '8:16 Nested mappings are not allowed in compact mappings. Correct the indentation or the syntax here or above, or write the text in quotes.',
-  ],
-  [
     "        200:\n          description: The task\n          content:\n            application/json:\n              schema:\n                $ref: '#/components/schemas/Task'\n",
     "        200:\n          $ref: '#/components/schemas/Task'\n",
     '29:11 #/components/schemas/Task is not in components/responses. Write the reference in a field schema.',
-  ],
-  [
-    '        - name: id\n          in: path\n          required: true\n          schema:\n            type: string\n',
-    "        - $ref: '#/components/schemas/Task'\n",
-    '22:11 #/components/schemas/Task is not in components/parameters. Write the reference in a field schema.',
-  ],
-  [
-    "        content:\n          application/json:\n            schema:\n              $ref: '#/components/schemas/Task'\n",
-    "        $ref: '#/components/schemas/Task'\n",
-    '10:9 #/components/schemas/Task is not in components/requestBodies. Write the reference in a field schema.',
   ],
   [
     "schema:\n                $ref: '#/components/schemas/Task'",
@@ -1076,11 +1024,6 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     '15:9 2x is not a status. Write a status from 200 to 599, a range such as 4XX, or default.',
   ],
   [
-    '      properties:\n        title:\n          type: string\n',
-    '      properties:\n      title:\n        type: string\n',
-    '48:7 is empty. Write below it what it contains, with more indentation.',
-  ],
-  [
     'title:\n          type: string',
     'title:\n          type: string\n          required: yes, always',
     '51:11 must be an array. List the names of the required properties in the object that has them, next to properties.',
@@ -1089,16 +1032,6 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     'type: boolean',
     'type: bool',
     '52:11 "bool" is not a type. Write one of "null", boolean, integer, number, string, array, object.',
-  ],
-  [
-    'type: boolean',
-    'type: string\n          min: 1',
-    '53:11 min is not supported here. Leave it out, or begin its name with x-.',
-  ],
-  [
-    'type: boolean',
-    'type: string\n          enum: open, done',
-    '53:11 must be an array. Write an array here: a dash before each item, or [ ] around all.',
   ],
   [
     'type: boolean',

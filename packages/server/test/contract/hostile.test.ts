@@ -58,28 +58,10 @@ const pointerOf = (steps: Steps) =>
 
 /** What has names as fields: others are fields of OpenAPI. */
 const owners = [
-  ...[
-    'paths',
-    'webhooks',
-    'schemas',
-    'parameters',
-    'headers',
-    'requestBodies',
-    'securitySchemes',
-    'examples',
-  ],
-  ...[
-    'properties',
-    'patternProperties',
-    '$defs',
-    'content',
-    'encoding',
-    'mapping',
-    'scopes',
-    'callbacks',
-    'links',
-  ],
-  ...['responses', 'variables'],
+  ...'paths webhooks schemas parameters headers requestBodies securitySchemes examples responses'.split(' '),
+  ...'properties patternProperties $defs content encoding mapping scopes callbacks links variables'.split(
+    ' ',
+  ),
 ];
 
 /** A text or a name in a document: the pointer to a text, or to what has a name, with a + after it. */

@@ -1,39 +1,20 @@
 // Patterns and formats: each is matched in linear time or refused, and matches what ECMAScript says.
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
+import { contractOfBodies } from '../support/contract-check.js';
 import { engines } from '../support/engines.js';
-import { loadEdited } from '../support/garden/garden.js';
 import { startService } from '../support/service.js';
-
-/** A contract with an operation that takes a body. */
-function contractOf(schema: object) {
-  const content = { 'application/json': { schema } };
-  return loadEdited({
-    openapi: '3.1.0',
-    info: { title: 'Patterns', version: '1' },
-    security: [],
-    paths: {
-      '/': {
-        post: {
-          operationId: 'send',
-          requestBody: { required: true, content },
-          responses: { 204: { description: 'Taken' } },
-        },
-      },
-    },
-  });
-}
 
 /** Starts a service that takes objects with some properties; returns whether it accepts one. */
 async function startWith(t: Test, schemas: readonly object[]) {
   const properties = Object.fromEntries(schemas.map((schema, i) => [`p${i}`, schema]));
-  const contract = contractOf({ type: 'object', properties });
-  const handlers = { send: () => Promise.resolve() };
+  const contract = contractOfBodies([{ type: 'object', properties }]);
+  const handlers = { send0: () => Promise.resolve() };
   const { app } = await startService(t, engines[0]!, { contract, handlers });
   return async (i: number, value: unknown) => {
     const { statusCode } = await app.inject({
       method: 'POST',
-      url: '/',
+      url: '/0',
       headers: { host: 'x', 'content-type': 'application/json' },
       payload: JSON.stringify({ [`p${i}`]: value }),
     });
@@ -225,7 +206,7 @@ t.test('a pattern that cannot be matched in linear time stops the start, with wh
   ];
   const faultsOf = (pattern: string): unknown => {
     try {
-      contractOf({ type: 'string', pattern });
+      contractOfBodies([{ type: 'string', pattern }]);
       return [];
     } catch (error) {
       return (error as { faults?: unknown }).faults;

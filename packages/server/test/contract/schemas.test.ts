@@ -2,35 +2,14 @@
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { exactJson } from '../../dist/index.js';
+import { contractOfBodies } from '../support/contract-check.js';
 import { engines } from '../support/engines.js';
-import { loadEdited } from '../support/garden/garden.js';
 import { evaluate } from '../support/json-schema.js';
 import { startService } from '../support/service.js';
 
 const refTo = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 
-/** A contract with schemas, and an operation for each body that takes one. */
-function contractOf(bodies: readonly object[], schemas: Record<string, unknown>) {
-  const operation = (schema: object, i: number) => [
-    `/${i}`,
-    {
-      post: {
-        operationId: `send${i}`,
-        requestBody: { required: true, content: { 'application/json': { schema } } },
-        responses: { 204: { description: 'Taken' } },
-      },
-    },
-  ];
-  return loadEdited({
-    openapi: '3.1.0',
-    info: { title: 'Schemas', version: '1' },
-    security: [],
-    paths: Object.fromEntries(bodies.map(operation)) as object,
-    components: { schemas },
-  });
-}
-
-/** Starts a service with that; returns what handlers get as JSON, or the message of the response. */
+/** Starts a service that takes these bodies; returns what handlers get as JSON, or the message of the response. */
 async function startWith(t: Test, bodies: readonly object[], schemas: Record<string, unknown>) {
   let received: unknown;
   const send = ({ body }: { body: unknown }) => {
@@ -38,7 +17,10 @@ async function startWith(t: Test, bodies: readonly object[], schemas: Record<str
     return Promise.resolve();
   };
   const handlers = Object.fromEntries(bodies.map((_, i) => [`send${i}`, send]));
-  const { app } = await startService(t, engines[0]!, { contract: contractOf(bodies, schemas), handlers });
+  const { app } = await startService(t, engines[0]!, {
+    contract: contractOfBodies(bodies, schemas),
+    handlers,
+  });
   return async (i: number, value: unknown) => {
     const { statusCode, payload } = await app.inject({
       method: 'POST',
@@ -141,7 +123,7 @@ function numbered(all: Record<string, unknown>, i: number): Record<string, unkno
 
 function isAccepted(all: Record<string, unknown>): boolean {
   try {
-    contractOf([refTo('A')], all);
+    contractOfBodies([refTo('A')], all);
     return true;
   } catch (error) {
     if ((error as Error).name !== 'ContractError') throw error;

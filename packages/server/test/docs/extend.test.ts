@@ -1,6 +1,7 @@
 // Plugins, hooks and routes of Fastify beside a contract: the code of docs/extend.md, and what the contract promises with it.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { get, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -297,23 +298,13 @@ t.test(
     const Client = WebSocket as unknown as new (url: string, options: object) => WebSocket;
     const connect = (headers: object) => new Client(`ws://127.0.0.1:${port}/chat`, { headers });
     const refused = connect({});
-    await new Promise((resolve) => {
-      refused.addEventListener('error', resolve, { once: true });
-    });
+    await once(refused, 'error');
     const socket = connect({ authorization });
-    await new Promise((resolve) => {
-      socket.addEventListener('open', resolve);
-    });
-    const answer = new Promise((resolve) => {
-      socket.addEventListener('message', ({ data }) => {
-        resolve(data);
-      });
-    });
+    await once(socket, 'open');
+    const answer = once(socket, 'message') as Promise<[MessageEvent]>;
     socket.send('hello');
-    t.equal(await answer, `${subject}: hello`);
-    const closed = new Promise((resolve) => {
-      socket.addEventListener('close', resolve);
-    });
+    t.equal((await answer)[0].data, `${subject}: hello`);
+    const closed = once(socket, 'close');
     await app.close();
     await closed;
   },

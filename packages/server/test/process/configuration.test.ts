@@ -181,9 +181,10 @@ t.test('every command checks the settings that the server checks, before it does
       stdout: '',
       stderr: /^plant-store: PORT must .*\nplant-store: NODE_ENV must .*\n$/,
     });
-    t.match(await run('cli.js', command.split(' '), { ...env, DATABASE_UR: 'x' }), {
+    const url = { DATABASE_URL: 'postgres://u:hidden@h/x?ssl=require', DATABASE_UR: 'x' };
+    t.match(await run('cli.js', command.split(' '), url), {
       code: 78,
-      stderr: /rename it to DATABASE_URL/,
+      stderr: /DATABASE_URL must have no parameter ssl: use sslmode\n.*rename it to DATABASE_URL/,
     });
   }
   t.notOk(existsSync(file));
@@ -382,57 +383,33 @@ t.test('TLS, proxies, CORS and limits come from the environment', skipFor(certif
   t.notMatch(JSON.stringify(server.log), /still running/);
 });
 
-t.test(
-  'DATABASE_URL knows its parameters: a wrong one ends the start and each command with 78',
-  async (t) => {
-    // cspell:ignore sslmod sslrootcrt
-    const only = 'only application_name, options, sslcert, sslkey, sslmode, sslrootcert exist';
-    const modes = 'disable, allow, prefer, require, verify-ca, verify-full';
-    const faults = {
-      'h/x?sslmod=verify-full': 'have no parameter sslmod: use sslmode',
-      'h/x?ssl_mode=verify-full': 'have no parameter ssl_mode: use sslmode',
-      'h/x?SSLMODE=verify-full': 'have no parameter SSLMODE: use sslmode',
-      'h/x?ssl=require': 'have no parameter ssl: use sslmode',
-      'h/x?tls=true': 'have no parameter tls: use sslmode',
-      'h/x?sslrootcrt=ca.pem': 'have no parameter sslrootcrt: use sslrootcert',
-      'h/x?sslmode=require&schema=plants': `have no parameter schema: ${only}`,
-      'h/x?sslmode=': 'have a value for its parameter sslmode',
-      'h/x?sslmode=no-verify': `have an sslmode of ${modes}`,
-      'h/x?sslrootcert=/nowhere':
-        "name a file as sslrootcert: ENOENT: no such file or directory, access '/nowhere'",
-      'a:5432,b:5432/x': 'name one host, which always leads to the primary',
-      'a,b/x': 'name one host, which always leads to the primary',
-      '/x?host=/tmp': 'name a host, or for a socket its folder, with %2F for each /',
-    };
-    for (const [rest, fault] of Object.entries(faults))
-      t.strictSame(await faultsOf({ DATABASE_URL: `postgres://u:hidden@${rest}` }), [
-        `DATABASE_URL must ${fault}`,
-      ]);
-    const commands = ['init', 'migrate', 'token list', 'backup x', 'restore x', 'export', 'import'];
-    const runs = [
-      ['main.js'],
-      ['cli.js', 'check'],
-      ...commands.map((command) => ['cli.js', ...command.split(' ')]),
-    ] as const;
-    for (const [program, ...args] of runs) {
-      const DATABASE_URL = 'postgres://u:hidden@h/x?ssl=require';
-      t.strictSame(
-        await run(program as 'cli.js', args, { DATABASE_URL }),
-        {
-          code: 78,
-          stdout: '',
-          stderr: 'plant-store: DATABASE_URL must have no parameter ssl: use sslmode\n',
-        },
-        args.join(' '),
-      );
-    }
-    for (const mode of modes.split(', ')) {
-      const DATABASE_URL = `postgres://u@127.0.0.1:1/x?sslmode=${mode}`;
-      const { stderr } = await run('cli.js', ['token', 'list'], { DATABASE_URL });
-      t.match(stderr, /^Store: .*\nplant-store: PostgreSQL: .*ECONNREFUSED.*\n$/, `no warning: ${mode}`);
-    }
-  },
-);
+t.test('DATABASE_URL knows its parameters', async (t) => {
+  // cspell:ignore sslmod sslrootcrt
+  const only = 'only application_name, options, sslcert, sslkey, sslmode, sslrootcert exist';
+  const modes = 'disable, allow, prefer, require, verify-ca, verify-full';
+  const faults = {
+    'h/x?sslmod=verify-full': 'have no parameter sslmod: use sslmode',
+    'h/x?SSLMODE=verify-full': 'have no parameter SSLMODE: use sslmode',
+    'h/x?ssl=require': 'have no parameter ssl: use sslmode',
+    'h/x?sslrootcrt=ca.pem': 'have no parameter sslrootcrt: use sslrootcert',
+    'h/x?sslmode=require&schema=plants': `have no parameter schema: ${only}`,
+    'h/x?sslmode=': 'have a value for its parameter sslmode',
+    'h/x?sslmode=no-verify': `have an sslmode of ${modes}`,
+    'h/x?sslrootcert=/nowhere':
+      "name a file as sslrootcert: ENOENT: no such file or directory, access '/nowhere'",
+    'a:5432,b:5432/x': 'name one host, which always leads to the primary',
+    '/x?host=/tmp': 'name a host, or for a socket its folder, with %2F for each /',
+  };
+  for (const [rest, fault] of Object.entries(faults))
+    t.strictSame(await faultsOf({ DATABASE_URL: `postgres://u:hidden@${rest}` }), [
+      `DATABASE_URL must ${fault}`,
+    ]);
+  for (const mode of modes.split(', ')) {
+    const DATABASE_URL = `postgres://u@127.0.0.1:1/x?sslmode=${mode}`;
+    const { stderr } = await run('cli.js', ['token', 'list'], { DATABASE_URL });
+    t.match(stderr, /^Store: .*\nplant-store: PostgreSQL: .*ECONNREFUSED.*\n$/, `no warning: ${mode}`);
+  }
+});
 
 t.test('an invalid configuration prevents startup, and the message names the variable', async (t) => {
   const threads = kernelDistributes ? ['0', '1.5', 'many'] : ['0', '1.5', 'many', '2'];
@@ -473,6 +450,9 @@ t.test('an invalid configuration prevents startup, and the message names the var
     );
     t.notMatch(faults.join(), 'hidden');
   }
+  const provider = { OIDC_ISSUER: 'https://a.example', OIDC_AUDIENCE: 'a' };
+  for (const OIDC_JWKS_URL of ['http://id.example', 'https://id .example'])
+    t.match(await faultsOf({ ...provider, OIDC_JWKS_URL }), [/^OIDC_JWKS_URL must be an https URL/]);
   t.match(await faultsOf({ TLS_CERT_FILE: 'a', OIDC_ISSUER: 'https://a.example' }), [
     'OIDC_AUDIENCE is required with OIDC_ISSUER and OIDC_JWKS_URL',
     'OIDC_JWKS_URL is required with OIDC_ISSUER and OIDC_AUDIENCE',

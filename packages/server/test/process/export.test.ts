@@ -200,11 +200,8 @@ t.test('a caller gets back deleted plants from a backup by two commands', async 
   t.equal(await exportOf(env), all);
 });
 
-for (const [name, damagedPart, subject] of [
-  ['all subjects', 0.5, undefined],
-  ['one subject', 0.5, 'alice'],
-] as const)
-  t.test(`export reads a damaged store from both ends: ${name}`, async (t) => {
+for (const subject of [undefined, 'alice'])
+  t.test(`export reads a damaged store from both ends: ${subject ?? 'all subjects'}`, async (t) => {
     const { file, env } = await newDatabase(t);
     await migrateStorage(service, env.DATABASE_URL);
     const documents = Array.from(
@@ -212,7 +209,7 @@ for (const [name, damagedPart, subject] of [
       (_, i) => ['alice', BigInt(i), JSON.stringify({ name: `${i}`.padStart(100, '0') })] as const,
     );
     await store(env, [...documents, ['bob', 1n, '{"name":"b"}']]);
-    const page = 4096 * Math.floor((statSync(file).size * damagedPart) / 4096);
+    const page = 4096 * Math.floor(statSync(file).size / 2 / 4096);
     const descriptor = openSync(file, 'r+');
     writeSync(descriptor, Buffer.alloc(4096, 0xff), 0, 4096, page);
     closeSync(descriptor);

@@ -3,16 +3,14 @@
 // needs no process.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, rename, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import type { Service } from '../../dist/index.js';
 import { service } from '../../../../dist/service.js';
-import { engines, sharedStorage, temporaryFolder } from '../support/engines.js';
-import { adminOf, create, environment, run, startServer } from '../support/processes.js';
+import { engines, sharedStorage } from '../support/engines.js';
+import { adminOf, create, environment, run, startServer, toldService } from '../support/processes.js';
 import { RawConnection } from '../support/raw-connection.js';
 import { buildApp } from '../support/service.js';
 import { startServer as startProcess } from '../support/server-process.js';
@@ -21,28 +19,18 @@ import { issueToken, scopes } from '../support/store.js';
 import { needsThreads } from '../support/threads.js';
 import { repeatUntil, withResolvers } from '../support/wait.js';
 
-const script = fileURLToPath(new URL('../support/opening-service.js', import.meta.url));
-
 /** Prepares the service, which does what the words say. */
 async function prepare(t: Test, does = '') {
-  const folder = await temporaryFolder(t);
-  const [JOURNAL, DOES] = [join(folder, 'journal'), join(folder, 'does')];
-  const env = { JOURNAL, DOES, DATABASE_URL: `file:${join(folder, 'plants.db')}` };
-  // At once, since the service may read it at any time.
-  const tell = async (words: string) => {
-    await writeFile(`${DOES}.new`, words);
-    await rename(`${DOES}.new`, DOES);
-  };
-  await writeFile(JOURNAL, '');
+  const { script, folder, env: told, tell, journal } = await toldService(t);
+  const env = { ...told, DATABASE_URL: `file:${join(folder, 'plants.db')}` };
   await tell(does);
-  const journal = async () => (await readFile(JOURNAL, 'utf8')).split('\n').filter(Boolean);
   /** Runs it to its end. */
   const fail = async (more: Record<string, string>) => {
     const { code, stderr } = await run(script, [], { PORT: '0', ...env, ...more });
     return { code, stderr, journal: await journal() };
   };
   const start = (more: Record<string, string> = {}) => startServer(t, { script, env: { ...env, ...more } });
-  return { env, tell, journal, fail, start };
+  return { script, env, tell, journal, fail, start };
 }
 
 /** The numbers of threads, and what tests of each need. */
@@ -53,7 +41,7 @@ const numbers = [
 
 for (const [WORKERS, options] of numbers)
   t.test(`it is opened once in each of ${WORKERS}, and closed after the last request`, options, async (t) => {
-    const { env, start, journal } = await prepare(t);
+    const { script, env, start, journal } = await prepare(t);
     const server = await start({ WORKERS, OPS_PORT: '0' });
     const workers = Array.from({ length: Number(WORKERS) }, (_, i) => i + 1);
     t.strictSame(
@@ -105,7 +93,7 @@ t.test('a failure to open is one line, and what was opened is closed', async (t)
 });
 
 t.test('if one thread cannot open it, the others close what they have opened', needsThreads(), async (t) => {
-  const { env, tell, journal } = await prepare(t, 'open-waits-2');
+  const { script, env, tell, journal } = await prepare(t, 'open-waits-2');
   const failed = t.rejects(startProcess({ script, env: { ...env, WORKERS: '2' } }), {
     message: /ended before it was ready\nplant-store: the service could not be opened: .*it is down$/,
   });
@@ -132,7 +120,7 @@ for (const [does, WORKERS, signal, events] of [
     `a signal while the last of ${WORKERS} opens (${does}) ends all, and what it still opens is closed`,
     WORKERS === '1' ? skipFor(undefined) : needsThreads(),
     async (t) => {
-      const { env, journal } = await prepare(t, does);
+      const { script, env, journal } = await prepare(t, does);
       const child = spawn(process.execPath, [script], {
         env: environment({ PORT: '0', SHUTDOWN_SECONDS: '1', ...env, WORKERS }),
         stdio: ['ignore', 'ignore', 'pipe'],

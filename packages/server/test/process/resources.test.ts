@@ -100,16 +100,6 @@ t.test('a stalled reader of the log loses lines, and the log says how many', asy
   t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
 });
 
-t.test('a reader of the log that never resumes does not delay the exit', async (t) => {
-  const server = await startServer(t, {});
-  server.child.stdout?.pause();
-  await logMuch(server);
-  const exited = once(server.child, 'exit');
-  server.child.kill('SIGTERM');
-  t.strictSame(await exited, [0, null]);
-  server.child.stdout?.resume();
-});
-
 /** Tests that a server whose log cannot be written serves and ends as usual. */
 async function servesWithoutLog(t: Test, server: ServerProcess): Promise<void> {
   const token = await server.createToken('alice');

@@ -3,13 +3,19 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { once } from 'node:events';
 import { readFileSync, statSync } from 'node:fs';
-import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
-import { adminOf, fillStore, notifiedSystemd, run, samples, startServer } from '../support/processes.js';
+import {
+  adminOf,
+  fillStore,
+  notifiedSystemd,
+  run,
+  samples,
+  startServer,
+  toldService,
+} from '../support/processes.js';
 import {
   childrenOf,
   Client,
@@ -162,16 +168,10 @@ t.test('acknowledged writes survive SIGKILL at any moment', needsThreads(), asyn
 /** Starts a service of two threads of which the second does what it is told, and clients of both. */
 async function startFailing(t: Test, env: Record<string, string> = {}, nodeArgs: string[] = []) {
   const { env: store, file, token } = await fillStore(t, 0, String);
-  const folder = await temporaryFolder(t);
-  const [JOURNAL, DOES] = [join(folder, 'journal'), join(folder, 'does')];
-  const tell = async (words: string) => {
-    await writeFile(`${DOES}.new`, words);
-    await rename(`${DOES}.new`, DOES);
-  };
-  await tell('');
+  const { script, env: told, tell, journal } = await toldService(t);
   const server = await startServer(t, {
-    script: fileURLToPath(new URL('../support/opening-service.js', import.meta.url)),
-    env: { ...store, WORKERS: '2', JOURNAL, DOES, ...env },
+    script,
+    env: { ...store, WORKERS: '2', ...told, ...env },
     nodeArgs,
   });
   const [first, second] = (await clientsOf(t, server, token)) as [Client, Client];
@@ -183,7 +183,7 @@ async function startFailing(t: Test, env: Record<string, string> = {}, nodeArgs:
     return new Set(rows.map(({ id }) => id));
   };
   const fatal = () => server.log.filter(({ level }) => level === 60);
-  const isHeld = async () => (await readFile(JOURNAL, 'utf8')).includes('holds 2\n');
+  const isHeld = async () => (await journal()).includes('holds 2');
   return { server, tell, isHeld, first, second, stored, fatal };
 }
 

@@ -119,16 +119,13 @@ t.test('what cannot be restored is refused, and the store stays as it is', async
     return join(folder, name);
   };
   const bytes = await readFile(backup);
-  const newer = join(folder, 'newer.db');
-  await copyFile(backup, newer);
-  const newest = new DatabaseSync(newer);
-  newest.exec("INSERT INTO migrations VALUES (2, 'later', '999.0.0', 0, 'plant-store')");
-  newest.close();
-  const other = join(folder, 'other.db');
-  await copyFile(backup, other);
-  const others = new DatabaseSync(other);
-  others.exec("UPDATE migrations SET service = 'library'");
-  others.close();
+  const change = (name: string, sql: string) => {
+    const database = new DatabaseSync(join(folder, name));
+    database.exec(sql);
+    database.close();
+    return join(folder, name);
+  };
+  for (const name of ['newer.db', 'other.db']) await copyFile(backup, join(folder, name));
   const refused: [string, RegExp][] = [
     [join(folder, 'missing.db'), /there is no backup at .*missing\.db$/],
     [await write('empty.db', ''), /there is no backup at .*empty\.db$/],
@@ -144,15 +141,20 @@ t.test('what cannot be restored is refused, and the store stays as it is', async
       await write('damaged.db', Buffer.from(bytes).fill(0x55, 8_192, 12_288)),
       /damaged\.db cannot be restored: .*malformed/,
     ],
-    [newer, /the database needs plant-store 999\.0\.0 or later/],
-    [other, /the database is one of library, not of plant-store/],
+    [
+      change('newer.db', "INSERT INTO migrations VALUES (2, 'later', '999.0.0', 0, 'plant-store')"),
+      /the database needs plant-store 999\.0\.0 or later/,
+    ],
+    [
+      change('other.db', "UPDATE migrations SET service = 'library'"),
+      /the database is one of library, not of plant-store/,
+    ],
+    [
+      change('foreign.db', 'CREATE TABLE x (y)'),
+      /foreign\.db cannot be restored: another program has made the database/,
+    ],
     [file, /plants\.db is the store itself, not a backup$/],
   ];
-  const foreign = join(folder, 'foreign.db');
-  const program = new DatabaseSync(foreign);
-  program.exec('CREATE TABLE x (y)');
-  program.close();
-  refused.push([foreign, /foreign\.db cannot be restored: another program has made the database/]);
   for (const [path, message] of refused)
     for (const isDryRun of [true, false])
       await t.rejects(restore(url, path, { isDryRun }), { name: 'StorageError', message }, path);

@@ -24,10 +24,11 @@ const newFile = async (t: Test) => join(await temporaryFolder(t), 'plants.db');
 t.test('a collection without a migration names the command that writes it', async (t) => {
   const beds = { name: 'beds', id: 'int64', column: 'bed' } as const;
   const later = { ...service, collections: [...service.collections, beds] };
-  await t.rejects(openStorageOf(later, `file:${await newFile(t)}`), {
-    message:
-      /no migration of plant-store creates beds: write it with "npx --no contract-server migrations dist\/service\.js"$/,
-  });
+  const message =
+    /no migration of plant-store creates beds: write it with "npx --no contract-server migrations dist\/service\.js"$/;
+  const url = `file:${await newFile(t)}`;
+  await t.rejects(openStorageOf(later, url), { message });
+  await t.rejects(migrateStorage(later, url), { message });
 });
 
 t.test('damage is a 503 for those whose data it is, and one line of the log, and nothing ends', async (t) => {

@@ -1,5 +1,4 @@
 // The guarantees of storage, by examples and against a model. Every engine must pass all of it.
-import { createHash } from 'node:crypto';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { Client } from 'pg';
 import t from 'tap';
@@ -8,10 +7,12 @@ import { repeatUntil } from '../support/wait.js';
 import {
   engines,
   enginesToTest,
+  hashOf,
   listTokens,
   openEmptyStorage,
   readPages,
   sharedStorage,
+  tokenOf,
 } from '../support/engines.js';
 import { Documents } from '../../dist/index.js';
 import {
@@ -342,18 +343,8 @@ for (const engine of enginesToTest) {
         const from = await openEmptyStorage(t, engine);
         const to = await openEmptyStorage(t, engine);
         const now = Date.now();
-        const hashOf = (id: string) => createHash('sha256').update(id).digest();
-        const token = (id: string, more: Partial<Token> = {}): Token => ({
-          id,
-          subject: 'é',
-          scopes: ['a', 'b'],
-          createdAt: 1,
-          expiresAt: undefined,
-          revokedAt: undefined,
-          hash: hashOf(id).toString('hex'),
-          keptUntil: undefined,
-          ...more,
-        });
+        const token = (id: string, more: Partial<Token> = {}) =>
+          tokenOf(id, { subject: 'é', scopes: ['a', 'b'], createdAt: 1, ...more });
         const day = 86_400_000;
         await from.tokens.add(token('kept'));
         await from.tokens.add(token('none', { scopes: [], expiresAt: 8.64e15 }));
@@ -502,42 +493,29 @@ for (const engine of enginesToTest) {
     t.test('tokens are stored, found by their hashes, listed and revoked', async (t) => {
       const { tokens } = await openEmptyStorage(t, engine);
       t.strictSame(await listTokens(tokens), []);
-      const first: Token = {
-        id: 'one',
-        subject: 'ä\u2028',
-        scopes: ['plants:read'],
-        createdAt: 1_700_000_000_000,
-        expiresAt: undefined,
-        revokedAt: undefined,
-        hash: Buffer.alloc(32, 1).toString('hex'),
-        keptUntil: undefined,
-      };
-      const second: Token = {
-        ...first,
-        id: 'two',
-        scopes: ['plants:read', 'plants:write'],
-        createdAt: 1,
-        expiresAt: 8_640_000_000_000_000,
-        hash: Buffer.alloc(32, 2).toString('hex'),
-      };
+      const subject = 'ä\u2028';
+      const first = tokenOf('one', { subject, scopes: ['plants:read'], createdAt: 1_700_000_000_000 });
+      const scopes = ['plants:read', 'plants:write'];
+      const second = tokenOf('two', { subject, scopes, createdAt: 1, expiresAt: 8_640_000_000_000_000 });
       await tokens.add(first);
       await tokens.add(second);
       t.strictSame(await listTokens(tokens), [second, first]);
-      const find = (...bytes: number[]) => tokens.find(bytes.map((byte) => Buffer.alloc(32, byte)));
-      t.strictSame(await find(1), [first]);
-      t.strictSame(await find(3, 2, 1, 2), [undefined, second, first, second], 'in the order of the hashes');
+      const find = (...ids: string[]) => tokens.find(ids.map(hashOf));
+      t.strictSame(await find('one'), [first]);
+      const found = await find('three', 'two', 'one', 'two');
+      t.strictSame(found, [undefined, second, first, second], 'in the order of the hashes');
       t.strictSame(await find(), []);
       t.equal(await tokens.revoke('none', 5), undefined);
       t.strictSame(await tokens.revoke('one', 5), { ...first, revokedAt: 5 });
       t.strictSame(await tokens.revoke('one', 6), { ...first, revokedAt: 5 }, 'twice is no fault');
-      t.strictSame(await find(1), [{ ...first, revokedAt: 5 }]);
-      t.strictSame(await find(2), [second]);
+      t.strictSame(await find('one'), [{ ...first, revokedAt: 5 }]);
+      t.strictSame(await find('two'), [second]);
 
-      const third = { ...second, id: 'three', expiresAt: 100, hash: Buffer.alloc(32, 3).toString('hex') };
+      const third = tokenOf('three', { expiresAt: 100 });
       await tokens.add(third);
       t.equal(await tokens.prune(99), 1, 'the revoked one');
-      t.strictSame(await find(1), [undefined]);
-      t.strictSame(await find(3), [third], 'it expires later');
+      t.strictSame(await find('one'), [undefined]);
+      t.strictSame(await find('three'), [third], 'it expires later');
       t.equal(await tokens.prune(100), 1);
       t.strictSame(await listTokens(tokens), [second]);
       t.equal(await tokens.prune(100), 0);
@@ -549,11 +527,9 @@ for (const engine of enginesToTest) {
         const { tokens } = await openEmptyStorage(t, engine);
         const day = 86_400_000;
         const now = Date.now();
-        const hashOf = (id: string) => createHash('sha256').update(id).digest();
         const issue = async (id: string, subject: string, expiresAt: number) => {
-          const hash = hashOf(id).toString('hex');
-          const times = { createdAt: now, expiresAt, revokedAt: undefined, keptUntil: expiresAt + day };
-          const token: Token = { id, subject, scopes: ['a', 'b'], hash, ...times };
+          const times = { createdAt: now, expiresAt, keptUntil: expiresAt + day };
+          const token = tokenOf(id, { subject, scopes: ['a', 'b'], ...times });
           t.equal(await tokens.add(token), 'inserted');
           return token;
         };
@@ -561,10 +537,7 @@ for (const engine of enginesToTest) {
         const [one, two] = [await issue('one', 's', now + day), await issue('two', 's', now + 2 * day)];
         await issue('over', 's', now);
         await issue('other', 'S', now + day);
-        const ofOperator = (id: string, expiresAt?: number): Token => {
-          const hash = hashOf(id).toString('hex');
-          return { ...one, id, createdAt: 1, expiresAt, hash, keptUntil: undefined };
-        };
+        const ofOperator = (id: string, expiresAt?: number) => tokenOf(id, { createdAt: 1, expiresAt });
         const kept = ofOperator('kept');
         await tokens.add(kept);
         t.strictSame(await tokens.listOf('s', now), [kept, one, two], 'the valid ones, the oldest first');
@@ -603,10 +576,7 @@ for (const engine of enginesToTest) {
       let count = 0;
       const day = 86_400_000;
       const issue = async (expiresAt: number) => {
-        const id = `${count++}`;
-        const times = { createdAt: 0, expiresAt, revokedAt: undefined, keptUntil: expiresAt + day };
-        const hash = createHash('sha256').update(id).digest('hex');
-        await tokens.add({ id, subject: 's', scopes: [], hash, ...times });
+        await tokens.add(tokenOf(`${count++}`, { expiresAt, keptUntil: expiresAt + day }));
       };
       const issueMany = (many: number, expiresAt: number) =>
         Promise.all(Array.from({ length: many }, () => issue(expiresAt)));
@@ -629,17 +599,10 @@ for (const engine of enginesToTest) {
       // The second half is as old as the first, so that pages end between tokens of one time.
       const createdAt = (id: string) => Number(id) % 1_050;
       const expiresAt = (id: string) => (Number(id) % 3 === 0 ? now + 60_000 : now);
-      const issue = (id: string) =>
-        tokens.add({
-          id,
-          subject: Number(id) % 2 === 0 ? 'even' : 'odd',
-          scopes: [],
-          createdAt: createdAt(id),
-          expiresAt: expiresAt(id),
-          revokedAt: undefined,
-          hash: createHash('sha256').update(id).digest('hex'),
-          keptUntil: undefined,
-        });
+      const issue = (id: string) => {
+        const subject = Number(id) % 2 === 0 ? 'even' : 'odd';
+        return tokens.add(tokenOf(id, { subject, createdAt: createdAt(id), expiresAt: expiresAt(id) }));
+      };
       // As many as may wait.
       for (let i = 0; i < ids.length; i += 500) await Promise.all(ids.slice(i, i + 500).map(issue));
       const sorted = ids.toSorted((a, b) => createdAt(a) - createdAt(b) || (a < b ? -1 : 1));

@@ -1,4 +1,5 @@
 // The storage engines under test: every suite that uses storage runs once for each.
+import { createHash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -177,6 +178,22 @@ export function sharedStorage(engine: Engine): Promise<Storage> {
   shared.set(engine, opened);
   return opened;
 }
+
+/** A token of the subject `s`, as it is stored, that does not end unless there is more to it. */
+export const tokenOf = (id: string, more: Partial<Token> = {}): Token => ({
+  id,
+  subject: 's',
+  scopes: [],
+  createdAt: 0,
+  expiresAt: undefined,
+  revokedAt: undefined,
+  hash: hashOf(id).toString('hex'),
+  keptUntil: undefined,
+  ...more,
+});
+
+/** The hash of the token with an id. */
+export const hashOf = (id: string) => createHash('sha256').update(id).digest();
 
 /** All tokens of a store, or those of a subject, the oldest first. */
 export async function listTokens(

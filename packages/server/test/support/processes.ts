@@ -1,8 +1,9 @@
 // The real processes, from dist: the server, as an operator runs it, for the time of a test, and requests to it.
 import { EventEmitter, once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import type { Agent } from 'node:http';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import { temporaryFolder } from './engines.js';
 import * as processes from './server-process.js';
@@ -151,4 +152,20 @@ export async function notifiedSystemd(t: Test) {
   const env = { ...store, NOTIFY_SOCKET: socket, PATH: `${folder}:${process.env['PATH']}` };
   const states = async () => (await readFile(file, 'utf8')).split('\n').slice(0, -1);
   return { env, states, socket };
+}
+
+/** The service of opening-service.js: tells it what to do, and reads what happens to it. */
+export async function toldService(t: Test) {
+  const folder = await temporaryFolder(t);
+  const [JOURNAL, DOES] = [join(folder, 'journal'), join(folder, 'does')];
+  // At once, since the service may read it at any time.
+  const tell = async (words: string) => {
+    await writeFile(`${DOES}.new`, words);
+    await rename(`${DOES}.new`, DOES);
+  };
+  await writeFile(JOURNAL, '');
+  await tell('');
+  const journal = async () => (await readFile(JOURNAL, 'utf8')).split('\n').filter(Boolean);
+  const script = fileURLToPath(new URL('opening-service.js', import.meta.url));
+  return { script, folder, env: { JOURNAL, DOES }, tell, journal };
 }

@@ -1,5 +1,5 @@
 // The service under test: the real app on a store of its own, and the one way in which tests talk to it.
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { pino, type LoggerOptions } from 'pino';
@@ -16,7 +16,7 @@ import {
   type Storage,
 } from './store.js';
 import { tls } from './transport.js';
-import { withResolvers } from './wait.js';
+import { repeatUntil, withResolvers } from './wait.js';
 import { buildApp, type AppOptions } from '../../dist/process/app.js';
 import type { AnyHandlers } from '../../dist/contract/handlers.js';
 import type { AnyVerifiers } from '../../dist/contract/verifiers.js';
@@ -179,9 +179,14 @@ export function holdCreates() {
   return { wrap, release: gate.resolve, started: started.promise, finished: finished.promise };
 }
 
-/** A logger, and the lines that it has written. @param options - Of pino. */
+/** A logger, the lines that it has written, and what resolves when something holds of them. @param options - Of pino. */
 export function captureLog(level = 'info', options: LoggerOptions = {}) {
   const lines: Record<string, unknown>[] = [];
-  const write = (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>);
-  return { lines, logger: pino({ level, ...options }, { write }) };
+  const written = new EventEmitter();
+  const write = (line: string) => {
+    lines.push(JSON.parse(line) as Record<string, unknown>);
+    written.emit('line');
+  };
+  const logged = (holds: () => boolean) => repeatUntil(holds, () => once(written, 'line'));
+  return { lines, logged, logger: pino({ level, ...options }, { write }) };
 }

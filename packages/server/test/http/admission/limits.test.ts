@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import t, { type Test } from 'tap';
-import { contractOf, type HttpResponse } from '../../support/contract-check.js';
+import type { HttpResponse } from '../../support/contract-check.js';
 import { engines } from '../../support/engines.js';
 import { orchard } from '../../support/garden/garden.js';
 import { createHead, createRequest, listRequest, type RawConnection } from '../../support/raw-connection.js';
@@ -46,12 +46,10 @@ t.test(
     const bodies: [string, RegExp][] = [
       [`{"id":1,"name":${deep(63)}}`, /: name must be a string, not an (object|array)\.$/],
       [`{"id":1,"name":${deep(64)}}`, /: it may be nested at most 64 levels deep\.$/],
-      [`{"id":1,"name":${deep(9_000)}}`, /nested at most 64 levels deep/],
       [`{"id":1,"name":${'{"a":'.repeat(64)}1${'}'.repeat(64)}}`, /nested at most 64 levels deep/],
       [`{"id":1,"name":${'['.repeat(500_000)}`, /at most 10000 values and keys/],
       [`{"id":1,"name":[${'{},'.repeat(9_994)}{}]}`, /: name must be a string, not an (object|array)\.$/],
       [`{"id":1,"name":[${'{},'.repeat(9_995)}{}]}`, /: it may contain at most 10000 values and keys\.$/],
-      [`{"id":1,"name":[${'0,'.repeat(20_000)}0]}`, /at most 10000 values and keys/],
       [`{"id":1,${keys(5_000)}}`, /at most 10000 values and keys/],
       [`{"id":1,"${'x'.repeat(200)}":1}`, /: name is missing; "x{64}…" is unknown\.$/],
       [`{"id":1,"${'x'.repeat(201)}":1}`, /: its keys may have at most 200 characters\.$/],
@@ -653,53 +651,15 @@ t.test('the address of a client behind trusted proxies is the forwarded one', as
   );
 });
 
-/** A public operation: what it is sent, and how many of its handlers run. */
-async function startPublic(t: Test, options: ServiceOptions = {}) {
-  const document = {
-    openapi: '3.1.0',
-    info: { title: 'a', version: '1' },
-    paths: {
-      '/a': {
-        post: {
-          operationId: 'post',
-          security: [],
-          requestBody: { content: { 'text/plain': { schema: { type: 'string' } } } },
-          responses: { 200: { description: '', content: { 'text/plain': { schema: { type: 'string' } } } } },
-        },
-      },
-    },
-  };
-  const received: { address: string; release: () => void }[] = [];
-  const handlers = {
-    post: ({ address, body }: { address: string; body?: string }) =>
-      body === 'wait'
-        ? new Promise<string>((resolve) => {
-            received.push({
-              address,
-              release: () => {
-                resolve(address);
-              },
-            });
-          })
-        : Promise.resolve(address),
-  };
-  const contract = contractOf(document);
-  const service = await startListening(t, { trustedProxies: ['127.0.0.1'], contract, handlers, ...options });
-  const inject = async (address: string, payload: string) => {
-    const headers = { 'x-forwarded-for': address, 'content-type': 'text/plain' };
-    const { statusCode, payload: text } = await service.app.inject({
-      method: 'POST',
-      url: '/a',
-      headers,
-      payload,
-    });
-    return { status: statusCode, text };
-  };
-  return { ...service, inject, received };
-}
-
 t.test('handlers get the address of the client', async (t) => {
-  const { inject } = await startPublic(t);
+  const writeNote = ({ address }: { address: string }) => Promise.resolve({ note: address });
+  const startNotes = async (trustedProxies: string[]) => {
+    const handlers = { ...orchard.handlers, writeNote };
+    const { call } = await startService(t, engine, { ...orchard, handlers, trustedProxies });
+    return (address: string) =>
+      call('POST', '/v1/orchard/notes', { headers: { 'x-forwarded-for': address } });
+  };
+  const send = await startNotes(['127.0.0.1']);
   for (const [given, address] of [
     ['192.0.2.1', '192.0.2.1'],
     ['10.0.0.1, 192.0.2.1:5000', '192.0.2.1'],
@@ -707,9 +667,9 @@ t.test('handlers get the address of the client', async (t) => {
     ['[2001:db8::1]:443', '2001:db8::1'],
     ['', '127.0.0.1'],
   ] as const)
-    t.match(await inject(given, ''), { status: 200, text: address });
-  const direct = await startPublic(t, { trustedProxies: [] });
-  t.match(await direct.inject('192.0.2.1', ''), { text: '127.0.0.1' }, 'nobody chooses it');
+    t.match(await send(given), { status: 200, json: { note: address } });
+  const direct = await startNotes([]);
+  t.match(await direct('192.0.2.1'), { json: { note: '127.0.0.1' } }, 'nobody chooses it');
 });
 
 t.test('equal networks have one text, whatever the notation of their addresses', (t) => {

@@ -17,7 +17,6 @@ import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { engines } from '../../support/engines.js';
 import { captureLog, startService, type ServiceOptions } from '../../support/service.js';
-import { run } from '../../support/processes.js';
 
 // The provider warns that it is not set up for production, which is true here.
 t.capture(console, 'warn', (message: string) => {
@@ -515,23 +514,4 @@ t.test('without an identity provider, no JWT is accepted', async (t) => {
   const { call } = await startService(t, engine, { now: () => start });
   t.match(await call('GET', '/plants', { token: await issuer.sign() }), misshapen);
   t.equal(issuer.asked, 0);
-});
-
-t.test('an identity provider is configured completely or not at all', async (t) => {
-  const [OIDC_ISSUER, OIDC_AUDIENCE] = ['https://id.example/realms/plants', audience];
-  const check = async (env: Record<string, string>) => (await run('cli.js', ['check'], env)).stderr;
-  t.match(
-    await check({ OIDC_AUDIENCE, OIDC_JWKS_URL: 'http://127.0.0.1:8080/keys' }),
-    /^plant-store: OIDC_ISSUER is required with OIDC_AUDIENCE and OIDC_JWKS_URL\n/,
-  );
-  t.match(
-    await check({ OIDC_ISSUER }),
-    /^plant-store: OIDC_AUDIENCE is required with.*\n.*OIDC_JWKS_URL is required with/,
-  );
-  for (const OIDC_JWKS_URL of ['http://id.example', 'https://id .example'])
-    t.match(
-      await check({ OIDC_ISSUER, OIDC_AUDIENCE, OIDC_JWKS_URL }),
-      /^plant-store: OIDC_JWKS_URL must be an https URL/,
-      OIDC_JWKS_URL,
-    );
 });
