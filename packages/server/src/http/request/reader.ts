@@ -22,7 +22,7 @@ import { UnreadableBody } from './body.js';
 import { createSplitter } from './delimited.js';
 import { createFormReader } from './forms.js';
 import { JsonReader } from './json-reader.js';
-import { createTextReader, readerOf, type Values } from './texts.js';
+import { createTextReader, type Values } from './texts.js';
 import type { Compiler } from './validation/validation.js';
 
 /** The input of a handler. */
@@ -224,10 +224,9 @@ function checkRead(body: unknown): void {
 function contentChecker(content: BodyContent, { compiler }: ReaderOptions): (data: unknown) => unknown {
   const { format, schema } = content;
   const check = partChecker(compiler, 'body', 'invalidBody', format === 'json' ? 'json' : 'text', schema);
-  const isForm = format === 'form' || format === 'multipart';
-  const text = { ...content.otherField, name: '', shape: shapeOf(schema) };
-  const read = isForm ? createFormReader(content) : format === 'text' ? readerOf(text) : undefined;
-  return read === undefined ? check : (data) => check(read(data));
+  if (format !== 'form' && format !== 'multipart') return check;
+  const read = createFormReader(content);
+  return (data) => check(read(data));
 }
 
 /** Gives path parameters the names of the contract. */
