@@ -5,12 +5,11 @@ import { writeError } from '../base/errors.js';
 import { reportNothing } from '../base/events.js';
 import type { Limits } from '../base/limits.js';
 import { respondToClientError, type Rejecting } from './connection/client-errors.js';
-import type { Connection } from './connection/connection.js';
-import { checkHeaders } from './connection/host-and-expect.js';
+import { connectionOf } from './connection/connection.js';
+import { checkHeaders, settleUnreadBody } from './connection/host-and-expect.js';
 import { addCommonHeaders, requestId } from './connection/request-id.js';
 import { createServer, type ServerLimits, type Tls } from './connection/server.js';
 import { refuseListeners } from './connection/upgrade.js';
-import { settleUnreadBody } from './connection/unread-body.js';
 import { createErrorHandler } from './response/error-handler.js';
 import { refuseUnknownRoutes, rewriteTarget } from './routing/path-and-method.js';
 
@@ -26,13 +25,11 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** The server that accepts the connections and owns the address. */
     readonly front: NetServer;
-    /** The open connections; those of TLS after the handshake. */
-    readonly connections: ReadonlySet<Connection>;
   }
 }
 
-/** The connections of each server, and its front. */
-const servers = new WeakMap<object, { front: NetServer; connections: Set<Connection>; of: Front }>();
+/** The front of each server, and what it has besides. */
+const servers = new WeakMap<object, { front: NetServer; of: Front }>();
 
 /** Returns the front of a server that nothing has replaced yet. */
 export function createFront(limits: Front['limits'], tls?: Tls): Front {
@@ -52,15 +49,14 @@ export function serverOptions(front: Front, options: FastifyServerOptions = {}):
     // A closing server still serves the requests that it has accepted.
     return503OnClosing: false,
     clientErrorHandler: (error, socket) => {
-      respondToClientError(error, socket, rejecting);
+      respondToClientError(error, connectionOf({ socket })!, rejecting);
     },
     frameworkErrors: (error, request, reply) => {
       request.server.errorHandler(error, request, reply);
     },
     serverFactory: (listener) => {
-      const connections = new Set<Connection>();
-      const server = createServer(listener, limits, tls, rejecting, connections);
-      servers.set(server, { front: server.front, connections, of: front });
+      const server = createServer(listener, limits, tls, rejecting);
+      servers.set(server, { front: server.front, of: front });
       return server;
     },
     // serverFactory creates the server; this option only makes Fastify log the address with the right scheme.
@@ -79,11 +75,10 @@ export function frontOf(app: FastifyInstance): Front | undefined {
  * @param app - An instance that has a front.
  */
 export function prepareApp(app: FastifyInstance, handleError = createErrorHandler()): void {
-  const { front, connections } = servers.get(app.server)!;
+  const { front } = servers.get(app.server)!;
   refuseListeners(app);
   app.setErrorHandler(handleError);
   app.decorate('front', front);
-  app.decorate('connections', connections);
   app.decorateRequest('failure', undefined);
   app.decorateRequest('sealed', undefined);
   app.addHook('onRequest', addCommonHeaders);

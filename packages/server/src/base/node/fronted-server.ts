@@ -14,8 +14,8 @@ import { http } from './http.js';
  */
 export class FrontedServer extends http.Server {
   readonly front: NetServer;
-  /** Whether its owner ends idle connections itself when it closes. */
-  isIdleKept = false;
+  /** The open connections; those of TLS after the handshake. */
+  readonly accepted = new Set<{ readonly isIdle: boolean; destroy(): unknown }>();
 
   constructor(front: NetServer, options: ServerOptions) {
     super(options);
@@ -30,14 +30,19 @@ export class FrontedServer extends http.Server {
     return this;
   }
 
-  /** Stops listening, and closes idle connections. The callback is called when no connection is left. */
+  /** Stops listening, and closes idle connections; its owner ends the others. The callback is called when none is left. */
   override close(callback?: (error?: Error) => void): this {
     this.front.close((error) => {
       super.close();
       callback?.(error);
     });
-    if (!this.isIdleKept) this.closeIdleConnections();
+    this.closeIdleConnections();
     return this;
+  }
+
+  /** Node itself would also close connections whose responses are not sent yet. */
+  override closeIdleConnections(): void {
+    for (const connection of this.accepted) if (connection.isIdle) connection.destroy();
   }
 
   override address(): AddressInfo | string | null {

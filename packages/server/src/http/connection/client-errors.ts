@@ -1,10 +1,9 @@
 // Responds to errors on a connection that no request handles: malformed HTTP and timeouts.
 import { randomUUID } from 'node:crypto';
-import type { Socket } from 'node:net';
 import { ApiError, type ErrorKind, type ErrorRenderer } from '../../base/errors.js';
 import type { Report, RejectionReason } from '../../base/events.js';
 import { http } from '../../base/node/http.js';
-import { Connection } from './connection.js';
+import type { Connection } from './connection.js';
 
 /** The means by which a server answers and reports input and connections that no request handles. */
 export interface Rejecting {
@@ -24,27 +23,23 @@ const meanings: Readonly<Record<string, readonly [ErrorKind, RejectionReason]>> 
  * Handles input that is not a complete, valid request: sends an error response, unless another response is pending, and
  * closes the connection. Fastify's clientErrorHandler.
  * @param error - The error from Node's HTTP parser or one of its timeouts.
- * @param socket - A plain socket only if the TLS handshake has failed, after which nothing can be sent.
  * @param rejecting - Writes the body, and reports the error unless the client only closed its connection.
  */
 export function respondToClientError(
   error: NodeJS.ErrnoException,
-  socket: Connection | Socket,
+  connection: Connection,
   rejecting: Rejecting,
 ): void {
   const { code = '' } = error;
-  const { remoteAddress: address } = socket;
+  const { remoteAddress: address } = connection;
   const [kind, reason] = meanings[code] ?? ['malformedRequest', 'malformed'];
-  if (!(socket instanceof Connection)) {
-    socket.destroy();
-    if (code !== 'ECONNRESET') rejecting.report({ type: 'rejected', reason: 'tls_handshake', address });
-  } else if (socket.isBodyUnread) {
+  if (connection.isBodyUnread) {
     // Only then is it known whether the response waits for the body.
-    socket.once('resume', () => {
-      respondToClientError(error, socket, rejecting);
+    connection.once('resume', () => {
+      respondToClientError(error, connection, rejecting);
     });
-  } else if (socket.isOpen && socket.writable) {
-    const requestId = socket.fail() ? endWithError(socket, new ApiError(kind), rejecting) : undefined;
+  } else if (connection.isOpen && connection.writable) {
+    const requestId = connection.fail() ? endWithError(connection, new ApiError(kind), rejecting) : undefined;
     rejecting.report({ type: 'rejected', reason, requestId, address });
   }
 }

@@ -1,7 +1,7 @@
 // One connection: passes its input to Node's parser in pieces, lets it serve one request at a time, and ends it.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { Duplex } from 'node:stream';
+import { addAbortSignal, Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 
 /**
@@ -23,6 +23,8 @@ export type Refusal = 'malformed' | 'pipelined' | 'too_much_waiting';
 export interface InputPolicy {
   /** Is told of input that is not served. */
   readonly refuse: (connection: Connection, reason: Refusal) => void;
+  /** Whether connections end with their next response. */
+  readonly isClosed: () => boolean;
   /** The memory of waiting input, in bytes. */
   waiting: number;
 }
@@ -98,16 +100,12 @@ export class Connection extends Duplex {
 
   /** Whether nothing of a request has arrived since the last response, or ever. */
   get isIdle(): boolean {
-    return this.isOpen && !this.#hasBegun && !this.#isInBody && this.#response === undefined;
+    return this.isOpen && !this.#hasBegun && this.#response === undefined;
   }
 
   /** Whether the newest request has a body that nobody reads or discards yet. Node resumes the connection when they do. */
   get isBodyUnread(): boolean {
     return this.#isInBody && this.#request!.readableFlowing === null;
-  }
-
-  get bytesRead(): number {
-    return this.#socket.bytesRead;
   }
 
   /** As that of a TLSSocket; undefined without TLS. */
@@ -208,11 +206,14 @@ export class Connection extends Duplex {
     const length = Math.min(input.length, Math.max(this.#pieceLength, this.#isBodyRead ? this.#bodyLeft : 0));
     const piece = length < input.length ? input.subarray(0, length) : input;
     if (!this.#isInBody) {
-      if (this.#response !== undefined || (!this.#hasBegun && piece.every(isLineEnd))) {
+      const isBlank = !this.#hasBegun && piece.every(isLineEnd);
+      // With the end of a body that arrives behind its response, a request may have begun.
+      if (this.#response !== undefined || (isBlank && this.#request === undefined)) {
         this.#refuse(this.#response === undefined ? 'malformed' : 'pipelined');
         return;
       }
-      this.#hasBegun = true;
+      this.#hasBegun = !isBlank;
+      this.#request = undefined;
     }
     this.#keep(length < input.length ? input.subarray(length) : undefined);
     // A small piece that must wait does not keep a large one in memory.
@@ -246,7 +247,7 @@ export class Connection extends Duplex {
     this.#response = undefined;
     this.#endsWithClient = false;
     if (!this.#isInBody) this.#request = undefined;
-    if (this.#isEnding) this.destroySoon();
+    if (this.#isEnding || this.#policy.isClosed()) this.destroySoon();
     else if (this.#socket.readableEnded) setImmediate(this.#passOn);
   };
 
@@ -295,11 +296,7 @@ export class Connection extends Duplex {
     if (this.#response !== undefined) {
       if (!this.#response.headersSent) this.#response.setHeader('connection', 'close');
     } else if (!this.writableEnded) {
-      this.end();
-      const timer = setTimeout(() => this.destroy(), lingerTime).unref();
-      this.once('close', () => {
-        clearTimeout(timer);
-      });
+      addAbortSignal(AbortSignal.timeout(lingerTime), this.end());
     }
   }
 }

@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:tls';
 import type { Limits } from '../../base/limits.js';
 import { FrontedServer } from '../../base/node/fronted-server.js';
 import { respondToClientError, type Rejecting } from './client-errors.js';
-import { Connection, connectionOf, type InputPolicy } from './connection.js';
+import { Connection, connectionOf, type InputPolicy, type Refusal } from './connection.js';
 import { mayUpgrade } from './upgrade.js';
 
 /** Limits on what a connection may send and how long it may take. The request timeout is also that of a TLS handshake. */
@@ -22,7 +22,6 @@ export interface Tls {
 
 /**
  * Creates the server; the caller starts listening.
- * @param connections - The set in which the server keeps the open ones.
  * @throws Error when the certificate or the key is invalid, or they do not match.
  */
 export function createServer(
@@ -30,7 +29,6 @@ export function createServer(
   limits: ServerLimits,
   tls: Tls | undefined,
   rejecting: Rejecting,
-  connections: Set<Connection>,
 ): FrontedServer {
   const { headerLimit, requestTimeout, keepAliveTimeout } = limits;
   const checkingInterval = Math.min(1_000, requestTimeout);
@@ -41,6 +39,8 @@ export function createServer(
   const server: FrontedServer = new FrontedServer(createFront(limits, tls, rejecting), {
     // Node would send a 400 without a body; checkHeaders sends an Error body.
     requireHostHeader: false,
+    // It would keep the first Host or Authorization of several, and a proxy may keep another.
+    joinDuplicateHeaders: true,
     maxHeaderSize: headerLimit,
     headersTimeout: requestTimeout,
     requestTimeout,
@@ -48,41 +48,35 @@ export function createServer(
     connectionsCheckingInterval: checkingInterval,
     ...upgrading,
   });
-  const refuse = (connection: Connection, what: string) => {
-    respondToClientError(new Error(what), connection, rejecting);
+  const refuse = (connection: Connection, reason: Refusal) => {
+    if (reason === 'malformed') respondToClientError(new Error(reason), connection, rejecting);
+    else rejecting.report({ type: 'rejected', reason, address: connection.remoteAddress });
   };
   const serve = (request: IncomingMessage, response: ServerResponse) => {
     const connection = connectionOf(request)!;
     // Node's parser accepts the HTTP/2 preface as a request with this method.
-    if (request.method === 'PRI') refuse(connection, 'PRI is no method');
+    if (request.method === 'PRI') refuse(connection, 'malformed');
     else if (connection.begin(request, response)) listener(request, response);
   };
   // Node itself would respond to some expectations without a body, and to CONNECT by closing the connection.
   server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
   server.on('connect', (request) => {
-    refuse(connectionOf(request)!, 'CONNECT');
+    refuse(connectionOf(request)!, 'malformed');
   });
-  // With a limit, Node would drop further fields, Content-Length included; checkHeaders counts the fields.
+  // With a limit, Node would drop further fields, Content-Length included.
   server.maxHeadersCount = 0;
   // A slow request must get its 408 before this limit on the time without activity.
   server.setTimeout(requestTimeout + 2 * checkingInterval);
-  const policy: InputPolicy = {
-    waiting: 0,
-    refuse: (connection, reason) => {
-      if (reason === 'malformed') refuse(connection, 'empty lines');
-      else rejecting.report({ type: 'rejected', reason, address: connection.remoteAddress });
-    },
-  };
+  const policy: InputPolicy = { waiting: 0, refuse, isClosed: () => !server.listening };
   server.front.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     socket.allowHalfOpen = true;
     const connection = new Connection(socket, policy);
-    connections.add(connection);
-    connection.once('close', () => connections.delete(connection));
+    // The handshake has taken longer than the service.
+    if (policy.isClosed()) connection.destroy();
+    server.accepted.add(connection);
+    connection.once('close', () => server.accepted.delete(connection));
     server.emit('connection', connection);
   });
-  server.front.on('tlsClientError', (error: Error, socket: Socket) =>
-    server.emit('clientError', error, socket),
-  );
   return server;
 }
 
@@ -99,6 +93,12 @@ function createFront(
   front.maxConnections = maxConnections;
   front.on('drop', (dropped?: DropArgument) => {
     rejecting.report({ type: 'rejected', reason: 'connection_limit', address: dropped?.remoteAddress });
+  });
+  front.on('tlsClientError', ({ code }: NodeJS.ErrnoException, socket: Socket) => {
+    const { remoteAddress: address } = socket;
+    socket.destroy();
+    // Then the client has only left.
+    if (code !== 'ECONNRESET') rejecting.report({ type: 'rejected', reason: 'tls_handshake', address });
   });
   return front;
 }

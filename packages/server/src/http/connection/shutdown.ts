@@ -1,14 +1,7 @@
 // Graceful shutdown: requests that clients have sent get their responses, and no connection delays the exit.
 import { setMaxListeners } from 'node:events';
 import type { Socket } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
-import { FrontedServer } from '../../base/node/fronted-server.js';
-
-/** The time for a request to reach the server, in ms: connections without a request stay open this long. */
-const requestTravelTime = 1_000;
-/** The interval of checks for connections that can be closed, in ms. */
-const checkInterval = 50;
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -50,7 +43,8 @@ export function prepareShutdown(app: FastifyInstance): void {
   app.decorate('openConnections', { getter: () => sockets.size });
   const isCutOff = new Promise<void>((resolve) => {
     app.decorate('cutOff', () => {
-      for (const socket of [...app.connections, ...sockets]) socket.destroy();
+      app.server.closeAllConnections();
+      for (const socket of sockets) socket.destroy();
       resolve();
     });
   });
@@ -58,23 +52,8 @@ export function prepareShutdown(app: FastifyInstance): void {
   // It does not wait, since plugins may have hooks that end their connections; the server does, when it closes.
   app.addHook('preClose', (done) => {
     draining.abort();
-    // A request may be on its way on an idle one.
-    if (app.server instanceof FrontedServer) app.server.isIdleKept = true;
-    void endConnections(app, sockets);
+    // Over TLS, those before the handshake. The server ends the others.
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
     done();
   });
-}
-
-/** Ends the connections of an app that closes, each when it has no request. */
-async function endConnections(app: FastifyInstance, sockets: ReadonlySet<Socket>): Promise<void> {
-  const due = performance.now() + requestTravelTime;
-  // Repeatedly, because a response that started before the shutdown does not close its connection.
-  while (sockets.size > 0) {
-    const isDue = performance.now() >= due;
-    for (const connection of app.connections) {
-      if (connection.isIdle && (isDue || connection.bytesRead > 0)) connection.destroy();
-    }
-    for (const socket of sockets) if (isDue && socket.bytesRead === 0) socket.destroy();
-    await pause(checkInterval);
-  }
 }

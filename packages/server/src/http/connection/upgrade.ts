@@ -20,18 +20,14 @@ export class UpgradeError extends Error {
 }
 
 /**
- * Refuses listeners for 'upgrade' where Node.js does not ask mayUpgrade: with one, the app does not become ready, and then
- * adding one throws UpgradeError. Thrown earlier, in a plugin with a callback, it would end the process.
+ * Refuses listeners for 'upgrade' where Node.js does not ask mayUpgrade: with one, the app does not become ready. Thrown
+ * earlier, in a plugin with a callback, the error would end the process.
  */
 export function refuseListeners(app: FastifyInstance): void {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
   if (major > 24 || (major === 24 && minor >= 9) || (major === 22 && minor >= 23)) return;
-  const fault = () =>
-    new UpgradeError(`a listener for 'upgrade' needs Node.js 22.23 or 24.9, or later ones of these lines`);
   app.addHook('onReady', (done) => {
-    app.server.on('newListener', (event) => {
-      if (event === 'upgrade') throw fault();
-    });
-    done(app.server.listenerCount('upgrade') > 0 ? fault() : undefined);
+    const needs = `a listener for 'upgrade' needs Node.js 22.23 or 24.9, or later ones of these lines`;
+    done(app.server.listenerCount('upgrade') > 0 ? new UpgradeError(needs) : undefined);
   });
 }

@@ -6,16 +6,9 @@ import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import { setImmediate, setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { engines } from '../../support/engines.js';
 import { orchard } from '../../support/garden/garden.js';
 import { createHead, createRequest, listRequest, RawConnection } from '../../support/raw-connection.js';
-import {
-  captureLog,
-  holdCreates,
-  startListening,
-  startService,
-  type ServiceOptions,
-} from '../../support/service.js';
+import { captureLog, holdCreates, startListening, type ServiceOptions } from '../../support/service.js';
 import { lacks, skipFor } from '../../support/skip.js';
 import { tls } from '../../support/transport.js';
 import { repeatUntil, until, withResolvers } from '../../support/wait.js';
@@ -332,13 +325,6 @@ const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 const choosesUpgrades = major > 24 || (major === 24 && minor >= 9) || (major === 22 && minor >= 23);
 const webSocket = (lines: string) =>
   `GET /socket HTTP/1.1\r\n${lines}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
-
-t.test('a listener for upgrades needs a Node.js that lets the server choose', async (t) => {
-  const { app } = await startService(t, engines[0]!);
-  const listen = () => app.server.on('upgrade', () => undefined);
-  if (choosesUpgrades) t.doesNotThrow(listen);
-  else t.throws(listen, { name: 'UpgradeError', message: /needs Node.js 22\.23/ });
-});
 
 t.test('a WebSocket gets its stream with what was read', { skip: !choosesUpgrades }, async (t) => {
   const { app, open, authorized } = await startListening(t);

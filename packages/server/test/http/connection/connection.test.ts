@@ -62,7 +62,7 @@ t.test('requests that are valid HTTP but cannot be served get responses of the c
     ['GET /plants HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n', '/plants', 40009],
     ['GET /plants HTTP/1.1\r\nHost: a/b\r\n\r\n', '/plants', 40009],
     ['GET /plants HTTP/1.1\r\nHost: a@b\r\n\r\n', '/plants', 40009],
-    [`GET /plants HTTP/1.1\r\n${authorized}Authorization: Bearer other\r\n\r\n`, '/plants', 40000],
+    [`GET /plants HTTP/1.1\r\n${authorized}Authorization: Bearer other\r\n\r\n`, '/plants', 40101],
     ['GET /plants#a HTTP/1.1\r\nHost: x\r\n\r\n', '/plants#a', 40008],
     ['GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n', '/%zz', 40008],
     ['GET /plants/%ff%fe HTTP/1.1\r\nHost: x\r\n\r\n', '/plants/%ff', 40008],
@@ -334,7 +334,9 @@ t.test('authentication comes before the body is read', async (t) => {
 
   const expecting = await open();
   expecting.send(`${head}Content-Length: 10\r\nExpect: 100-continue\r\n\r\n`);
-  t.equal((await expecting.receive('POST', '/plants'))?.status, 401, 'and without asking for it');
+  const refused = await expecting.receive('POST', '/plants');
+  t.match(refused, { status: 401, headers: { connection: 'close' } }, 'and without asking for it');
+  t.equal(await expecting.rest(), '', 'since nobody knows whether the client still sends it');
 
   const cases = [
     ['/plants', 401, 'Content-Length: 100000000'],
@@ -377,6 +379,19 @@ t.test('a small unread body does not close the connection', async (t) => {
     connection.send(`${method} ${url} HTTP/1.1\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`);
     t.ok(await connection.receive(method, url), `${method} ${url}`);
   }
+});
+
+t.test('a request behind the rest of a refused body is served, wherever it is cut', async (t) => {
+  const { open, authorized } = await startListening(t);
+  const connection = await open();
+  connection.send(`${createHead('Host: x\r\n')}Content-Length: 2000\r\n\r\n`);
+  t.match(await connection.receive('POST', '/plants'), { status: 401 });
+  connection.send('x'.repeat(2_000) + listRequest(authorized).slice(0, -2));
+  for (let i = 0; i < 100; i++) await setImmediate();
+  connection.send('\r\n');
+  t.match(await connection.receive('GET', '/plants'), { status: 200 });
+  connection.send('\r\n');
+  t.match(await connection.receive(), { status: 400 }, 'but empty lines are no request');
 });
 
 t.test('a client that waits for 100 Continue receives it', async (t) => {

@@ -51,13 +51,11 @@ t.test('header fields beyond the limits are rejected, and none is dropped', asyn
     return `${start}X:${'x'.repeat(bytes - start.length - 6)}\r\n\r\n`;
   };
   const cases: [string, string, number | undefined][] = [
-    ['as many as there may be', listRequest(many(997) + 'Last: 1\r\n'), undefined],
-    ['one more', listRequest(many(998) + 'Last: 1\r\n'), 43100],
-    ['many more', listRequest(many(3_000)), 43100],
-    ['a second Host behind them', listRequest(`${many(997)}Host: y\r\n`), 40009],
+    ['many', listRequest(many(3_000)), undefined],
+    ['a second Host behind them', listRequest(`${many(3_000)}Host: y\r\n`), 40009],
     ['about as long as they may be', largest(16_300), undefined],
     ['longer', largest(16_600), 43100],
-    ['short names without values', listRequest(`${authorized}${'a:\r\n'.repeat(5_000)}`), 43100],
+    ['short names without values', listRequest(`${authorized}${'a:\r\n'.repeat(17_000)}`), 43100],
   ];
   for (const [what, bytes, error] of cases) {
     const connection = await open();
@@ -67,7 +65,7 @@ t.test('header fields beyond the limits are rejected, and none is dropped', asyn
     if (error === 43100) t.equal(await connection.rest(), '', 'and the connection closes');
   }
   const body = await open();
-  body.send(`${createHead(many(2_000))}Content-Length: 9999999\r\n\r\n`);
+  body.send(`${createHead(many(9_000))}Content-Length: 9999999\r\n\r\n`);
   t.match(await body.receive('POST', '/plants'), { status: 431, headers: { connection: 'close' } }, 'a body');
   const forwarded = await open();
   forwarded.send(listRequest(`${many(990)}X-Forwarded-For: 192.0.2.1\r\nX-Request-Id: behind\r\n`));
@@ -161,7 +159,6 @@ t.test('the admin listener follows the same rules', async (t) => {
     ['GET /livez HTTP/1.1\r\n\r\n', 400, 40009],
     ['CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
     [probe('Expect: something\r\n'), 417, 41700],
-    [probe('a: b\r\n'.repeat(2_000)), 431, 43100],
     [probe(`X: ${'x'.repeat(20_000)}\r\n`), 431, 43100],
     [probe('Transfer-Encoding: gzip, chunked\r\n'), 400, 40003],
   ];
