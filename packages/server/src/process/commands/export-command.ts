@@ -14,7 +14,6 @@ import {
 import { openContents } from '../../storage/open.js';
 import { makeFile } from '../../storage/sqlite/copy.js';
 import { documentLine, keyText, lastLine, tokenLine } from './exported-lines.js';
-import { createProgress } from './progress.js';
 import { CommandError } from '../start-errors.js';
 import { countsOf, type StoreCommands, type StoreOptions } from './store-commands.js';
 
@@ -71,7 +70,6 @@ async function* partsOf(
   collections: readonly CollectionDefinition[],
   hasTokens: boolean,
 ): AsyncGenerator<string> {
-  const progress = createProgress();
   let total = 0;
   async function* partsWith<T>(
     name: string,
@@ -81,22 +79,17 @@ async function* partsOf(
     let count = 0;
     for await (const part of parts) {
       count += part.length;
-      progress.add(part.length);
       yield part.map((item) => `${toLine(item)}\n`).join('');
     }
     exported.counts[name] = count;
     total += count;
   }
-  try {
-    if (hasTokens) yield* partsWith('tokens', tokensOf(exported), tokenLine);
-    for (const collection of collections.filter(({ isTransient }) => isTransient !== true))
-      yield* partsWith(collection.name, documentsOf(exported, collection), (document: StoredDocument) =>
-        documentLine(collection, document),
-      );
-    yield `${lastLine(total)}\n`;
-  } finally {
-    progress.end();
-  }
+  if (hasTokens) yield* partsWith('tokens', tokensOf(exported), tokenLine);
+  for (const collection of collections.filter(({ isTransient }) => isTransient !== true))
+    yield* partsWith(collection.name, documentsOf(exported, collection), (document: StoredDocument) =>
+      documentLine(collection, document),
+    );
+  yield `${lastLine(total)}\n`;
 }
 
 async function* tokensOf({ contents, subject, gaps }: Export): AsyncGenerator<readonly Token[]> {

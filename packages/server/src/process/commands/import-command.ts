@@ -9,7 +9,6 @@ import {
 } from '../../storage/core/interface.js';
 import { openStorage } from '../../storage/open.js';
 import { type ExportedLine, keyText, LineError, parseLine } from './exported-lines.js';
-import { createProgress } from './progress.js';
 import { CommandError } from '../start-errors.js';
 import type { StoreCommands, StoreOptions } from './store-commands.js';
 
@@ -96,7 +95,6 @@ class Import {
   };
   readonly #storage: Storage;
   readonly #collections: readonly CollectionDefinition[];
-  readonly #progress = createProgress();
   #batch: NumberedLine[] = [];
   /** The number of lines since the last one of an export. Several exports may follow one another. */
   #sinceEnd = 0;
@@ -115,21 +113,17 @@ class Import {
     let length = 0;
     let number = 0;
     let isWhole = false;
-    try {
-      for await (const text of lines) {
-        number++;
-        if (text === '') continue;
-        isWhole = this.#read(number, text);
-        length += text.length;
-        if (this.#batch.length < batchLines && length < batchLength) continue;
-        await this.#storeBatch();
-        length = 0;
-      }
+    for await (const text of lines) {
+      number++;
+      if (text === '') continue;
+      isWhole = this.#read(number, text);
+      length += text.length;
+      if (this.#batch.length < batchLines && length < batchLength) continue;
       await this.#storeBatch();
-      return isWhole;
-    } finally {
-      this.#progress.end();
+      length = 0;
     }
+    await this.#storeBatch();
+    return isWhole;
   }
 
   /** Adds a line to the batch. Returns whether it is the last one of an export. */
@@ -169,13 +163,11 @@ class Import {
       this.counts[outcome]++;
       if (outcome === 'other') this.#name(number, `${nameOf(line)} is stored, and differs`);
     }
-    this.#progress.add(batch.length);
   }
 
   #name(number: number, reason: string): void {
     this.#named++;
     if (this.#named > namedLines + 1) return;
-    this.#progress.end();
     console.error(this.#named > namedLines ? 'There are more such lines.' : `Line ${number}: ${reason}`);
   }
 }
