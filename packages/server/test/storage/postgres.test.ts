@@ -322,6 +322,33 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     await provoked;
   });
 
+  t.test(
+    'a write that is rolled back each time is retried for a limited time, and has no effect',
+    async (t) => {
+      const { plants: patient, url, database } = await openStore(t);
+      const storage = await openHasty(t, url);
+      await server.sql(
+        `CREATE SEQUENCE attempts;
+       CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         PERFORM nextval('attempts'); RAISE deadlock_detected; END $$;
+       CREATE TRIGGER fail BEFORE INSERT ON plants EXECUTE FUNCTION fail()`,
+        database,
+      );
+      const attempts = async () =>
+        Number((await server.sql("SELECT nextval('attempts') AS n", database))[0]!['n']);
+      t.equal(await failure(storage.plants.create('s', 1n, plant)), 'unavailable');
+      const ofWrite = await attempts();
+      t.ok(ofWrite > 2, `${ofWrite - 1} attempts`);
+      const transaction = storage.transaction('s', (tx) =>
+        storage.collection(plants).write(tx, 2n, put('Ficus')),
+      );
+      t.equal(await failure(transaction), 'unavailable');
+      const ofBoth = await attempts();
+      t.ok(ofBoth > ofWrite + 2, `${ofBoth - ofWrite - 1} attempts`);
+      t.equal((await patient.list('s', { limit: 9 })).count, 0);
+    },
+  );
+
   t.test('deadlock 40P01: the write is retried', async (t) => {
     // Of two transactions in a deadlock, the one whose timeout expires first is rolled back.
     const { plants, url, database } = await openStore(t, {}, "deadlock_timeout = '1s'");

@@ -115,14 +115,15 @@ export function documentSql(definition: CollectionDefinition, isDistributed: boo
 /**
  * Returns the statement that reads pages of several callers together. Its parameters are arrays: subjects, least and
  * greatest ids, and maximum numbers of documents; then the maximum size of a page in bytes. It returns the text of each page,
- * the number and the size of its documents, and the last id if more follow. A page that is too large has no text, unless it
- * may have a single document. It would take long to add up the sizes of documents to find how many fit.
+ * the number and the size of its documents, and the last id if more follow. Texts are joined in the order of the subquery
+ * that reads them. A page that is too large has no text, unless it may have a single document. It would take long to add up
+ * the sizes of documents to find how many fit.
  */
 function pagesText({ name, column, id }: CollectionDefinition, shard: string, isDescending: boolean): string {
   const type = idTypes[id];
   const [direction, last, following] = isDescending
-    ? ['DESC', 'min', 'BETWEEN least AND last AND stored.id < last']
-    : ['ASC', 'max', 'BETWEEN last AND greatest AND stored.id > last'];
+    ? ['DESC', 'min', '< last AND stored.id >= least']
+    : ['ASC', 'max', '> last AND stored.id <= greatest'];
   const ofSubject = `FROM ${name} AS stored WHERE stored.subject = wanted.subject ${shard}`;
   return `SELECT CASE WHEN count = 0 THEN '' WHEN rows = 1 OR (longest <= ${longBytes} AND size <= $5::int) THEN json END,
       count, size::int,
