@@ -4,7 +4,7 @@
 //
 //   node scripts/build.js [client | services | start]
 import { spawnSync } from 'node:child_process';
-import { cpSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -44,6 +44,8 @@ if (part === 'client') {
   removeStale('.');
   removeStale('packages/server');
   if (compile('-b', 'tsconfig.build.json')) copyFiles();
+  // The build of the image has no pages.
+  if (existsSync('docs')) (await import('./lib/operation.js')).copyOperation();
 }
 
 /** The path of the compiler. If it cannot be used, says what to do, and exits. */

@@ -45,13 +45,17 @@ async function checkLinks() {
   const [{ files }] = JSON.parse(stdout);
   const packed = new Set(files.map(({ path }) => path));
   for (const page of packed) {
-    // Those of templates/ lead to files of the service that they are for.
-    if (!page.endsWith('.md') || page.startsWith('templates/')) continue;
+    if (!page.endsWith('.md')) continue;
     const text = await readFile(join(root, 'packages/server', page), 'utf8');
-    for (const [, target = ''] of text.matchAll(/\]\((?![a-z]+:|#)([^)#\s]+)/g))
-      if (!packed.has(posix.join(posix.dirname(page), target))) {
+    // Those of templates/ are for a service: they lead to its files, or into its node_modules/.
+    const installed = page.startsWith('templates/') ? 'node_modules/contract-server/' : '';
+    for (const [, link = ''] of text.matchAll(/\]\((?![a-z]+:|#)([^)#\s]+)/g)) {
+      if (!link.startsWith(installed)) continue;
+      const target = link.slice(installed.length);
+      if (!packed.has(installed ? target : posix.join(posix.dirname(page), target))) {
         console.error(`contract-server: the tarball lacks ${target}, to which ${page} links`);
         process.exitCode = 1;
       }
+    }
   }
 }
