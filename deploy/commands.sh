@@ -1,8 +1,8 @@
 # For the shell of an operator: ". /opt/plant-store/deploy/commands.sh" defines the commands of docs/runbook.md.
 [ -n "${BASH_VERSION:-}" ] || { echo 'Load these commands in bash, not in another shell.' >&2; return 1; }
 
-# Runs plant-store as the user of the service, on its store; "check" has all its settings, and runs where it runs. They
-# are in the environment, since a URL may have a password: every user of the machine can read arguments, and sudo logs
+# Runs plant-store as the user of the service, with its settings; "check" runs where it runs. The settings are in the
+# environment, since a URL may have a password: every user of the machine can read arguments, and sudo logs
 # them. PLANT_STORE_FOLDER names another release.
 plant_store() (
   folder=${PLANT_STORE_FOLDER:-/opt/plant-store}
@@ -10,10 +10,9 @@ plant_store() (
   export NODE_ENV=production DATABASE_URL=file:/var/lib/plant-store/plants.db
   settings=$(sudo cat /etc/plant-store.env 2>/dev/null) || :
   while IFS= read -r line; do
-    [[ $line =~ ^([A-Z][A-Z0-9_]*)=(.*)$ ]] || continue
+    # systemd, too, ignores spaces around a name and a value, and takes one pair of quotes off.
+    [[ $line =~ ^[[:space:]]*([A-Za-z_][A-Za-z0-9_]*)[[:space:]]*=[[:space:]]*(.*[^[:space:]]|)[[:space:]]*$ ]] || continue
     name=${BASH_REMATCH[1]} value=${BASH_REMATCH[2]}
-    [[ $name == DATABASE_URL || ${1:-} == check ]] || continue
-    # systemd, too, takes one pair of quotes off.
     [[ $value =~ ^\"(.*)\"$ || $value =~ ^\'(.*)\'$ ]] && value=${BASH_REMATCH[1]}
     export "$name=$value"
     names+=,$name

@@ -201,8 +201,12 @@ class Machine {
       return words.includes('--dmesg') ? 'Out of memory: Killed process 1' : this.#journal();
     if (words.includes('MainPID')) return `${this.server.child.pid}\n`;
     if (words[0] === 'show') return 'NRestarts=0\n';
+    if (words.includes('STOP')) {
+      this.server.child.kill('SIGSTOP');
+      return '';
+    }
     if (words[0] === 'daemon-reload' || words.includes('plant-store-backup')) return '';
-    if (words[0] !== 'start') await this.server.end();
+    if (words[0] !== 'start') await this.server.end(words.includes('KILL') ? 'SIGKILL' : 'SIGTERM');
     if (words[0] !== 'stop') await this.start();
     return '';
   }
@@ -277,19 +281,22 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const machine = await Machine.install(t);
     const token = await machine.server.createToken('alice');
     t.equal(await createPlant(machine, token, 1), 200);
-    t.equal((await list(machine.server, token)).status, 200);
     t.equal((await remove(machine.server, token, 1)).status, 204);
     const other = await machine.server.createToken('bob');
     t.equal(await createPlant(machine, other, 1), 200);
 
-    const [revoke, deeds, renew] = blocksOf(runbook, 'A token leaked');
+    const [which, revoke, deeds, renew] = blocksOf(runbook, 'A token leaked');
     const [, id = ''] = /^([\da-f]{12}) +alice /m.exec(await machine.run('plant_store token list')) ?? [];
+    await until(
+      () => machine.run(which, { 'pst_…': token }),
+      (printed) => printed === `${id}\n`,
+    );
     t.match(await machine.run(revoke, { '0123456789ab': id }), `Token ${id} is revoked.`);
     const done = await machine.run(`id=${id}\n${deeds}`);
     run.add(deeds!);
-    t.match(done, /1 GET\t200\t127\.0\.0\.1\n/);
-    t.match(done, /Z\tDELETE\t\/plants\/1\t204\t127\.0\.0\.1\t\w{12}\t\S+\n$/);
-    t.equal([...done.matchAll(/^ +1 /gm)].length, 3, 'nothing that bob did');
+    t.match(done, /\d GET\t200\t127\.0\.0\.1\n/);
+    t.match(done, /Z\tDELETE\t\/plants\/1\t204\t127\.0\.0\.1\t\w{12}\t\S+\n/);
+    t.match(done, /^ +1 POST/m, 'nothing that bob did');
     t.match(await machine.run(renew), /^pst_[^]*revoked\n.*valid\n/);
     await until(
       async () => (await list(machine.server, token)).status,
@@ -343,7 +350,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     await writeFile(join(dist, 'main.js'), 'throw new Error("broken")');
     await machine.start();
     t.match(machine.failure, 'broken');
-    const [look, back, check] = blocksOf(runbook, 'An upgrade went wrong');
+    const [look, back, move, check] = blocksOf(runbook, 'An upgrade went wrong');
     t.match(await machine.run(look), 'broken');
     const changes = {
       'YYYY-MM-DD-HHMMSS': '2026-01-01-000000',
@@ -353,6 +360,32 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     t.equal((await readdir(join(machine.folder, 'units'))).length, 3, 'the units of the old release, too');
     t.match(await readdir(machine.folder), new Set(['release']));
     t.match(await machine.run(check), /plant_store_build_info\{version="/);
+    const token = await machine.server.createToken('alice');
+    t.equal(await createPlant(machine, token, 1), 200);
+    await machine.unpack('newer');
+    const newer = { '/opt/plant-store-withdrawn-YYYY-MM-DD-HHMMSS': join(machine.folder, 'newer') };
+    t.match(await machine.run(move, newer), 'Stored 2; 0 were stored already');
+    t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"}]');
+  });
+
+  t.test('It hangs', async (t) => {
+    const machine = await Machine.install(t);
+    machine.server.child.kill('SIGSTOP');
+    const [end] = blocksOf(runbook, 'It hangs');
+    t.match(await machine.run(end), '"status":"ready"');
+  });
+
+  t.test('The files were deleted, and the service runs', async (t) => {
+    const machine = await Machine.install(t);
+    const token = await machine.server.createToken('alice');
+    t.equal(await createPlant(machine, token, 1), 200);
+    const folder = join(machine.folder, 'store');
+    for (const name of await readdir(folder)) await rm(join(folder, name));
+    t.equal(await createPlant(machine, token, 2), 200);
+    const [save, putBack] = blocksOf(runbook, 'The files were deleted, and the service runs');
+    t.match(await machine.run(save), 'can be restored: 2 plants. 0 tokens');
+    t.match(await machine.run(putBack), 'Restored 2 plants.');
+    t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"},{"name":"a"}]');
   });
 
   t.test('PostgreSQL failed over or is down', skipFor(noPostgres), async (t) => {
@@ -669,10 +702,10 @@ t.test('no pattern of files is left to a shell that may not read their folder', 
 t.test("the operator's command has the settings of the service in its environment only", async (t) => {
   const folder = await temporaryFolder(t);
   const url = 'postgres://plants:hidden@127.0.0.1/plants?a=b=';
-  // systemd removes quotes around a value.
+  // systemd removes spaces and quotes around a value, and accepts names that are misspelled.
   await writeFile(
     join(folder, 'plant-store.env'),
-    `# a comment\nWORKERS=two\nDATABASE_URL=old\nDATABASE_URL="${url}"\n`,
+    `# a comment\n Workers = two \nDATABASE_URL=old\nDATABASE_URL="${url}" \n`,
   );
   // Like sudo, it logs its arguments, and passes on only the variables that it is told to.
   const sudo = `#!/bin/bash
@@ -682,7 +715,7 @@ IFS=, read -ra names <<<"\${3#--preserve-env=}"
 for name in "\${names[@]}"; do kept+=("$name=\${!name}"); done
 exec env --ignore-environment PATH="$PATH" "\${kept[@]}" "\${@:4}"
 `;
-  const node = `#!/bin/bash\necho "$* on $DATABASE_URL in $NODE_ENV with WORKERS=$WORKERS"\n`;
+  const node = `#!/bin/bash\necho "$* on $DATABASE_URL in $NODE_ENV with Workers=$Workers"\n`;
   for (const [name, code] of Object.entries({ sudo, node })) {
     await writeFile(join(folder, name), code);
     await chmod(join(folder, name), 0o755);
@@ -695,11 +728,11 @@ exec env --ignore-environment PATH="$PATH" "\${kept[@]}" "\${@:4}"
     spawnSync('bash', ['-c', `${commands}\n${command}`], { env, encoding: 'utf8' }).stdout;
   t.equal(
     run('plant_store token list'),
-    `${folder}/dist/cli.js token list on ${url} in production with WORKERS=\n`,
+    `${folder}/dist/cli.js token list on ${url} in production with Workers=two\n`,
   );
   t.equal(
     run('plant_store check'),
-    `${folder}/dist/cli.js check on ${url} in production with WORKERS=two\n`,
+    `${folder}/dist/cli.js check on ${url} in production with Workers=two\n`,
     'whatever would prevent the start is checked',
   );
   t.match(

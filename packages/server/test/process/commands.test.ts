@@ -110,7 +110,7 @@ t.test('only the server, migrate and init create a store', async (t) => {
     ['import'],
   ]) {
     const since = args[0] === 'import' ? ', and none is created, since import adds to one' : '';
-    const message = `plant-store: no store at ${file}${since}: name another one with DATABASE_URL, or create this one with "init"\n`;
+    const message = `plant-store: no store at ${file}${since}: correct DATABASE_URL; if the store was deleted, restore a backup; "init" creates an empty one\n`;
     const refused = { code: 1, stdout: '', stderr: `Store: ${file}\n${message}` };
     t.strictSame(await run('cli.js', args, env), refused, args.join(' '));
   }

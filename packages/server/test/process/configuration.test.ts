@@ -101,7 +101,8 @@ t.test('the server reports what prevents its startup, and exits', async (t) => {
 t.test('in production, only init creates a store, and the start says where there is one', async (t) => {
   const folder = await temporaryFolder(t);
   const env = { NODE_ENV: 'production', DATABASE_URL: `file:${join(folder, 'plants.db')}` };
-  const help = 'name another one with DATABASE_URL, or create this one with "init"';
+  const help =
+    'correct DATABASE_URL; if the store was deleted, restore a backup; "init" creates an empty one';
   await writeFile(join(folder, 'plant.db'), '');
   const missing = `plant-store: no store at ${join(folder, 'plants.db')}`;
   const refused = `${missing}, and none is created, since NODE_ENV is production: ${help}\n`;
@@ -109,7 +110,7 @@ t.test('in production, only init creates a store, and the start says where there
   t.match(await run('cli.js', ['migrate'], env), { code: 1, stderr: `${missing}: ${help}` });
   t.match(await run('cli.js', ['migrate'], { ...env, DATABASE_URL: `file:${join(folder, 'a/b.db')}` }), {
     code: 1,
-    stderr: /no store at .*b\.db: name another one/,
+    stderr: /no store at .*b\.db: correct DATABASE_URL/,
   });
   t.strictSame(await readdir(folder), ['plant.db']);
   for (const shown of [/Applied migration 1/, /up to date/])
@@ -143,7 +144,7 @@ t.test('in another folder than that of the program, only init begins the default
   await t.rejects(start, {
     code: 1,
     stderr:
-      /^plant-store: no store at .*data\/plants\.db, and none is created, since the program is not in the current folder: name/,
+      /^plant-store: no store at .*data\/plants\.db, and none is created, since the program is not in the current folder: correct/,
   });
   t.strictSame(await readdir(cwd), []);
 });

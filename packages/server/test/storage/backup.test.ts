@@ -99,7 +99,7 @@ t.test('a backup overwrites nothing, and reports why it fails', async (t) => {
   const nothing = join(folder, 'nothing.db');
   await t.rejects(
     backUp(`file:${nothing}`, copy),
-    /no store at .+nothing\.db: name another one with DATABASE_URL/,
+    /no store at .+nothing\.db: correct DATABASE_URL; if the store was deleted, restore a backup/,
   );
   await t.rejects(stat(nothing), 'and none is made');
   await t.rejects(backUp('postgres://127.0.0.1/x', copy), /use pg_dump/);

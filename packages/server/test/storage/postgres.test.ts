@@ -188,7 +188,9 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
         'unavailable',
         'for reading too: it may lag behind',
       );
-      await t.rejects(openPostgres({ url, timeout }), { message: /read-only, perhaps a standby/ });
+      await t.rejects(openPostgres({ url, timeout }), {
+        message: /: the server is read-only, since it is a standby: let DATABASE_URL lead to the primary$/,
+      });
       await own.sql('SELECT pg_promote()');
       t.equal(await plants.create('s', 3n, plant), 'created', 'and used once it is promoted');
     },
@@ -621,7 +623,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       };
       t.strictSame(await state(), [200, { status: 'ready' }, 0]);
       const reset = await configure(t, 'default_transaction_read_only', 'on');
-      const reason = 'the primary is read-only; the log says why';
+      const reason = 'the server is read-only; the log says why';
       t.strictSame(await state(), [503, { status: 'not ready', reason }, 1]);
       const refused = await processes.remove(running, secret, 1);
       t.equal(refused.headers.get('retry-after'), '1');
@@ -629,7 +631,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       t.equal(await (await processes.list(running, secret)).text(), '[{"name":"Ficus"}]');
       await t.rejects(openPostgres({ url, timeout }), {
         message:
-          /: the primary is read-only: find out why, then ALTER SYSTEM RESET default_transaction_read_only$/,
+          /: the server is read-only: find out why, then ALTER SYSTEM RESET default_transaction_read_only$/,
       });
       await reset();
       t.equal((await processes.remove(running, secret, 1)).status, 204, 'the connection was replaced');

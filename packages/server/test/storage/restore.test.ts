@@ -210,6 +210,13 @@ t.test('without a store, the backup begins one; --keep-tokens keeps its tokens',
   const url = (name: string) => `file:${join(folder, name, 'plants.db')}`;
   t.match(await restore(url('one'), backup), { revokedTokens: 3, fault: /^There is no store at / });
   t.strictSame(await read(url('one')), { plants: ['old'], valid: [] });
+  const dryRun = (...options: string[]) =>
+    run('cli.js', ['restore', backup, '--dry-run', ...options], { DATABASE_URL: url('none') });
+  t.match(await dryRun(), {
+    stderr:
+      /3 tokens of it would be revoked, for good: add --keep-tokens if none was revoked since the backup\.\n$/,
+  });
+  t.match(await dryRun('--keep-tokens'), { stderr: /0 tokens of it would be revoked\.\n$/ });
   t.match(await restore(url('two'), backup, { keepsTokens: true }), { revokedTokens: 0 });
   t.strictSame(await read(url('two')), { plants: ['old'], valid: ['deleted', 'kept', 'revoked'] });
   t.equal((await stat(join(folder, 'two'))).mode & 0o777, 0o700);

@@ -2,7 +2,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { randomBytes } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
-import { copyFile, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
@@ -253,6 +253,8 @@ t.test(
     await t.rejects(migrateStorage(store, url), {
       message: /0011_silent.sql does not name the oldest application/,
     });
+    await rename(join(folder, '0011_silent.sql'), join(folder, '011_short.sql'));
+    await t.rejects(migrateStorage(store, url), { message: /011_short.sql is no name of a migration/ });
   },
 );
 

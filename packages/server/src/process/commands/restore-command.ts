@@ -32,9 +32,13 @@ export function addRestoreCommand(program: Command, commands: StoreCommands): vo
         keepsTokens,
       });
       if (fault !== undefined) console.error(fault);
+      const advice =
+        fault === undefined || keepsTokens || revokedTokens === 0
+          ? ''
+          : ', for good: add --keep-tokens if none was revoked since the backup';
       console.error(
         isDryRun
-          ? `${file} can be restored: ${countsOf(documents)}. ${revokedTokens} tokens of it would be revoked.`
+          ? `${file} can be restored: ${countsOf(documents)}. ${revokedTokens} tokens of it would be revoked${advice}.`
           : `Restored ${countsOf(documents)}. ${revokedTokens} tokens of the backup were revoked.`,
       );
       if (saved !== undefined)

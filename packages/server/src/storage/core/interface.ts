@@ -239,7 +239,7 @@ export class StorageError extends Error {
 }
 
 /** Part of the message of a failed check if a database takes no writes. It is no secret. */
-export const readOnlyDatabase = 'the primary is read-only';
+export const readOnlyDatabase = 'the server is read-only';
 
 /** The reason to refuse an id or an end of a range: no engine can store or compare it. The message is for callers. */
 export class IdError extends TypeError {}

@@ -62,14 +62,16 @@ export function loadSchema(
 
 /**
  * Loads the migrations of a folder, in order; none if it does not exist.
- * @throws Error when a file does not name the oldest application that may use the schema.
+ * @throws Error when a file has a name of another kind, or does not name the oldest application that may use the schema.
  */
 export function loadMigrations(folder: URL): Migration[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
-    .filter((file) => /^\d{4}_\w+\.sql$/.test(file))
+    .filter((file) => file.endsWith('.sql'))
     .sort()
     .map((file) => {
+      if (!/^\d{4}_\w+\.sql$/.test(file))
+        throw new Error(`${file} is no name of a migration, such as 0002_notes.sql`);
       const sql = readFileSync(new URL(file, folder), 'utf8');
       const oldestApplication = /^-- oldest-application: (\d+\.\d+\.\d+)$/m.exec(sql)?.[1];
       if (oldestApplication === undefined) throw new Error(`${file} does not name the oldest application`);

@@ -36,7 +36,7 @@ const sessionFaults = faultsOf(`${durabilityChecks},
    'behind a pooler, a reload of the configuration could turn synchronous_commit off: ' ||
    ${alterRole('synchronous_commit = on')}),
   -- A standby may return old data.
-  (pg_is_in_recovery(), 'the server is read-only, perhaps a standby: let DATABASE_URL lead to the primary')`);
+  (pg_is_in_recovery(), '${readOnlyDatabase}, since it is a standby: let DATABASE_URL lead to the primary')`);
 
 /** Configures a new session. @throws StorageError that names all reasons why it cannot be used, with their cures. */
 export async function setUpSession(query: Query, statementTime: number, schema: StoreSchema): Promise<void> {
@@ -66,7 +66,7 @@ const selectStoreFaults = `
   WHERE to_regclass(name) IS NULL AND to_regclass('migrations') IS NOT NULL
   UNION ALL
   SELECT '${readOnlyDatabase}: find out why, then ALTER SYSTEM RESET default_transaction_read_only'
-  WHERE current_setting('transaction_read_only') = 'on'`;
+  WHERE current_setting('transaction_read_only') = 'on' AND NOT pg_is_in_recovery()`;
 
 /** Reads what is wrong with a store, each fault with its cure. */
 export async function storeFaults(query: Query, { collections, migrations }: StoreSchema): Promise<string[]> {

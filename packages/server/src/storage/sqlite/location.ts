@@ -36,6 +36,7 @@ export function existingFileOf(url: string, reason?: string): string {
   const since = reason === undefined ? '' : `, and none is created, since ${reason}`;
   throw new StorageError(
     'unavailable',
-    `no store at ${resolve(file)}${since}: name another one with DATABASE_URL, or create this one with "init"`,
+    `no store at ${resolve(file)}${since}: correct DATABASE_URL; if the store was deleted, ` +
+      'restore a backup; "init" creates an empty one',
   );
 }
