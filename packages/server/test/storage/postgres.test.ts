@@ -664,18 +664,18 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       const timedOut = await hasty.call('POST', '/plants', { token, body });
       t.match(timedOut, { status: 503, json: { error: 50302 }, headers: { 'retry-after': '1' } });
       let last = 1;
+      const waiting = `SELECT pid FROM pg_stat_activity WHERE ${waits}`;
       const cancelled = await until(async () => {
-        // Each time that it ends too early leaves a backend that waits, of which there is a limited number.
+        // Each write whose client has given up leaves a backend that waits, of which there is a limited number.
+        const earlier = (await server.sql(waiting)).map(({ pid }) => pid as number);
         const response = call('POST', '/plants', { token, body: { ...body, id: ++last } });
         const seen = { found: false, over: false };
         const end = () => (seen.over = true);
         response.then(end, end);
-        // The earlier backends still wait; the last one has the latest start time. It may end before it is found.
+        // It may end before it is found.
         await repeatUntil(async () => {
           const rows = await server.sql(
-            `SELECT pg_cancel_backend(pid) FROM pg_stat_activity
-             WHERE ${waits} AND ${last} <= (SELECT count(*) FROM pg_stat_activity WHERE ${waits})
-             AND backend_start = (SELECT max(backend_start) FROM pg_stat_activity WHERE ${waits})`,
+            `SELECT pg_cancel_backend(pid) FROM (${waiting}) AS waiting WHERE pid <> ALL ('{${earlier.join()}}')`,
           );
           seen.found = rows.length > 0;
           return seen.found || seen.over;
