@@ -30,9 +30,7 @@ export function respondToClientError(
   connection: Connection,
   rejecting: Rejecting,
 ): void {
-  const { code = '' } = error;
-  const { remoteAddress: address } = connection;
-  const [kind, reason] = meanings[code] ?? ['malformedRequest', 'malformed'];
+  const [kind, reason] = meanings[error.code ?? ''] ?? ['malformedRequest', 'malformed'];
   if (connection.isBodyUnread) {
     // Only then is it known whether the response waits for the body.
     connection.once('resume', () => {
@@ -40,7 +38,7 @@ export function respondToClientError(
     });
   } else if (connection.isOpen && connection.writable) {
     const requestId = connection.fail() ? endWithError(connection, new ApiError(kind), rejecting) : undefined;
-    rejecting.report({ type: 'rejected', reason, requestId, address });
+    rejecting.report({ type: 'rejected', reason, requestId, address: connection.remoteAddress });
   }
 }
 

@@ -206,6 +206,8 @@ export class Connection extends Duplex {
     const length = Math.min(input.length, Math.max(this.#pieceLength, this.#isBodyRead ? this.#bodyLeft : 0));
     const piece = length < input.length ? input.subarray(0, length) : input;
     if (!this.#isInBody) {
+      // A fast client has the response, and goes on, before it is known here that it is sent.
+      if (this.#response?.writableEnded === true) return;
       const isBlank = !this.#hasBegun && piece.every(isLineEnd);
       // With the end of a body that arrives behind its response, a request may have begun.
       if (this.#response !== undefined || (isBlank && this.#request === undefined)) {
@@ -248,7 +250,7 @@ export class Connection extends Duplex {
     this.#endsWithClient = false;
     if (!this.#isInBody) this.#request = undefined;
     if (this.#isEnding || this.#policy.isClosed()) this.destroySoon();
-    else if (this.#socket.readableEnded) setImmediate(this.#passOn);
+    else if (this.#input !== undefined || this.#socket.readableEnded) setImmediate(this.#passOn);
   };
 
   /** Notes that the newest response has no end of its own, so that a client that half-closes the connection has left. */

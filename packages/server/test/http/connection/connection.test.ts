@@ -161,8 +161,8 @@ t.test('a response that has begun is sent whole when another request arrives', a
   reader.send(listRequest(authorized));
   await once(reader.socket, 'data');
   reader.send(listRequest(authorized));
-  t.equal((await reader.receive('GET', '/plants'))?.text.length, 20_000_011 + '[]'.length);
-  t.equal(await reader.rest(), '');
+  for (const which of ['the first', 'the one behind it, whose turn has come'])
+    t.equal((await reader.receive('GET', '/plants'))?.text.length, 20_000_011 + '[]'.length, which);
 });
 
 // Over TLS, the same takes three times as many connections.
