@@ -44,15 +44,18 @@ t.test('a list has an ETag, and returns 304 to a client that has it', async (t) 
   t.equal((await call('GET', '/plants', { headers: { 'if-none-match': tag } })).status, 401);
 });
 
-t.test('a list of many pages has no ETag', async (t) => {
+t.test('a list of many pages has no ETag, and HEAD reads no more than the first of them', async (t) => {
+  const read: unknown[] = [];
   const pages = injectFaults(() => ({
     plants: {
-      list: (_subject, { after }): Promise<Page> =>
-        Promise.resolve(
+      list: (_subject, { after }): Promise<Page> => {
+        read.push(after);
+        return Promise.resolve(
           after === undefined
             ? { json: '{"name":"a"}', count: 1, next: 1n }
             : { json: '{"name":"b"}', count: 1, next: undefined },
-        ),
+        );
+      },
     },
   }));
   const { call, token } = await startService(t, engine, { wrap: pages });
@@ -61,6 +64,7 @@ t.test('a list of many pages has no ETag', async (t) => {
   t.equal(listed.headers['etag'], undefined);
   const head = await call('HEAD', '/plants', { token, headers: { 'if-none-match': '*' } });
   t.match(head, { status: 200, text: '', headers: { etag: undefined, 'content-length': undefined } });
+  t.strictSame(read, [undefined, 1n, undefined]);
 });
 
 t.test('pages of the configured origins may use the service and read its errors', async (t) => {

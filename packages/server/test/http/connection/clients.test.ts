@@ -1,5 +1,4 @@
 // What becomes of a connection when its client leaves, half-closes it, fails, or asks for another protocol.
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -9,7 +8,6 @@ import t, { type Test } from 'tap';
 import { orchard } from '../../support/garden/garden.js';
 import { createHead, createRequest, listRequest, RawConnection } from '../../support/raw-connection.js';
 import { captureLog, holdCreates, startListening, type ServiceOptions } from '../../support/service.js';
-import { lacks, skipFor } from '../../support/skip.js';
 import { tls } from '../../support/transport.js';
 import { repeatUntil, until, withResolvers } from '../../support/wait.js';
 
@@ -145,30 +143,6 @@ t.test('a generator ends when its client leaves while it goes on', async (t) => 
   connection.socket.end();
   await closed;
 });
-
-for (const kind of kinds) {
-  t.test(`a killed curl ends its ${kind}`, skipFor(lacks('curl')), async (t) => {
-    const { app, closed } = await startStreams(t, kind);
-    const arrives = once(app.server, 'request');
-    const url = `${app.listeningOrigin}/v1/orchard/trees`;
-    const curl = execFile('curl', ['--insecure', '--no-buffer', '--silent', url], () => undefined);
-    await arrives;
-    await once(curl.stdout!, 'data');
-    curl.kill('SIGKILL');
-    await closed;
-  });
-
-  // Over TLS, it would have to trust the certificate.
-  if (tls === undefined)
-    t.test(`an aborted fetch ends its ${kind}`, async (t) => {
-      const { app, closed } = await startStreams(t, kind);
-      const abort = new AbortController();
-      const { body } = await fetch(`${app.listeningOrigin}/v1/orchard/trees`, { signal: abort.signal });
-      await body!.getReader().read();
-      abort.abort();
-      await closed;
-    });
-}
 
 t.test('streams whose clients have left leave their places to others', async (t) => {
   const { app, open } = await startStreams(t, 'Readable');
