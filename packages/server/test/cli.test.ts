@@ -170,6 +170,19 @@ t.test('migrations are written for what is missing, and a changed collection is 
   });
 });
 
+t.test('a migration of many collections has a short name', async (t) => {
+  const folder = await temporaryFolder(t);
+  const module = join(folder, 'service.mjs');
+  const names = Array.from({ length: 22 }, (_, i) => `collection_${String.fromCharCode(97 + i).repeat(40)}`);
+  const collections = names.map((name) => ({ name, id: 'text', column: 'document' }));
+  await writeFile(
+    module,
+    `export const service = { collections: ${JSON.stringify(collections)}, migrations: new URL('migrations/', import.meta.url) };`,
+  );
+  t.match(await run(command, ['migrations', module], {}), { code: 0 });
+  t.strictSame(await readdir(join(folder, 'migrations/sqlite')), [`0001_${names[0]}_and_22_more.sql`]);
+});
+
 t.test(
   'check runs without the types that a start of the checkout does not build; new says that it needs them',
   async (t) => {

@@ -736,6 +736,26 @@ t.test(
   },
 );
 
+t.test(
+  'the start warns of an error that no operation declares, and lists those that lack others',
+  async (t) => {
+    const { lines, logger } = captureLog('debug');
+    const errors = { ...service.errors, gone: { code: 41000, message: 'It is gone.' } };
+    await startService(t, engine, { service: { ...service, errors }, logger });
+    const lacking = lines
+      .filter(({ operations }) => operations !== undefined)
+      .map(({ level, status, operations }) => ({
+        level,
+        status,
+        operations: (operations as string[]).sort(),
+      }));
+    t.strictSame(lacking, [
+      { level: 20, status: 404, operations: ['createPlant', 'listPlants'] },
+      { level: 40, status: 410, operations: ['createPlant', 'deletePlant', 'listPlants'] },
+    ]);
+  },
+);
+
 t.test('a service renders an error with the status that the operation declares for it', async (t) => {
   const declared = (status: object) => ({
     [problem]: { schema: { required: ['status'], properties: { status } } },
