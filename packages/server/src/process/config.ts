@@ -101,7 +101,7 @@ export const descriptions: Readonly<Record<Name, string>> = {
   RATE_LIMIT_PER_SUBJECT:
     'Maximum requests per subject in each minute and thread; further ones receive 429. 0 disables the limit',
   RATE_LIMIT_PER_ADDRESS:
-    'Maximum requests, with or without a token, per IP address (IPv6: /64; 16 times as many per /48), minute and thread; further ones receive 429. 0 disables the limit',
+    'Maximum requests, with or without a token, per IP address (IPv6: /64; 16 times as many per /48), minute and thread; further ones receive 429, beyond twice as many after a second. 0 disables the limit',
   DATABASE_POOL_SIZE:
     'PostgreSQL: connections of each thread for reading; each thread uses one more for writing, and up to four for transactions',
   DATABASE_TIMEOUT_SECONDS:

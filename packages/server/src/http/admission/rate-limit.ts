@@ -27,6 +27,12 @@ export type RateLimitHook = (
 const addressesPerSite = 16;
 
 /**
+ * The time for which each request waits for its refusal when its address has sent more than twice its limit, in ms: to
+ * refuse a flood at once, on many connections, would take most of the processor.
+ */
+const refusalTime = 1_000;
+
+/**
  * Creates the hooks for the limits that are set. Each thread counts for itself.
  * @param monotonic - Returns a monotonic time in milliseconds: the wall clock would block clients when it is set back.
  * @returns The hook `address` runs before authentication, the hook `subject` after it.
@@ -52,7 +58,10 @@ export function createRateLimits(
       // A request counts for a site only if its address allows it, so that one address cannot use up the limit of the
       // others.
       const site = own.remaining >= 0 && isIPv6(address) ? ofSite(networkOf(address, 48)) : own;
-      done(apply(reply, site.remaining < own.remaining ? site : own));
+      const state = site.remaining < own.remaining ? site : own;
+      const refusal = apply(reply, state);
+      if (state.remaining < -state.max) setTimeout(done, refusalTime, refusal);
+      else done(refusal);
     };
   }
   if (perSubject > 0) {

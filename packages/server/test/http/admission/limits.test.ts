@@ -534,7 +534,9 @@ t.test('the addresses of an IPv6 site have sixteen times the limit of one togeth
     trustedProxies: ['127.0.0.1'],
     monotonic: () => now,
   });
-  const from = (address: string) => call('GET', '/openapi.json', { headers: { 'x-forwarded-for': address } });
+  const passTimeUntil = controlTime(t);
+  const from = (address: string) =>
+    passTimeUntil(call('GET', '/openapi.json', { headers: { 'x-forwarded-for': address } }));
   const inSite = (i: number) => from(`2001:db8:1:${i.toString(16)}::1`);
   /** How many of 500 addresses are admitted, with one request each. */
   const admitted = async () => {
@@ -558,6 +560,20 @@ t.test('the addresses of an IPv6 site have sixteen times the limit of one togeth
     t.equal((await from(`192.0.2.${i}`)).status, 200, 'neighbors in IPv4 are, too');
   now = started + 60_001;
   t.equal(await admitted(), 16 * 3);
+});
+
+t.test('beyond twice the limit of an address, its requests wait to be refused, and no others', async (t) => {
+  const limits = { ratePerAddress: 2 };
+  const { call } = await startService(t, engine, { limits, trustedProxies: ['127.0.0.1'] });
+  const passTimeUntil = controlTime(t);
+  const from = async (address: string) =>
+    (await call('GET', '/openapi.json', { headers: { 'x-forwarded-for': address } })).status;
+  for (const status of [200, 200, 429, 429]) t.equal(await from('192.0.2.1'), status);
+  let isRefused = false;
+  const flooding = from('192.0.2.1').finally(() => (isRefused = true));
+  for (let i = 0; i < 10; i++) t.equal(await from(`192.0.2.${i + 2}`), 200);
+  t.notOk(isRefused);
+  t.equal(await passTimeUntil(flooding), 429);
 });
 
 t.test('the first request of a window leaves exactly the whole window', async (t) => {
@@ -624,8 +640,11 @@ t.test('the address of a client behind trusted proxies is the forwarded one', as
     logger,
     trustedProxies: ['127.0.0.0/8', '10.0.0.1', '2001:db8:9::/48', '::ffff:10.1.0.0/112', '::/1'],
   });
-  const status = async (forwarded: string) =>
-    (await behind.call('GET', '/openapi.json', { headers: { 'x-forwarded-for': forwarded } })).status;
+  const passTimeUntil = controlTime(t);
+  const status = async (forwarded: string) => {
+    const headers = { 'x-forwarded-for': forwarded };
+    return (await passTimeUntil(behind.call('GET', '/openapi.json', { headers }))).status;
+  };
   t.equal(await status('1.1.1.1'), 200);
   t.equal(await status('2.2.2.2'), 200);
   t.equal(await status('1.1.1.1'), 429);
