@@ -232,7 +232,7 @@ t.test('the memory of all lists is bounded, and stalled readers do not block oth
     t.teardown(() => stalled.destroy());
     stalled.write(request(hostile));
     const [served] = await arrives;
-    ends.push(once(served, 'close'));
+    ends.push(new Promise((resolve) => served.once('close', resolve)));
   }
   const { connection: good, served } = await openBoth();
   // No time passes for the server while the reader reads.
@@ -610,9 +610,9 @@ t.test('every request of an address is counted', async (t) => {
   } as const;
   for (const [what, [line, fields, status]] of Object.entries(requests)) {
     const { open } = await startListening(t, { limits });
-    const connection = await open();
     const [method = '', url] = line.split(' ');
     for (const expected of [status, 429]) {
+      const connection = await open();
       connection.send(`${line} HTTP/1.1\r\n${fields}\r\n\r\n`);
       const response = await connection.receive(method, url);
       t.equal(response?.status, expected, what);
