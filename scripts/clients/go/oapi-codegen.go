@@ -31,7 +31,7 @@ func main() {
 	id, _ := strconv.ParseInt(value, 10, 64)
 	switch os.Args[1] {
 	case "create":
-		response, err := client.CreatePlantWithResponse(ctx, plants.NewPlant{Id: id, Name: os.Args[3]})
+		response, err := client.CreatePlantWithResponse(ctx, nil, plants.NewPlant{Id: id, Name: os.Args[3]})
 		must(err)
 		if response.JSON200 != nil {
 			fmt.Println(response.JSON200.Name)
@@ -47,7 +47,7 @@ func main() {
 			show(response.StatusCode(), response.JSON400)
 		}
 	case "delete":
-		response, err := client.DeletePlantWithResponse(ctx, id)
+		response, err := client.DeletePlantWithResponse(ctx, id, nil)
 		must(err)
 		show(response.StatusCode(), response.JSON404)
 	}

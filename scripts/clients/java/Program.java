@@ -16,11 +16,11 @@ public class Program {
     try {
       if (arguments[0].equals("create")) {
         NewPlant plant = new NewPlant().id(Long.parseLong(value)).name(arguments[2]);
-        System.out.println(plants.createPlant(plant).getName());
+        System.out.println(plants.createPlant(plant, null).getName());
       } else if (arguments[0].equals("list")) {
-        for (Plant plant : plants.listPlants(null, value)) System.out.println(plant.getName());
+        for (Plant plant : plants.listPlants(null, value, null)) System.out.println(plant.getName());
       } else {
-        plants.deletePlant(Long.parseLong(value));
+        plants.deletePlant(Long.parseLong(value), null);
       }
     } catch (ApiException exception) {
       String body = exception.getResponseBody();
