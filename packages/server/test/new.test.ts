@@ -360,14 +360,8 @@ t.test(
     const { stdout: said } = await useNew(`${folder}-2`, join(folder, 'openapi.yaml'), '--no-store');
     t.match(said, 'Errors do not have the form that the contract declares: write it in src/errors.ts.');
     t.strictSame((await readdir(folder)).sort(), [
-      '.gitignore',
-      'README.md',
-      'dist',
-      'node_modules',
-      'openapi.yaml',
-      'package.json',
-      'src',
-      'tsconfig.json',
+      ...['.gitignore', 'README.md', 'dist', 'node_modules', 'openapi.yaml', 'package.json', 'src'],
+      ...['tsconfig.json'],
     ]);
     await withServer(t, folder, async (t, call) => {
       t.equal((await call(['GET', '/tides'], bearer('x'))).status, 401);

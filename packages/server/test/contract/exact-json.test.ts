@@ -174,21 +174,8 @@ t.test('what JSON.parse rejects is rejected, and nothing else', async () => {
         return text.slice(0, place) + junk + text.slice(place + 1);
       }),
     fc.constantFrom(
-      '01',
-      '1.',
-      '.5',
-      '1e',
-      '+1',
-      '0x1',
-      '1_000',
-      '1234567890123456x',
-      '[1.5',
-      '"1.5',
-      '-',
-      'NaN',
-      '1e5 1',
-      '\u00a01.5',
-      '{"a":1.5,}',
+      ...['01', '1.', '.5', '1e', '+1', '0x1', '1_000', '1234567890123456x', '[1.5', '"1.5', '-'],
+      ...['NaN', '1e5 1', '\u00a01.5', '{"a":1.5,}'],
     ),
   );
   const fault = (read: (text: string) => unknown, text: string) => {
