@@ -42,7 +42,7 @@ type $NewPlant = {
  * | 40008 | The request target is not a valid URL path. |
  * | 40009 | The Host header is missing, repeated or not valid. |
  * | 40010 | You already have a different plant with this id. |
- * | 40011 | You already have exactly this plant: an earlier request created it. |
+ * | 40011 | You already have exactly this plant. |
  * | 40100 | The access token is missing. |
  * | 40101 | The access token is malformed, unknown, expired or revoked. |
  * | 40300 | The access token lacks the scope that the operation needs. |

@@ -6,7 +6,7 @@ export const plantErrors = {
   idTaken: { code: 40010, message: 'You already have a different plant with this id.' },
   plantExists: {
     code: 40011,
-    message: 'You already have exactly this plant: an earlier request created it.',
+    message: 'You already have exactly this plant.',
   },
   unknownOutcome: {
     code: 50302,

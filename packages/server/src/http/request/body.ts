@@ -70,7 +70,7 @@ async function readBytes(
 ): Promise<Buffer> {
   const { 'content-encoding': coding = 'identity', 'content-length': declared = limit } = request.headers;
   if (coding.toLowerCase() !== 'identity')
-    throw new ApiError('unsupportedMediaType', { detail: 'Content-Encoding must not be given' });
+    throw new ApiError('unsupportedMediaType', { detail: 'Content-Encoding must be identity, or not given' });
   const length = Number(declared);
   if (length > limit) throw tooLarge(limit);
   // The client disconnected during authentication: the response is closed and will not emit 'close' again.
