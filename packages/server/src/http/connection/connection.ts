@@ -1,7 +1,7 @@
 // One connection: passes its input to Node's parser in pieces, lets it serve one request at a time, and ends it.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { addAbortSignal, Duplex } from 'node:stream';
+import { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 
 /**
@@ -298,7 +298,11 @@ export class Connection extends Duplex {
     if (this.#response !== undefined) {
       if (!this.#response.headersSent) this.#response.setHeader('connection', 'close');
     } else if (!this.writableEnded) {
-      addAbortSignal(AbortSignal.timeout(lingerTime), this.end());
+      this.end();
+      const timer = setTimeout(() => this.destroy(), lingerTime).unref();
+      this.once('close', () => {
+        clearTimeout(timer);
+      });
     }
   }
 }

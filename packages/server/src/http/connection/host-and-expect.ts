@@ -50,12 +50,12 @@ export function continueIfExpected({ raw }: FastifyRequest, reply: FastifyReply)
 }
 
 /**
- * Settles what becomes of a body that nobody reads, before the response is sent: Node.js discards a short one behind the
- * response; for a longer one, and one that the client may not send after all, the connection closes.
+ * Settles an unread body before its response is sent: Node.js discards a short one behind the response; a longer one, and
+ * one for which the client may still wait to be asked, close the connection.
  */
 export function settleUnreadBody({ raw }: FastifyRequest, reply: FastifyReply): void {
   if (raw.complete) return;
   const { 'content-length': length, 'transfer-encoding': coding } = raw.headers;
-  const mayFail = coding !== undefined || expectationOf(raw) !== undefined;
-  if (mayFail || Number(length) > drainLimit) reply.header('connection', 'close');
+  const limit = expectationOf(raw) === undefined ? drainLimit : 0;
+  if (coding !== undefined || Number(length) > limit) reply.header('connection', 'close');
 }

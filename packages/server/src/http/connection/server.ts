@@ -32,10 +32,8 @@ export function createServer(
 ): FrontedServer {
   const { headerLimit, requestTimeout, keepAliveTimeout } = limits;
   const checkingInterval = Math.min(1_000, requestTimeout);
-  const upgrading = {
-    shouldUpgradeCallback: (request: IncomingMessage): boolean =>
-      server.listenerCount('upgrade') > 0 && mayUpgrade(request),
-  };
+  const shouldUpgradeCallback = (request: IncomingMessage): boolean =>
+    server.listenerCount('upgrade') > 0 && mayUpgrade(request);
   const server: FrontedServer = new FrontedServer(createFront(limits, tls, rejecting), {
     // Node would send a 400 without a body; checkHeaders sends an Error body.
     requireHostHeader: false,
@@ -46,7 +44,7 @@ export function createServer(
     requestTimeout,
     keepAliveTimeout,
     connectionsCheckingInterval: checkingInterval,
-    ...upgrading,
+    ...{ shouldUpgradeCallback },
   });
   const refuse = (connection: Connection, reason: Refusal) => {
     if (reason === 'malformed') respondToClientError(new Error(reason), connection, rejecting);
@@ -71,7 +69,6 @@ export function createServer(
   server.front.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     socket.allowHalfOpen = true;
     const connection = new Connection(socket, policy);
-    // The handshake has taken longer than the service.
     if (policy.isClosed()) connection.destroy();
     server.accepted.add(connection);
     connection.once('close', () => server.accepted.delete(connection));

@@ -49,10 +49,9 @@ export function prepareShutdown(app: FastifyInstance): void {
     });
   });
   app.decorate('isCutOff', isCutOff);
-  // It does not wait, since plugins may have hooks that end their connections; the server does, when it closes.
   app.addHook('preClose', (done) => {
     draining.abort();
-    // Over TLS, those before the handshake. The server ends the others.
+    // Over TLS, those before the handshake. The server ends the others, after the hooks of plugins.
     for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
     done();
   });
