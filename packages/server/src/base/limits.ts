@@ -47,7 +47,7 @@ export const defaultLimits: Limits = {
   requestTimeout: 30_000,
   keepAliveTimeout: 72_000,
   maxConnections: 10_000,
-  maxEventLoopDelay: 200,
+  maxEventLoopDelay: 1_000,
   ratePerSubject: 0,
   ratePerAddress: 0,
   poolSize: 10,
