@@ -24,12 +24,12 @@ async fn main() {
                 name: arguments[3].parse().unwrap(),
                 tag: None,
             };
-            show(client.create_plant(&plant).await, |plant| plant.name.to_string());
+            show(client.create_plant(None, &plant).await, |plant| plant.name.to_string());
         }
-        "list" => show(client.list_plants(None, Some(value)).await, |plants| {
+        "list" => show(client.list_plants(None, Some(value), None).await, |plants| {
             plants.iter().map(|plant| plant.name.to_string()).collect()
         }),
-        _ => show(client.delete_plant(id()).await, |_| "deleted".to_string()),
+        _ => show(client.delete_plant(id(), None).await, |_| "deleted".to_string()),
     }
 }
 
