@@ -203,12 +203,13 @@ function misspelledVariables(environment: NodeJS.ProcessEnv): string[] {
   const lettersOf = (name: string) => Array.from(name).sort().join('');
   return Object.keys(environment).flatMap((name) => {
     if (name.startsWith(mark)) return [`${name.slice(1)} ${marked}`];
-    // Short names are similar by chance, as HOME and HOST. PostgreSQL's programs and Kubernetes have such variables.
-    if (names.includes(name) || name.length < 6 || /^PG|_(?:SERVICE|PORT)(?:_|$)/.test(name)) return [];
+    // PostgreSQL's programs and Kubernetes have such variables.
+    if (names.includes(name) || /^PG|_(?:SERVICE|PORT)(?:_|$)/.test(name)) return [];
     const upper = name.toUpperCase();
     const meant =
-      closestMatch(upper, names, { maxDistance: 1 }) ??
-      names.find((other) => lettersOf(other) === lettersOf(upper));
+      names.find((other) => lettersOf(other) === lettersOf(upper)) ??
+      // Short names are similar by chance, as HOME and HOST.
+      (name.length < 6 ? undefined : closestMatch(upper, names, { maxDistance: 1 }));
     if (meant === undefined) return [];
     return [`${name} is not a variable of the service: rename it to ${meant}, or remove it`];
   });

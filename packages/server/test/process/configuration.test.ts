@@ -313,9 +313,9 @@ t.test('every variable is checked and documented', async (t) => {
 });
 
 t.test('a variable that is misspelled prevents the start', async (t) => {
-  const slips = { OPS_PROT: 'x', DATABSE_URL: 'x', tls_key_file: 'x', WORKER: '2' };
+  const slips = { OPS_PROT: 'x', DATABSE_URL: 'x', tls_key_file: 'x', WORKER: '2', PROT: '1', Host: 'x' };
   const others = {
-    ...{ HOME: '/', HOSTNAME: 'x', PGHOST: 'x', PGPORT: '1', PROT: '1' },
+    ...{ HOME: '/', HOSTNAME: 'x', PGHOST: 'x', PGPORT: '1', PATHS: '1', SHORT: '1' },
     ...{ MAX_CONNECTIONS_PORT: 'tcp://10.0.0.1:80', RATE_LIMIT_SERVICE_HOST: '10.0.0.1' },
   };
   t.strictSame(await faultsOf({ ...slips, ...others }), [
@@ -323,6 +323,8 @@ t.test('a variable that is misspelled prevents the start', async (t) => {
     'DATABSE_URL is not a variable of the service: rename it to DATABASE_URL, or remove it',
     'tls_key_file is not a variable of the service: rename it to TLS_KEY_FILE, or remove it',
     'WORKER is not a variable of the service: rename it to WORKERS, or remove it',
+    'PROT is not a variable of the service: rename it to PORT, or remove it',
+    'Host is not a variable of the service: rename it to HOST, or remove it',
   ]);
 });
 
