@@ -100,15 +100,42 @@ class FailingPlants extends PlantRepository {
   }
 }
 
+/** A repository that calls a function before it reads a further page of a list. */
+class TurnedPlants extends PlantRepository {
+  readonly #turn: () => Promise<void>;
+
+  constructor(collection: Collection, turn: () => Promise<void>) {
+    super(collection);
+    this.#turn = turn;
+  }
+
+  override list(...range: Parameters<PlantRepository['list']>) {
+    const array = super.list(...range);
+    const read = array.nextPage.bind(array);
+    let isFirst = true;
+    array.nextPage = async () => {
+      if (!isFirst) await this.#turn();
+      isFirst = false;
+      return read();
+    };
+    return array;
+  }
+}
+
+/** The service with another repository. */
+const serviceWith = (repository: (collection: Collection) => PlantRepository): Service => ({
+  ...service,
+  open: ({ collection }) => ({ handlers: plantOperations(repository(collection(collectionOfPlants))) }),
+});
+
 /** Opens the service with a storage that fails. */
 async function startFailing(t: Test, failure: () => unknown) {
-  const failing: Service = {
-    ...service,
-    open: ({ collection }) => ({
-      handlers: plantOperations(new FailingPlants(collection(collectionOfPlants), failure)),
-    }),
-  };
-  return openPlants(await openService(t, failing));
+  return openPlants(
+    await openService(
+      t,
+      serviceWith((collection) => new FailingPlants(collection, failure)),
+    ),
+  );
 }
 
 // Several threads have tests of their own: of their storage in packages/server/test/storage/storage.test.ts, and of the
@@ -205,6 +232,41 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite in othe
       }
     });
 
+    t.test(
+      'listPlants returns a plant that exists throughout once, whatever changes meanwhile',
+      async (t) => {
+        const changing = serviceWith((collection) => new TurnedPlants(collection, () => change()));
+        const { create, remove, list } = await openPlants(await openService(t, changing, databaseUrl));
+        // Long names, for more pages.
+        const add = async (id: number) => {
+          t.equal((await create({ id, name: `${id} ${'x'.repeat(400)}` })).status, 200);
+        };
+        const ids = Array.from({ length: 2_400 }, (_, i) => i * 10);
+        await Promise.all(ids.map(add));
+        let changes = 0;
+        /** Before the place of the list and behind it: deletes a plant, deletes and creates another, and creates a new one. */
+        const change = async () => {
+          const step = ++changes * 20;
+          for (const id of [step, 23_990 - step]) {
+            for (const deleted of [id, id + 10]) t.equal((await remove(deleted)).status, 204);
+            for (const created of [id, id + 1]) await add(created);
+          }
+        };
+        const { json } = await list();
+        const listed = (json as { name: string }[]).map(({ name }) => parseInt(name));
+        t.ok(changes > 2, `${changes} times`);
+        const end = 20 * (changes + 1);
+        const throughout = (id: number) => id % 10 === 0 && id >= end && id <= 23_990 - end;
+        t.strictSame(listed.filter(throughout), ids.filter(throughout));
+        t.strictSame(
+          listed,
+          [...new Set(listed)].sort((one, other) => one - other),
+          'none twice',
+        );
+        t.match([listed.includes(21), listed.includes(23_971)], [false, true], 'changes on both sides');
+      },
+    );
+
     t.test('deletePlant deletes a plant once, and returns 404 otherwise', async (t) => {
       const { create, remove, plants } = await openPlants(plantStore);
       await create({ id: 5, name: 'a' });
@@ -243,7 +305,7 @@ t.test('createPlant rejects invalid bodies and stores nothing', async (t) => {
     ['', 40004, /missing/],
     ['{', 40001, /JSON/],
     ['{"id":1,"name":"a"} x', 40001, /JSON/],
-    ['\ufeff{"id":1,"name":"a"}', 40001, /JSON/],
+    ['\ufeff{"id":1,"name":"a"}', 40001, /: it begins with a byte order mark\.$/],
     [Buffer.from('{"id":1,"name":"\xe4"}', 'latin1'), 40001, /not UTF-8/],
     ['null', 40002, /: it must be an object, not null\.$/],
     ['[]', 40002, /object/],

@@ -37,7 +37,10 @@ export class JsonReader {
     try {
       value = parseExactJson(text);
     } catch (error) {
-      const detail = (error as Error).message.replace(excerpt, '');
+      const isMarked = text.startsWith('\ufeff');
+      const detail = isMarked
+        ? 'it begins with a byte order mark'
+        : (error as Error).message.replace(excerpt, '');
       throw new ApiError('malformedJson', { detail });
     }
     if (isDeeper(value, maxDepth)) throw tooMuch(`it may be nested at most ${maxDepth} levels deep`);
