@@ -21,6 +21,9 @@ try {
 } catch (error) {
   if (error instanceof ApiError && error.is('plantNotFound')) {
     console.log('already deleted:', error.status, error.code, error.message);
+  } else if (error instanceof ApiError) {
+    console.error('refused:', error.status, error.code, error.message);
+    process.exitCode = 1;
   } else if (error instanceof ConnectionError) {
     console.error(`No response after ${error.attempts} attempts.`, error.cause);
     process.exitCode = 1;

@@ -161,6 +161,11 @@ t.test('the client', async (t) => {
       PLANT_STORE_URL: `http://127.0.0.1:${port}`,
       PLANT_STORE_TOKEN: token,
     };
+    const refused = { ...env, PLANT_STORE_TOKEN: 'unknown' };
+    await t.rejects(run(process.execPath, ['client.js'], { cwd: home, env: refused }), {
+      code: 1,
+      stderr: /^refused: 401 40101 .*\n$/,
+    });
     const { stdout } = await run(process.execPath, ['client.js'], { cwd: home, env });
     t.match(stdout, /^created [^]+deleted 9007199254740993n\nalready deleted: 404 40400/);
   });
