@@ -1,5 +1,5 @@
 # Builds the service in one stage and runs it in another, which has neither sources nor development tools.
-# A tag can change what it names; docs/containers.md names the image by its digest.
+# A tag can change what it names; docs/containers.md says how to name the image by its digest.
 ARG NODE_IMAGE=node:24-bookworm-slim
 
 FROM ${NODE_IMAGE} AS build

@@ -1,4 +1,5 @@
-// An example of plant-store-client, which must be installed (docs/api.md, "TypeScript"). Needs Node.js 20 or later.
+// An example of plant-store-client, which must be installed; in a checkout, run "npm run build:client". Needs Node.js 20
+// or later.
 // Start a server with "npm start", and run this file with the token that the server prints:
 //   PLANT_STORE_TOKEN=pst_… node client.js
 import { ApiError, ConnectionError, createClient } from 'plant-store-client';

@@ -25,14 +25,15 @@ def call(method, path, body=None, retries=3):
         except HTTPError as failure:
             text = failure.read()
             failure = HTTPError(failure.url, failure.code, failure.msg, failure.headers, io.BytesIO(text))
-            if unknown and failure.code == 400 and json.loads(text)["error"] == 40011:
+            if unknown and failure.code == 400 and b"40011" in text:
                 return {field: body[field] for field in ("name", "tag") if field in body}
             if unknown and failure.code == 404 and method == "DELETE":
                 return None
             if failure.code not in (429, 500, 502, 503, 504) or attempt == retries:
                 raise failure from None
             unknown = unknown or failure.code >= 500 and b"50300" not in text and b"50301" not in text
-            wait += int(failure.headers.get("Retry-After", 1))
+            seconds = failure.headers.get("Retry-After", "1")
+            wait += int(seconds) if seconds.isdigit() else 60  # a proxy may send a date
         except (OSError, HTTPException, ValueError):  # no response, or only a part of it
             if attempt == retries:
                 raise

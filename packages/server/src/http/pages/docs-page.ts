@@ -43,7 +43,8 @@ export function serveDocsPage(app: FastifyInstance, contract: Contract): void {
   for (const url of isTaken('/*') ? ['/docs'] : ['/', '/docs']) {
     if (isTaken(url)) continue;
     // Relative, so that it works under a proxy's path prefix.
-    const handler: RouteHandlerMethod = (_request, reply) => reply.redirect('docs/');
+    const handler: RouteHandlerMethod = (_request, reply) =>
+      reply.header('cache-control', 'no-cache').redirect('docs/');
     app.route({ method: ['GET', 'HEAD'], url, config: { isOfServer: true }, handler });
   }
   serveFile(app, {
