@@ -1,5 +1,6 @@
 // Traces the time that a write waits for its shared commit, for which no instrumentation library exists.
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
+import type { InTrace } from '../storage/core/group-commit.js';
 import { messageOf } from '../storage/core/interface.js';
 import { version } from '../base/version.js';
 
@@ -9,11 +10,12 @@ import { version } from '../base/version.js';
  */
 export function createWriteTracer(service: string) {
   const tracer = trace.getTracer(service, version);
-  return async <T>(write: () => Promise<T>): Promise<T> => {
-    if (trace.getActiveSpan()?.isRecording() !== true) return write();
+  return async <T>(write: (inTrace: InTrace) => Promise<T>): Promise<T> => {
+    if (trace.getActiveSpan()?.isRecording() !== true) return write((work) => work());
     const span = tracer.startSpan('wait for commit');
+    const spanContext = trace.setSpan(context.active(), span);
     try {
-      return await context.with(trace.setSpan(context.active(), span), write);
+      return await write((work) => context.with(spanContext, work));
     } catch (error) {
       span.setStatus({ code: SpanStatusCode.ERROR, message: messageOf(error) });
       throw error;

@@ -9,6 +9,7 @@ import { createCallerTokens } from '../service/caller-tokens.js';
 import type { Service } from '../service/definition.js';
 import { ApiError, type ErrorRenderer } from '../base/errors.js';
 import type { Report } from '../base/events.js';
+import { keepTickObject } from '../base/node/tick-object.js';
 import { defaultLimits, type Limits } from '../base/limits.js';
 import { within } from '../base/time-limit.js';
 import { openService, type OpenedService } from '../service/opened-service.js';
@@ -172,6 +173,7 @@ export const serveContract = fastifyPlugin<PluginOptions>(
     const front = frontOf(app);
     if (front === undefined)
       throw new Error('make the app with Fastify(contractServer.options()), then register contractServer');
+    keepTickObject();
     const parts = createParts(app, options, { ...defaultLimits, ...front.limits });
     Object.assign(front.rejecting, { write: parts.write, report: parts.report });
     if (front.tls !== undefined)

@@ -9,7 +9,7 @@ export type Payload = string | Buffer | Readable | undefined;
 interface Sealed {
   readonly payload: Payload;
   readonly status: number;
-  readonly mediaType: string | undefined;
+  readonly contentType: string;
 }
 
 declare module 'fastify' {
@@ -21,7 +21,7 @@ declare module 'fastify' {
 
 /** Sends a payload that has been checked, with its status and media type. */
 export function sendSealed(reply: FastifyReply, payload: Payload): FastifyReply {
-  reply.request.sealed = { payload, status: reply.statusCode, mediaType: mediaTypeOf(reply) };
+  reply.request.sealed = { payload, status: reply.statusCode, contentType: contentTypeOf(reply) };
   return reply.send(payload);
 }
 
@@ -34,7 +34,7 @@ export const keepSealed: onSendHookHandler = (request, reply, payload, done) => 
   const isSame =
     sealed?.payload === payload &&
     sealed?.status === reply.statusCode &&
-    sealed.mediaType === mediaTypeOf(reply) &&
+    isSameType(contentTypeOf(reply), sealed.contentType) &&
     !reply.hasHeader('content-encoding');
   if (isSame || (sealed !== undefined && failure !== undefined)) {
     if (!isSame) restore(reply, sealed);
@@ -48,12 +48,17 @@ export const keepSealed: onSendHookHandler = (request, reply, payload, done) => 
   );
 };
 
-function restore(reply: FastifyReply, { status, mediaType }: Sealed): void {
+function restore(reply: FastifyReply, { status, contentType }: Sealed): void {
   reply.code(status).removeHeader('content-encoding').removeHeader('content-length');
-  if (mediaType !== undefined) reply.header('content-type', mediaType);
+  if (contentType !== '') reply.header('content-type', contentType);
 }
 
-/** Without parameters, since Fastify adds a charset. */
-function mediaTypeOf(reply: FastifyReply): string | undefined {
-  return reply.getHeader('content-type')?.toString().split(';', 1)[0];
+/** The Content-Type of a response; empty if it has none. */
+function contentTypeOf(reply: FastifyReply): string {
+  return String(reply.getHeader('content-type') ?? '');
+}
+
+/** Whether a type is the one that was checked: a charset may have been added to it, or removed. */
+function isSameType(type: string, checked: string): boolean {
+  return type === checked || type.startsWith(`${checked};`) || checked.startsWith(`${type};`);
 }

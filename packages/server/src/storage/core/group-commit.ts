@@ -1,5 +1,4 @@
 // Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { defaultLimits, type Limits, type transactionLimits } from '../../base/limits.js';
 import type { Report } from '../../base/events.js';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
@@ -18,9 +17,12 @@ export interface WriteLimits extends Pick<Limits, 'queueRows' | 'queueBytes' | '
   transactions?: Partial<TransactionLimits> | undefined;
   /** Receives what the store reports. */
   report?: Report | undefined;
-  /** Traces each write from the queue to its outcome. */
-  trace?: (<T>(write: () => Promise<T>) => Promise<T>) | undefined;
+  /** Traces each write from the queue to its outcome; runs its commit in the context of its trace. */
+  trace?: (<T>(write: (inTrace: InTrace) => Promise<T>) => Promise<T>) | undefined;
 }
+
+/** Does work in the context of a trace. */
+export type InTrace = <T>(work: () => T) => T;
 
 /** The limits that apply by default. */
 export const defaultWriteLimits: WriteLimits = { ...defaultLimits, maxAge: Infinity };
@@ -32,8 +34,7 @@ interface Queued {
   readonly since: number;
   /** Settles its promise. */
   readonly settle: (result: WriteResult) => void;
-  /** Does something in the asynchronous context of its caller. */
-  readonly run: <T>(work: () => T) => T;
+  readonly inTrace: InTrace;
 }
 
 /** The queue of a thread: collects the writes of all collections of a store into batches, in call order. */
@@ -71,16 +72,16 @@ export class GroupCommit {
     this.#queuedBytes += bytes;
     return trace === undefined
       ? this.#add(write, bytes, (work) => work())
-      : trace(() => this.#add(write, bytes, AsyncLocalStorage.snapshot()));
+      : trace((inTrace) => this.#add(write, bytes, inTrace));
   }
 
-  #add(write: Write, bytes: number, run: Queued['run']): Promise<Outcome> {
+  #add(write: Write, bytes: number, inTrace: InTrace): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       const settle = (result: WriteResult) => {
         if (typeof result === 'string') resolve(result);
         else reject(result ?? unknownOutcome('the engine gave no outcome'));
       };
-      this.#queue.push({ write, bytes, since: performance.now(), settle, run });
+      this.#queue.push({ write, bytes, since: performance.now(), settle, inTrace });
       if (this.#inFlight < this.#committer.maxInFlight) this.#startSoon();
     });
   }
@@ -138,7 +139,7 @@ export class GroupCommit {
     try {
       // The commit belongs to the trace of the first write.
       const commit = () => this.#committer.commit(batch.map(({ write }) => write));
-      results = await (batch[0] as Queued).run(commit);
+      results = await (batch[0] as Queued).inTrace(commit);
     } catch (error) {
       const failure = error instanceof StorageError ? error : unknownOutcome(messageOf(error), error);
       results = batch.map(() => failure);
