@@ -80,3 +80,6 @@ export type ServiceEvent =
 export type Report = (event: ServiceEvent) => void;
 
 export const reportNothing: Report = () => undefined;
+
+/** Does work in the context of a trace. */
+export type InTrace = <T>(work: () => T) => T;

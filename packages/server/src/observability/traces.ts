@@ -1,6 +1,6 @@
 // Traces the time that a write waits for its shared commit, for which no instrumentation library exists.
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
-import type { InTrace } from '../storage/core/group-commit.js';
+import type { InTrace } from '../base/events.js';
 import { messageOf } from '../storage/core/interface.js';
 import { version } from '../base/version.js';
 

@@ -1,6 +1,6 @@
 // Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
 import { defaultLimits, type Limits, type transactionLimits } from '../../base/limits.js';
-import type { Report } from '../../base/events.js';
+import type { InTrace, Report } from '../../base/events.js';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import { messageOf, type Outcome, StorageError } from './interface.js';
 import { closedStore } from './mutex.js';
@@ -20,9 +20,6 @@ export interface WriteLimits extends Pick<Limits, 'queueRows' | 'queueBytes' | '
   /** Traces each write from the queue to its outcome; runs its commit in the context of its trace. */
   trace?: (<T>(write: (inTrace: InTrace) => Promise<T>) => Promise<T>) | undefined;
 }
-
-/** Does work in the context of a trace. */
-export type InTrace = <T>(work: () => T) => T;
 
 /** The limits that apply by default. */
 export const defaultWriteLimits: WriteLimits = { ...defaultLimits, maxAge: Infinity };
