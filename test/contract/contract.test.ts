@@ -200,3 +200,18 @@ t.test('an error whose code is taken, or is that of no error status, prevents st
   for (const code of [404, 4040, 39_999, 60_000, 40_400.5])
     await t.rejects(start({ one: { code, message: 'One.' } }), /code of the error one is not an HTTP status/);
 });
+
+t.test(
+  'an operationId without a handler, or an error that Error does not allow, prevents startup',
+  async (t) => {
+    const start = async (edits: Edits) => {
+      const contract = pathToFileURL(join(await temporaryFolder(t), 'openapi.json'));
+      await writeFile(contract, JSON.stringify(edited(current, edits)));
+      return openTestService({ ...service, contract });
+    };
+    const renamed = start({ [`${create}/operationId`]: 'sowPlant' });
+    await t.rejects(renamed, /Operation sowPlant of the contract has no handler/);
+    const shortened = start({ '/components/schemas/Error/properties/message/maxLength': 5 });
+    await t.rejects(shortened, /Error \w+ does not match the contract: message/);
+  },
+);

@@ -1,15 +1,17 @@
 // docs/specification.md: every place in openapi.yaml, every test and every source that it names is there, and it names
-// everything that the contract adds to the specification.
+// every section of the user's specification, and everything that the contract adds to it.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 import { partOf } from '../../packages/server/test/support/edited.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 const page = read('docs/specification.md');
+/** The scripts of package.json by their names. */
+const { scripts } = JSON.parse(read('package.json')) as { scripts: object };
 const document = parse(read('openapi.yaml')) as Node;
 
 /** An object or array of the contract, by its keys. */
@@ -21,7 +23,7 @@ const sections = page
   .slice(1)
   .map((section) => ({
     title: section.slice(0, section.indexOf('\n')),
-    rows: [...section.matchAll(/^\| (?!-|the specification |part )(.*) \|$/gm)].map(([, row = '']) =>
+    rows: [...section.matchAll(/^\| (?!-|\[sections? |the card )(.*) \|$/gm)].map(([, row = '']) =>
       row.split(' | ').map((cell) => cell.trim()),
     ),
   }));
@@ -82,12 +84,34 @@ t.test('every statement names places of openapi.yaml that exist', (t) => {
   t.end();
 });
 
-t.test('every statement names tests that exist', (t) => {
-  for (const [statement = '', , , tests = ''] of statements) {
+/** Checks that there is a test, or a script of package.json, for each row of a table. */
+function checkTests(t: Test, rows: readonly string[][]) {
+  for (const [statement = '', , , tests = ''] of rows) {
     const links = [...tests.matchAll(/\[([^\]]+)\]\[(\w+)\]/g)];
-    t.ok(links.length > 0, `${statement} has a test`);
+    const commands = [...tests.matchAll(/`npm (?:run )?([\w:]+)`/g)];
+    t.ok(links.length + commands.length > 0, `${statement} has a test`);
     for (const [, name = '', label = ''] of links)
       t.ok(hasTest(read(references.get(label)!), name), `${statement}: ${name}`);
+    for (const [, name = ''] of commands) t.ok(name in scripts, `${statement}: ${name}`);
+  }
+  t.end();
+}
+
+t.test('every statement names tests that exist', (t) => {
+  checkTests(t, statements);
+});
+
+t.test('every part names tests or commands that exist', (t) => {
+  checkTests(t, parts);
+});
+
+t.test("every section of the user's specification is answered", (t) => {
+  const headings = [...read('docs/user-specification.md').matchAll(/^###? (\d.*)$/gm)];
+  t.ok(headings.length > 12);
+  for (const [, heading = ''] of headings) {
+    const anchor = heading.toLowerCase().replaceAll('.', '').replaceAll(' ', '-');
+    // The operations are the parts of the fourth one.
+    if (!heading.startsWith('4. ')) t.ok(page.includes(`(user-specification.md#${anchor})`), heading);
   }
   t.end();
 });
