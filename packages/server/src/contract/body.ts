@@ -63,32 +63,26 @@ export function readBody(
   if (!node.has('requestBody')) return undefined;
   const given = node.at('requestBody');
   if (method === 'get' || method === 'head' || (method === 'delete' && is30)) {
-    const other = 'parameters, or POST with a path of its own: clients must then send other requests';
-    const fix = `Write ${method === 'delete' ? 'openapi: 3.1.0, where it is read; or ' : ''}${other}`;
+    const fix = 'Write parameters, or POST with a path of its own; that of DELETE is read in openapi: 3.1.0';
     const verb = method.toUpperCase();
     if (is30) given.warn(`OpenAPI 3.0 ignores a body of ${verb}: it is not read`, fix);
     else given.fault(`a body is not supported for ${verb}`, fix);
     return undefined;
   }
   const body = given.target('requestBodies');
-  body.allow('description required content');
-  body.require('content', 'Write content with application/json');
+  body.allow('content! description required');
   const all = readContent(body, schemas, 'request');
   const content = body.at('content');
   if (content.isObject && content.names.length === 0)
     content.fault('has no media type', 'Write application/json');
   const contents = all.flatMap((one) => readFormat(one, schemas, is30) ?? []);
   const served = new Set(contents.map(({ name }) => name));
-  const others = all.filter(({ name }) => !served.has(name));
-  const names = others.map(({ name }) => name).join(', ');
-  const fix = names.includes('form')
-    ? 'Write type: object, with a property for each field'
-    : names.startsWith('multipart/')
-      ? 'Write multipart/form-data: clients must then send that'
-      : textFix;
-  if (others.length > 0 && contents.length === 0) content.fault(`${names} is not supported`, fix);
-  else if (others.length > 0) content.warn(`${names} is refused`, textFix);
-  return { required: body.flag('required') === true, contents };
+  const names = all.flatMap(({ name }) => (served.has(name) ? [] : [name])).join(', ');
+  const formFix = 'Write multipart/form-data with type: object, and a property for each field';
+  const fix = /form|^multipart/.test(names) ? formFix : textFix;
+  if (names !== '' && contents.length === 0) content.fault(`${names} is not supported`, fix);
+  else if (names !== '') content.warn(`${names} is refused`, fix);
+  return { required: body.read('required', 'boolean') === true, contents };
 }
 
 /** Returns the format of bodies of a media type; undefined if they cannot be served. */
@@ -128,7 +122,7 @@ function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart
   const read = (name: string, one: Shape): Field => {
     const given = encoding.at(name);
     const listed = given
-      .text('contentType')
+      .read('contentType', 'string')
       ?.split(',')
       .map((type) => parseMediaType(type.trim()));
     const place = given.value === undefined ? node.at('schema') : given;
@@ -136,22 +130,18 @@ function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart
     const isOfJson = listed?.some(({ type }) => isJson(type)) === true;
     const form = formOf(one, isOfJson, format === 'multipart' && !is30);
     const isObject = one.types?.includes('object') === true;
-    if (form.kind !== 'file' && holdsFile(one, nestedDepth))
+    const isFileMisplaced = form.kind === 'file' ? format === 'form' : holdsFile(one, nestedDepth);
+    if (isFileMisplaced)
       place.fault(
-        `a file is inside of the field ${name}`,
-        'Write a field for each file, or format: byte: clients must then send that',
+        `the field ${name} ${form.kind === 'file' ? 'is a file' : 'has a file inside'}`,
+        'Write multipart/form-data with a field for each file, or format: byte',
       );
-    if (isStyled && format === 'multipart' && is30) checkIgnored(given, one);
+    if (isStyled && format === 'multipart' && is30) checkIgnored(given);
     else if (isStyled && form.kind !== 'file') {
       if (isObject) checkProperties(place, one);
       return { name, ...readForm(given, one, 'query') };
     }
     if (form.kind === 'plain') checkReadable(place, one, `the field ${name}: `);
-    if (form.kind === 'file' && format === 'form')
-      place.fault(
-        `the field ${name} is a file`,
-        'Write multipart/form-data, or format: byte: clients must then send that',
-      );
     return { name, ...form, ...(listed && { mediaTypes: listed.map((range) => ({ range })) }) };
   };
   const { additional } = shape;
@@ -171,11 +161,9 @@ function holdsFile({ binary, items, properties, additional }: Shape, depth: numb
   return binary || (depth > 0 && parts.some((part) => part !== undefined && holdsFile(part, depth - 1)));
 }
 
-/** Warns where a field of a multipart body would be written in another way if 3.0 did not ignore its style. */
-function checkIgnored(encoding: ContractNode, { types = [] }: Shape): void {
-  const isUsual = (encoding.at('style').value ?? 'form') === 'form';
-  const isExploded = encoding.at('explode').value !== false;
-  if (isUsual && (types.includes('array') ? isExploded : !types.includes('object'))) return;
+/** Warns where a field of a multipart body may be written in another way if 3.0 did not ignore its style. */
+function checkIgnored(encoding: ContractNode): void {
+  if ((encoding.at('style').value ?? 'form') === 'form' && encoding.at('explode').value !== false) return;
   encoding.warn(
     'OpenAPI 3.0 ignores style and explode in multipart/form-data',
     'Leave them out, or write openapi: 3.1.0, where they have an effect',

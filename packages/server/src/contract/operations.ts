@@ -2,7 +2,7 @@
 import { readRequirements, type Requirement } from './security.js';
 import { readBasePaths } from './servers.js';
 import { readParameters, readRoute, type Parameter, type Route } from './parameters.js';
-import { scopeExtension, type ContractNode } from './document/contract-node.js';
+import type { ContractNode } from './document/contract-node.js';
 import { readBody, type Body } from './body.js';
 import { readResponses, type Responses } from './responses.js';
 import type { Schemas } from './schema/schema-normalizer.js';
@@ -54,10 +54,12 @@ export function readOperations(surroundings: Surroundings): Operation[] {
   return found.map(({ operation, node }) => {
     const { operationId, method, route, basePaths } = operation;
     if (ids.has(operationId))
-      (node.has('operationId') ? node.at('operationId') : node).fault(
-        `the operationId ${operationId} is also that of ${ids.get(operationId)!}`,
-        'Write another one in one of them: it is the name of a method in generated clients, which then changes',
-      );
+      node
+        .placeOf('operationId')
+        .fault(
+          `the operationId ${operationId} is also that of ${ids.get(operationId)!}`,
+          'Write another one in one of them: it is the name of a method in generated clients, which then changes',
+        );
     else ids.set(operationId, `${method} ${operation.path}`);
     // Without the names of the parameters; a colon is written twice.
     const form = route.path.replaceAll(/::|:\w+/g, (found) => (found === '::' ? found : ':'));
@@ -107,24 +109,18 @@ function readOperation(
 ): Operation {
   const { document, schemas } = surroundings;
   node.allow(
-    'operationId tags summary description externalDocs deprecated servers parameters requestBody responses security ' +
-      `callbacks ${scopeExtension}`,
+    'operationId tags summary description externalDocs deprecated servers parameters requestBody security callbacks ' +
+      `responses${surroundings.is30 ? '!' : ''} x-required-scope`,
   );
-  for (const tag of node.list('tags'))
-    if (typeof tag.value !== 'string') tag.fault('must be a text', 'Write the name of a tag');
-  if (surroundings.is30) node.require('responses', 'Write responses with a success status');
-  else if (!node.has('responses'))
+  node.texts('tags');
+  if (!surroundings.is30 && !node.has('responses'))
     node.warn('no responses are declared: success is 200, without content', 'Declare responses');
   const security = readSecurity(node, surroundings);
-  const requiredScope = node.text(scopeExtension);
+  const requiredScope = node.read('x-required-scope', 'string');
   const needsCaller = security.length > 0 && security.every((requirement) => requirement.length > 0);
   if (requiredScope !== undefined && !needsCaller) {
-    node
-      .at(scopeExtension)
-      .fault(
-        'an operation that needs no caller cannot require a scope',
-        'Leave it out, or write security: clients must then authenticate',
-      );
+    const fix = 'Leave it out, or write security: clients must then authenticate';
+    node.at('x-required-scope').fault('an operation that needs no caller cannot require a scope', fix);
   }
   const isScoped = requiredScope !== undefined || security.flat().some(({ scopes }) => scopes.length > 0);
   const own = [...(security.length > 0 ? [401] : []), ...(isScoped ? [403] : [])];
@@ -132,7 +128,7 @@ function readOperation(
   const servers = [node, item].find((owner) => owner.has('servers')) ?? document;
   return {
     ...responses,
-    operationId: node.text('operationId') || deriveId(method, path),
+    operationId: node.read('operationId', 'string') || deriveId(method, path),
     method: method.toUpperCase(),
     path,
     basePaths: readBasePaths(servers),

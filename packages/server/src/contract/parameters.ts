@@ -45,72 +45,64 @@ export function readParameters(
   path: string,
   schemas: Schemas,
 ): Parameter[] {
-  const all = new Map<string, Parameter>();
-  const places = new Map<string, ContractNode>();
+  const all = new Map<string, { parameter: Parameter; node: ContractNode }>();
   for (const owner of [item, operation]) {
     const keys = new Set<string>();
-    for (const given of owner.list('parameters')) {
-      const parameter = readParameter(given.target('parameters'), schemas);
+    for (const node of owner.list('parameters')) {
+      const parameter = readParameter(node.target('parameters'), schemas);
       if (parameter === undefined) continue;
       const name = parameter.in === 'header' ? parameter.name.toLowerCase() : parameter.name;
       const key = `${parameter.in} ${name}`;
-      if (keys.has(key)) given.fault(`the parameter ${key} is declared twice`, 'Leave one out');
+      if (keys.has(key)) node.fault(`the parameter ${key} is declared twice`, 'Leave one out');
       keys.add(key);
-      all.set(key, parameter);
-      places.set(key, given);
+      all.set(key, { parameter, node });
     }
   }
-  const parameters = [...all.values()];
-  return [...parameters, ...readUndeclared(operation, path, parameters, places)];
-}
-
-/** Refuses path parameters that are not in the path, and returns those that are only there. */
-function readUndeclared(
-  operation: ContractNode,
-  path: string,
-  parameters: readonly Parameter[],
-  places: ReadonlyMap<string, ContractNode>,
-): Parameter[] {
-  const inPath = parameters.filter((one) => one.in === 'path').map(({ name }) => name);
-  const placeholders = namesOf(path.split('?', 1)[0]!);
-  const missing = placeholders.filter((name) => !inPath.includes(name));
-  const extra = inPath.filter((name) => !placeholders.includes(name));
-  for (const name of extra) {
+  const declared = [...all.values()];
+  const missing = new Set(namesOf(path.split('?', 1)[0]!));
+  const extra = declared.filter(
+    ({ parameter }) => parameter.in === 'path' && !missing.delete(parameter.name),
+  );
+  for (const { parameter, node } of extra) {
+    const { name } = parameter;
     const fix = `Write {${name}} in the path, where another name may stand for it, or leave it out`;
-    places.get(`path ${name}`)!.fault(`the path parameter ${name} is not in the path`, fix);
+    node.fault(`the path parameter ${name} is not in the path`, fix);
   }
-  if (extra.length > 0) return [];
-  return missing.map((name) => {
+  const undeclared = extra.length > 0 ? [] : [...missing];
+  for (const name of undeclared) {
     const example = `{ name: ${name}, in: path, required: true, schema: { type: string } }`;
     const fix = `Add it to parameters, as in ${example}`;
     operation.warn(`the path parameter ${name} is not declared: it is any text`, fix);
-    return { name, in: 'path', required: true, schema: asText(anySchema), ...plain };
-  });
+  }
+  const anyText = { in: 'path', required: true, schema: asText(anySchema), ...plain } as const;
+  return [...declared.map(({ parameter }) => parameter), ...undeclared.map((name) => ({ name, ...anyText }))];
 }
 
 function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefined {
   node.allow(
-    'name in description required deprecated schema example examples style explode allowReserved allowEmptyValue content',
+    'name! in description required deprecated schema example examples style explode allowReserved allowEmptyValue content',
     'in schema',
   );
   if (!node.isObject) return undefined;
-  node.require('name', 'Write the name');
-  const name = node.text('name');
-  const where = node.text('in') ?? '';
+  const name = node.read('name', 'string');
+  const where = node.read('in', 'string') ?? '';
   if (!Object.hasOwn(styles, where)) {
     const fix = 'Write in: path, query, header or cookie, or requestBody in the operation';
-    (node.has('in') ? node.at('in') : node).fault('in is missing or not valid', fix);
+    node.placeOf('in').fault('in is missing or not valid', fix);
     return undefined;
   }
   if (name === undefined) return undefined;
+  if (name === '__proto__')
+    node.at('name').fault('the name __proto__ is not supported', 'Write another name');
   const at = where as ParameterPlace;
   if (at === 'header' && reservedHeaders.test(name)) {
     const fix = 'Declare it by content or security instead: generated clients may lose an argument';
     node.warn(`OpenAPI ignores a parameter ${name}`, fix);
     return undefined;
   }
-  if (!node.has('type') && !node.has('content')) node.require('schema', 'Write schema with a type');
-  const required = node.flag('required') === true;
+  if (!node.has('schema') && !node.has('content') && !node.has('type'))
+    node.fault('schema is missing', 'Write schema with a type');
+  const required = node.read('required', 'boolean') === true;
   if (at === 'path' && !required) node.fault('a path parameter is always required', 'Write required: true');
   if (node.has('content')) {
     const [content, ...others] = readContent(node, schemas, 'request');
@@ -127,13 +119,13 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
 export function readForm(node: ContractNode, shape: Shape, where: ParameterPlace): TextForm {
   const isObject = shape.types?.includes('object') === true;
   const names = [styles[where], ...(isObject && where === 'query' ? ['deepObject'] : [])];
-  const style = node.text('style') ?? names[0]!;
+  const style = node.read('style', 'string') ?? names[0]!;
   if (!names.includes(style)) {
     const fix = `Write ${names.join(' or ')}, or for the same URLs type: string, and read the text in the handler`;
     node.at('style').fault(`the style ${style} is not supported here`, fix);
   }
   if (style === 'deepObject') return { kind: 'deep', isDelimited: false };
-  const isDelimited = where !== 'query' || node.flag('explode') === false;
+  const isDelimited = where !== 'query' || node.read('explode', 'boolean') === false;
   return { kind: isObject && !isDelimited ? 'spread' : 'plain', isDelimited };
 }
 
@@ -177,12 +169,7 @@ function textTypes({ types = ['string'] }: Shape): readonly TypeName[] {
 export function checkReadable(node: ContractNode, shape: Shape, name = '', fix = textFix): void {
   const types = textTypes(shape);
   const items = types.includes('array') ? textTypes(shape.items ?? anything) : [];
-  const isSeveral = types.length > 1;
-  if (types.includes('object'))
-    node.fault(
-      name + (isSeveral ? `a text could be ${types.join(' or ')}` : 'an object is not supported here'),
-      fix,
-    );
+  if (types.includes('object')) node.fault(`${name}${types.join(' or ')} is not supported here`, fix);
   else if (items.some((type) => type === 'array' || type === 'object'))
     node.fault(`${name}the items are arrays or objects, which OpenAPI does not say how to write`, textFix);
 }

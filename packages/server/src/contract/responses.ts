@@ -80,11 +80,6 @@ const listHeaders = ['cache-control', 'etag'];
 /** Statuses that any operation can return, besides that of requests that are not valid. */
 const everyOperation = [429, 500, 503];
 
-/** The key of a response; that of a range may also be in lower case. */
-function statusKey(written: string): string {
-  return /^\dxx$/.test(written) ? written.toUpperCase() : written;
-}
-
 /** The keys that may declare a status, the most specific one first. */
 export function keysOf(status: number): string[] {
   return [String(status), `${Math.floor(status / 100)}XX`, 'default'];
@@ -109,8 +104,6 @@ export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Co
     const range = parseMediaType(name);
     const isOfJson = isJson(range.type) || range.type === '*/*';
     const isDescribed = isOfJson && given.has('schema');
-    // Nothing checks such bodies.
-    if (!isOfJson) given.at('schema').target('schemas');
     const content = {
       name,
       range,
@@ -145,10 +138,9 @@ export function readResponses(
   hasOwnErrors: boolean,
 ): Responses {
   const node = operation.at('responses');
-  const entries = operation.entries('responses').map(([key, given]) => [statusKey(key), given] as const);
   // Node.js sends responses below 200 by itself, or they change the protocol.
-  const declared = entries.filter(([key]) => !/^(x-|1(\d\d|XX)$)/.test(key));
-  const read = declared.map(([key, given]) => readResponse(given, schemas, key));
+  const declared = operation.entries('responses').filter(([key]) => !/^(x-|1(\d\d|xx)$)/i.test(key));
+  const read = declared.map(([key, given]) => readResponse(given, schemas, key.replace(/xx$/, 'XX')));
   const keys = new Set(read.map(({ key }) => key));
   const declares = (status: number) => keysOf(status).some((key) => keys.has(key));
   const hasList = read.some(({ key, isList }) => /^2/.test(key) && isList);
@@ -204,8 +196,7 @@ function readResponse(place: ContractNode, schemas: Schemas, key: string): Resul
   const node = place.target('responses');
   if (!/^([2-5]\d\d|[2-5]XX|default)$/.test(key))
     place.fault(`${key} is not a status`, 'Write a status from 200 to 599, a range such as 4XX, or default');
-  node.allow('description summary headers content links', 'in a media type in content');
-  node.require('description', 'Write description, with what the response means');
+  node.allow('description! summary headers content links', 'in a media type in content');
   const isEmpty = ['204', '205', '304'].includes(key);
   const contents = isEmpty ? [] : readContent(node, schemas, 'response');
   const content = contentOf(contents);
@@ -234,13 +225,13 @@ function readHeader(
   const [content] = node.has('content') ? readContent(node, schemas, 'response') : [];
   return {
     name,
-    required: node.flag('required') === true,
+    required: node.read('required', 'boolean') === true,
     schema: node.has('schema')
       ? schemas.normalize(node.at('schema'), 'response')
       : (content?.schema ?? anySchema),
     isOfServer: set.includes(name.toLowerCase()),
     isJson: content?.isJson === true,
-    isExploded: node.flag('explode') === true,
+    isExploded: node.read('explode', 'boolean') === true,
   };
 }
 

@@ -24,10 +24,7 @@ export type Requirement = readonly SchemeUse[];
 export function readSchemes(components: ContractNode): Record<string, SecurityScheme> {
   const schemes = components.entries('securitySchemes').map(([name, given]) => {
     if (!componentName.test(name))
-      given.fault(
-        `${JSON.stringify(name)} cannot be the name of a component`,
-        'Use letters, digits, ., - and _',
-      );
+      given.fault(`${JSON.stringify(name)} cannot be a name here`, 'Use letters, digits, ., - and _');
     return [name, readScheme(given.target('securitySchemes'))] as const;
   });
   return Object.fromEntries(
@@ -35,40 +32,31 @@ export function readSchemes(components: ContractNode): Record<string, SecuritySc
   );
 }
 
+/** The fields of each type of scheme. */
+const fields: Readonly<Record<string, string>> = {
+  http: 'scheme! bearerFormat',
+  apiKey: 'name! in!',
+  oauth2: 'flows! oauth2MetadataUrl',
+  openIdConnect: 'openIdConnectUrl!',
+};
+
 function readScheme(node: ContractNode): SecurityScheme | undefined {
-  const common = 'type description';
-  const type = node.text('type');
+  const type = node.read('type', 'string') ?? '';
+  if (!Object.hasOwn(fields, type)) {
+    const fix = 'Write type: http with scheme: bearer or basic, or apiKey, oauth2 or openIdConnect';
+    node.fault(`the security scheme ${JSON.stringify(type)} is not supported`, fix);
+    return undefined;
+  }
+  node.allow(`type description ${fields[type]!}`);
   if (type === 'http') {
-    node.allow(`${common} scheme bearerFormat`);
-    node.require('scheme', 'Write scheme: bearer or scheme: basic');
-    const scheme = (node.text('scheme') ?? '').toLowerCase();
+    const scheme = (node.read('scheme', 'string') ?? '').toLowerCase();
     return scheme === 'basic' || scheme === 'bearer' ? { kind: scheme } : { kind: type, scheme };
   }
-  if (type === 'apiKey') {
-    node.allow(`${common} name in`);
-    node.require('name', 'Write the name of the header, query parameter or cookie');
-    const where = node.text('in');
-    if (where === 'header' || where === 'query' || where === 'cookie') {
-      return { kind: type, name: node.text('name') ?? '', in: where };
-    }
-    node.fault(
-      'an apiKey is in a header, query or cookie',
-      'Write in: header, in: query or in: cookie, as clients send it',
-    );
-  } else if (type === 'oauth2' || type === 'openIdConnect') {
-    const place = type === 'oauth2' ? 'flows' : 'openIdConnectUrl';
-    node.allow(`${common} ${place}${type === 'oauth2' ? ' oauth2MetadataUrl' : ''}`);
-    node.require(
-      place,
-      type === 'oauth2'
-        ? 'Write how callers get tokens, as in flows: {}'
-        : 'Write the URL where the provider describes itself',
-    );
-    return { kind: type };
-  } else {
-    const fix = 'Write type: http with scheme: bearer or basic, or apiKey, oauth2 or openIdConnect';
-    node.fault(`the security scheme ${JSON.stringify(type ?? null)} is not supported`, fix);
-  }
+  if (type !== 'apiKey') return { kind: type as 'oauth2' | 'openIdConnect' };
+  const where = node.read('in', 'string');
+  if (where === 'header' || where === 'query' || where === 'cookie')
+    return { kind: type, name: node.read('name', 'string') ?? '', in: where };
+  node.fault('an apiKey is in a header, query or cookie', 'Write in: header, in: query or in: cookie');
   return undefined;
 }
 
@@ -82,16 +70,11 @@ export function readRequirements(owner: ContractNode, components: ContractNode):
     if (!requirement.isObject)
       requirement.fault('must be an object', 'Write the name of a scheme, as in name: []');
     return requirement.names.map((name) => {
-      const scopes = requirement.list(name).flatMap((scope) => {
-        if (typeof scope.value === 'string') return scope.value;
-        scope.fault('must be a text', 'Write the name of a scope');
-        return [];
-      });
       if (!components.at('securitySchemes').has(name)) {
         const fix = `Add it to components/securitySchemes, as in ${name}: { type: http, scheme: bearer }`;
         requirement.at(name).fault(`${name} is not a security scheme of the contract`, fix);
       }
-      return { scheme: name, scopes };
+      return { scheme: name, scopes: requirement.texts(name) };
     });
   });
 }

@@ -10,10 +10,9 @@ import { isPathText } from './parameters.js';
  */
 export function readBasePaths(owner: ContractNode): string[] {
   const paths = owner.list('servers').map((server) => {
-    server.allow('url description variables name');
-    server.require('url', 'Write url: /');
+    server.allow('url! description variables name');
     // Whatever the host is, the paths are the same.
-    const template = (server.text('url') ?? '/').replace(/^([a-z]+:)?\/\/[^/]*/i, '');
+    const template = (server.read('url', 'string') ?? '/').replace(/^([a-z]+:)?\/\/[^/]*/i, '');
     const url = server.entries('variables').reduce((filled, [name, variable]) => {
       variable.allow('enum default description');
       const value = variable.scalar('default');
@@ -30,11 +29,7 @@ function readPath(server: ContractNode, url: string): string {
     ? new URL(url, 'http://localhost/').pathname.replace(/\/+$/, '')
     : undefined;
   if (base?.split('/').every(isPathText) && !base.includes('//') && !url.includes('{')) return base;
-  server
-    .at('url')
-    .fault(
-      `${url} has no usable path`,
-      'Define its variables, and write no special characters: clients must then use another path',
-    );
+  const fix = 'Define its variables, and write no special characters: clients must then use another path';
+  server.at('url').fault(`${url} has no usable path`, fix);
   return '';
 }

@@ -1,13 +1,17 @@
 // A node of a contract: reads what is there, follows references, and reports faults where they are.
 import { closestMatch } from 'leven';
 import type { Path, ContractText } from './contract-text.js';
-import type { Finding } from './finding.js';
-import { describeReference, isOutside, stepsOf } from './references.js';
+import { stepsOf, type Finding } from './finding.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The one extension that the server reads. */
-export const scopeExtension = 'x-required-scope';
+/** The types of fields, and how messages name them. */
+interface Types {
+  readonly string: string;
+  readonly boolean: boolean;
+  readonly number: number;
+}
+const typeNames = { string: 'a text', boolean: 'true or false', number: 'a number' };
 
 /** The kinds of components that references lead to. */
 type Kind =
@@ -15,14 +19,6 @@ type Kind =
 
 /** The maximum length of a chain of references: a longer one is a circle. */
 const maxReferences = 100;
-
-/** Returns the name that an author probably meant. */
-export function nearest(name: string, names: readonly string[]): string | undefined {
-  const lower = names.map((candidate) => candidate.toLowerCase());
-  const maxDistance = Math.min(2, Math.ceil(name.length / 2) - 1);
-  const match = closestMatch(name.toLowerCase(), lower, { maxDistance });
-  return match === undefined ? undefined : names[lower.indexOf(match)];
-}
 
 /** A value of a contract, and where it is. */
 export class ContractNode {
@@ -71,8 +67,9 @@ export class ContractNode {
     return new ContractNode(this.#text, value, [...this.path, key], this.#isQuiet);
   }
 
-  get #root(): ContractNode {
-    return new ContractNode(this.#text, this.#text.value, []);
+  /** A field, if there is one; otherwise this, which lacks it or has it by other means. */
+  placeOf(key: string): ContractNode {
+    return this.has(key) ? this.at(key) : this;
   }
 
   /** Checks the value of a discriminator's mapping, and returns the reference that it is, or whose last part it is. */
@@ -90,39 +87,51 @@ export class ContractNode {
   target(kind: Kind, count = 0): ContractNode {
     if (!this.has('$ref')) return this;
     const others = this.names.filter((name) => !/^(\$ref|summary|description|x-.*)$/.test(name)).join(', ');
-    const fix = 'Leave that out, or write it in what the reference refers to';
     // OpenAPI does not say what a path item means that has both.
-    if (others !== '' && kind === 'pathItems')
-      this.fault(`what is next to $ref is not supported here (${others})`, fix);
-    else if (others !== '' && kind !== 'schemas')
-      this.warn(`OpenAPI ignores what is next to $ref (${others})`, fix);
+    if (others !== '' && kind !== 'schemas')
+      this[kind === 'pathItems' ? 'fault' : 'warn'](
+        `what is next to $ref is not read (${others})`,
+        'Leave it out, or write it in what the reference refers to',
+      );
     return this.follow(kind, count).target(kind, count + 1);
   }
 
-  /**
-   * Follows a reference within the document, once. A reference to nothing is a fault.
-   * @param kind - The kind of component that it must refer to.
-   * @param count - The number of references that have led here.
-   */
+  /** Follows a reference within the document, once (see `target`). */
   follow(kind?: Kind, count = 0): ContractNode {
     const { value: reference } = this.at('$ref');
     if (typeof reference !== 'string')
       return this.#lose('the reference is not a text', 'Write it in quotes: in YAML, # begins a comment');
-    if (isOutside(reference)) return this.#lose(...describeReference(reference));
+    if (/^[^#]*[./]/.test(reference))
+      return this.#lose(
+        `${reference} is outside of this document`,
+        'Bundle the contract into one file with exact integers, as docs/contract.md of contract-server shows',
+      );
     if (count > maxReferences)
       return this.#lose(`${reference} leads back to itself`, 'Refer to what it is meant to be');
-    const steps = stepsOf(reference);
-    if (steps === undefined) return this.#loseName(reference, kind);
-    let node = this.#root;
+    const steps = stepsOf(reference) ?? [reference.replace('#', '')];
+    const root = new ContractNode(this.#text, this.#text.value, []);
+    let node = root;
     for (const step of steps) {
       // The keys beside a reference take precedence over the part that it refers to.
       while (node.at(step).value === undefined && node.has('$ref')) node = node.follow(undefined, count + 1);
       node = node.at(step);
     }
-    if (node.value === undefined) return node.#isQuiet ? node : this.#loseName(reference, kind);
-    const [top = 'components', group = '', ...names] = steps;
-    const isComponent = top === 'components' && names.length < 2 && !group.startsWith('x-');
-    if (kind === undefined || !isComponent || (group === kind && names.length === 1)) return node;
+    if (node.#isQuiet || kind === undefined) return node;
+    const [top, group = '', ...names] = steps;
+    if (node.value === undefined) {
+      const name = steps.at(-1)!;
+      const near = closestMatch(name, root.at('components').at(kind).names, { maxDistance: 1 });
+      const fix =
+        near === undefined ? `Add ${name} to components/${kind}` : `Write #/components/${kind}/${near}`;
+      return this.#lose(`${reference} refers to nothing`, fix);
+    }
+    if (
+      top !== 'components' ||
+      names.length > 1 ||
+      group.startsWith('x-') ||
+      (group === kind && names.length > 0)
+    )
+      return node;
     const fix =
       group === 'schemas' && kind !== 'schemas'
         ? 'Write the reference in a field schema'
@@ -136,32 +145,25 @@ export class ContractNode {
     return new ContractNode(this.#text, undefined, this.path, true);
   }
 
-  #loseName(reference: string, kind: Kind = 'schemas'): ContractNode {
-    const name = stepsOf(reference)?.at(-1) ?? reference.replace('#', '');
-    const near = nearest(name, this.#root.at('components').at(kind).names);
-    const fix =
-      near === undefined ? `Add ${name} to components/${kind}` : `Write #/components/${kind}/${near}`;
-    return this.#lose(`${reference} refers to nothing`, fix);
-  }
-
   /**
    * Checks that this is an object with the known fields, apart from extensions; other fields are faults.
-   * @param names - Separated by spaces.
+   * @param names - Separated by spaces; those with an exclamation mark must be there.
    * @param place - The place for other fields that authors may write here by mistake.
    */
   allow(names: string, place?: string): void {
-    const allowed = names.split(' ');
+    const allowed = names.replaceAll('!', '').split(' ');
     if (!this.isObject) this.#refuse('an object', `Write an object here, as in { ${allowed[0]!}: … }`);
     for (const name of this.names.filter((field) => !allowed.includes(field))) {
-      const isExtension = name.startsWith('x-');
-      const near = nearest(name, isExtension ? [scopeExtension] : allowed);
-      if (isExtension && near === undefined) continue;
-      const other =
-        place === undefined
-          ? 'Leave it out, or begin its name with x-'
-          : `Write it ${place}, or leave it out`;
-      this.at(name).fault(`${name} is not supported here`, near === undefined ? other : `Write ${near}`);
+      const near = closestMatch(name, allowed, { maxDistance: 1 });
+      if (name.startsWith('x-') && near === undefined) continue;
+      const other = place === undefined ? 'begin its name with x-' : `write it ${place}`;
+      this.at(name).fault(
+        `${name} is not supported here`,
+        near === undefined ? `Leave it out, or ${other}` : `Write ${near}`,
+      );
     }
+    for (const [, name] of names.matchAll(/(\w+)!/g))
+      if (this.isObject && !this.has(name!)) this.fault(`${name} is missing`, `Write ${name}`);
   }
 
   /** Reports that this has another type. */
@@ -171,36 +173,18 @@ export class ContractNode {
     else this.fault(`must be ${name}`, fix);
   }
 
-  /** Reports a fault if a field is missing. */
-  require(key: string, fix: string): void {
-    if (this.isObject && !this.has(key)) this.fault(`${key} is missing`, fix);
-  }
-
   /** A field as a text; undefined if it is neither a text nor a number. */
-  scalar(key: string | number): string | undefined {
+  scalar(key: string): string | undefined {
     const { value } = this.at(key);
     return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
   }
 
-  /** A field that must be a text if it is there. */
-  text(key: string): string | undefined {
-    return this.#typed(key, 'string', 'a text', 'in quotes if it looks like a number') as string | undefined;
-  }
-
-  /** A field that must be true or false if it is there. */
-  flag(key: string): boolean | undefined {
-    return this.#typed(key, 'boolean', 'true or false', 'without quotes') as boolean | undefined;
-  }
-
-  /** A field that must be a number if it is there. */
-  number(key: string): number | undefined {
-    return this.#typed(key, 'number', 'a number', 'without quotes') as number | undefined;
-  }
-
-  #typed(key: string, type: string, name: string, quotes: string): unknown {
+  /** A field that must be of a type if it is there. */
+  read<Type extends keyof Types>(key: string | number, type: Type): Types[Type] | undefined {
     const node = this.at(key);
-    if (node.value === undefined || typeof node.value === type) return node.value;
-    node.fault(`must be ${name}`, `Write ${name}, ${quotes}`);
+    if (node.value === undefined || typeof node.value === type) return node.value as Types[Type] | undefined;
+    const name = typeNames[type];
+    node.fault(`must be ${name}`, `Write ${name}, ${type === 'string' ? 'in' : 'without'} quotes`);
     return undefined;
   }
 
@@ -212,10 +196,17 @@ export class ContractNode {
     return [];
   }
 
+  /** The items of a field that must be an array of texts if it is there. */
+  texts(key: string, fix?: string): string[] {
+    return this.list(key, fix).flatMap((_, i) => this.at(key).read(i, 'string') ?? []);
+  }
+
   /** The entries of a field that must be an object if it is there. */
   entries(key: string): [string, ContractNode][] {
     const node = this.at(key);
     if (!node.isObject && node.value !== undefined) node.#refuse('an object', 'Write an object here');
+    if (node.has('__proto__'))
+      node.at('__proto__').fault('the name __proto__ is not supported', 'Write another name');
     return node.names.map((name) => [name, node.at(name)]);
   }
 }

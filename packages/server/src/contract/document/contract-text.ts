@@ -17,8 +17,6 @@ import { ContractError, inOrder, pointerOf, type Finding } from './finding.js';
 /** The steps from the root of a document to a value. */
 export type Path = readonly (string | number)[];
 
-/** The maximum nesting of objects. */
-const maxDepth = 1000;
 /** The maximum number of repetitions of an anchor's value, with the aliases inside it. */
 const maxAliasCount = 10_000;
 
@@ -46,12 +44,8 @@ export class ContractText {
       add(this.#faults, this.#findingAt(offset, '', message, fix));
     };
     try {
-      this.#document = parseDocument(text, {
-        lineCounter: this.#lines,
-        prettyErrors: false,
-        merge: true,
-        uniqueKeys: (one, other) => isScalar(one) && nameOf(one) === nameOf(other),
-      });
+      const options = { prettyErrors: false, merge: true, stringKeys: true };
+      this.#document = parseDocument(text, { lineCounter: this.#lines, ...options });
       for (const error of this.#document.errors) {
         report(error.pos[0], ...describeMistake(text, error));
         // Further errors only follow from this one.
@@ -112,34 +106,20 @@ export class ContractText {
   }
 }
 
-const tooDeep: [message: string, fix: string] = [
-  'the text is nested too deeply',
-  'Refer to parts of it with $ref',
-];
-
-/** Reports values that JSON lacks, and aliases that stand for nothing or for what they are in. */
+/** Reports numbers that JSON lacks, and aliases that stand for nothing or for what they are in. */
 function checkNodes(document: Document, report: Report): void {
   const anchors = new Map<string, unknown>();
-  visit(document, (key, node, ancestors) => {
+  visit(document, (_, node, ancestors: readonly unknown[]) => {
     const [offset] = (node as Node | null)?.range ?? [0];
-    // A map and each pair in it are a level.
-    if (ancestors.length > 2 * maxDepth) {
-      report(offset, ...tooDeep);
-      return visit.BREAK;
-    }
-    if (key === 'key' && !isScalar(node))
-      report(offset, 'a name must be a text', 'Write a text before the colon');
     if (isScalar(node) && typeof node.value === 'number' && !Number.isFinite(node.value))
       report(offset, 'JSON has no such number', 'Write another number, or leave it out');
     if ((isScalar(node) || isCollection(node)) && node.anchor !== undefined) anchors.set(node.anchor, node);
-    if (!isAlias(node)) return undefined;
-    const { source } = node;
-    if (!anchors.has(source)) {
-      const fix = `Write &${source} before what it stands for, or a text that begins with * in quotes`;
-      report(offset, `*${source} stands for nothing`, fix);
-    } else if ((ancestors as unknown[]).includes(anchors.get(source)))
-      report(offset, `*${source} is inside of what it stands for`, 'Refer to a schema with $ref');
-    return undefined;
+    if (!isAlias(node)) return;
+    const name = node.source;
+    const fix = `Write &${name} before what it stands for, or a text that begins with * in quotes`;
+    if (!anchors.has(name)) report(offset, `*${name} stands for nothing`, fix);
+    else if (ancestors.includes(anchors.get(name)))
+      report(offset, `*${name} is inside of what it stands for`, 'Refer to a schema with $ref');
   });
 }
 
@@ -149,7 +129,8 @@ function nameOf(key: unknown): string | undefined {
 
 /** Describes a syntax error, with its remedy. */
 function describeMistake(text: string, { message, code }: Mistake): [message: string, fix: string] {
-  if (code === 'RESOURCE_EXHAUSTION') return tooDeep;
+  if (code === 'RESOURCE_EXHAUSTION')
+    return ['the text is nested too deeply', 'Refer to parts of it with $ref'];
   if (/^\s*<[!\w]/.test(text))
     return ['this is HTML or XML', 'Write YAML or JSON; if it is a download, get the raw file'];
   if (code === 'MULTIPLE_DOCS') return ['another document begins here', 'Write one document in each file'];

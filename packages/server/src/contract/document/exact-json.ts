@@ -37,17 +37,17 @@ function readExactly(text: string, rounded: unknown): unknown {
   let marked = '';
   let end = 0;
   piece.lastIndex = 0;
-  for (let found = piece.exec(text); found !== null; found = piece.exec(text)) {
-    const [literal] = found;
-    if (literal === '"') piece.lastIndex = endOfString(text, found.index);
+  for (let match = piece.exec(text); match !== null; match = piece.exec(text)) {
+    const [literal] = match;
+    if (literal === '"') piece.lastIndex = endOfString(text, match.index);
     else if (typeof readNumber(literal) !== 'number') {
-      marked += `${text.slice(end, found.index)}"${mark}${literal}"`;
+      marked += `${text.slice(end, match.index)}"${mark}${literal}"`;
       end = piece.lastIndex;
     }
   }
   if (marked === '') return rounded;
   const root = { value: JSON.parse(marked + text.slice(end)) as unknown };
-  // Not by recursion, to support the same depth of nesting as JSON.parse.
+  // Not by recursion or a reviver, to support the same depth of nesting as JSON.parse.
   const owners: object[] = [root];
   for (const owner of owners)
     for (const [key, value] of Object.entries(owner) as [string, unknown][]) {
@@ -96,33 +96,23 @@ export function setOwn(target: object, key: string, value: unknown): void {
 function readNumber(literal: string): number | bigint | symbol {
   const rounded = Number(literal);
   if (literal.length < 16 && Number.isSafeInteger(rounded) && !/[.eE]/.test(literal)) return rounded;
+  const [mantissa = '', exponent = '0'] = literal.split(/e/i);
+  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
+  const match = /[1-9](?:\d*[1-9])?/.exec(whole + fraction);
+  if (match === null) return rounded; // zero in any notation
 
-  const [, sign, whole, fraction = '', exponent = '0'] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE](.+))?$/.exec(
-    literal,
-  ) as unknown as [string, string, string, string?, string?];
-  const digits = whole + fraction;
-  let start = 0;
-  while (digits[start] === '0') start++;
-  let end = digits.length;
-  while (end > start && digits[end - 1] === '0') end--;
-  if (start === end) return rounded; // zero in any notation
-
-  // The value is digits[start..end) times 10^scale.
-  const scale = Number(exponent) - fraction.length + (digits.length - end);
-  const isFraction = scale < 0;
-  if (!isFraction && end - start + scale <= 20) {
-    const exact = BigInt(sign + digits.slice(start, end) + '0'.repeat(scale));
+  // The value is these digits times 10^scale.
+  const [digits] = match;
+  const scale = Number(exponent) + whole.length - match.index - digits.length;
+  if (scale >= 0 && digits.length + scale <= 20) {
+    const exact = BigInt(`${literal.startsWith('-') ? '-' : ''}${digits}${'0'.repeat(scale)}`);
     if (Number.isSafeInteger(Number(exact))) return Number(exact);
     if (exact >= integerRanges.int64.min && exact <= integerRanges.uint64.max) return exact;
   }
-  // A fraction that a double rounds to an integer is another number.
-  const isKept = Number.isInteger(rounded) !== isFraction && hasDigits(rounded, digits.slice(start, end));
+  // A fraction that a double rounds to an integer is another number. A double has its shortest digits, and every one of 15.
+  const isSame = digits.length <= 15 || rounded.toExponential().replace(/e.*|[-.]/g, '') === digits;
+  const isKept = isSame && Number.isInteger(rounded) === scale >= 0;
   return isKept || !Number.isFinite(rounded) ? rounded : Symbol(literal);
-}
-
-/** Whether a double has these digits, its shortest ones; every double has those of at most 15 from which it was read. */
-function hasDigits(rounded: number, digits: string): boolean {
-  return digits.length <= 15 || rounded.toExponential().replace(/e.*|[-.]/g, '') === digits;
 }
 
 // No `+`, no leading zeros, no `-0`, and at most the digits of uint64.

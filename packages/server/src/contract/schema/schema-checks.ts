@@ -1,6 +1,6 @@
 // Finds combinations of schemas that no value can match, and defaults that are not filled in.
 import type { ContractNode } from '../document/contract-node.js';
-import { isBig, type TypeName } from './json-types.js';
+import { isBig } from './json-types.js';
 import { allSchemas, type Schema } from './schema.js';
 import { absent, propertyShape, shapeOf, type Shape } from './shape.js';
 
@@ -14,10 +14,12 @@ export function checkTogether(node: ContractNode, schema: Schema): void {
   checkRoom(node, shape);
   const missing = shape.required.find((name) => !Object.hasOwn(shape.properties, name));
   if (missing !== undefined && shape.additional === false)
-    (schema.allOf === undefined ? node.at('required') : node).fault(
-      `requires ${missing}, which is not one of its properties`,
-      'Add the property, or do not require it',
-    );
+    node
+      .placeOf('required')
+      .fault(
+        `requires ${missing}, which is not one of its properties`,
+        'Add the property, or do not require it',
+      );
 }
 
 /** Refuses values that two parts give different types. */
@@ -28,7 +30,8 @@ function checkContradictions(node: ContractNode, shape: Shape, place: string, de
   const what = place === '' ? 'a value' : place;
   const types = parts.map((part) => part.types).filter((names) => names !== undefined);
   if (shape.types?.length === 0 && types.every(({ length }) => length > 0)) {
-    node.fault(`${what} cannot be ${listed(types)} at the same time`, agree);
+    const listed = new Set(types.map((names) => names.join(' or ')));
+    node.fault(`${what} cannot be ${[...listed].join(' and ')} at the same time`, agree);
     return;
   }
   const forms = parts.map(({ number }) => number).filter((form) => form !== undefined);
@@ -38,11 +41,6 @@ function checkContradictions(node: ContractNode, shape: Shape, place: string, de
   if (depth > 0 && parts.filter((part) => part.types?.includes('object') ?? true).length > 1)
     for (const [name, property] of Object.entries(shape.properties))
       checkContradictions(node, property, place === '' ? name : `${place}.${name}`, depth - 1);
-}
-
-/** The types of several parts, as in `string and integer`. */
-function listed(types: readonly (readonly TypeName[])[]): string {
-  return [...new Set(types.map((names) => names.join(' or ')))].join(' and ');
 }
 
 /** Finds properties that a part describes, and another one, which is closed, does not have. */
@@ -62,19 +60,12 @@ function checkRoom(node: ContractNode, { parts, types }: Shape): void {
 /** Finds the schemas whose defaults are not filled in everywhere, because they, or others of the same value, do not allow them. */
 export function findUnfilled(schema: Schema): Schema[] {
   const own = schema.default !== undefined && shapeOf(schema).default === undefined ? [schema] : [];
-  const together = allSchemas(schema, ['allOf', 'anyOf', 'oneOf', 'then', 'else', 'dependentSchemas']);
-  const described = new Map<string, Schema[]>();
-  for (const { properties = {} } of together)
-    for (const [name, property] of Object.entries(properties)) {
-      const ofName = described.get(name);
-      if (ofName === undefined) described.set(name, [property]);
-      else ofName.push(property);
-    }
-  const lost = [...described.values()].flatMap((ofName) =>
-    ofName.filter((property) => {
-      const value = propertyShape(property).default;
-      return value !== undefined && ofName.some((other) => shapeOf(other).accepts?.(value) === false);
-    }),
-  );
-  return [...own, ...lost];
+  const together = [...allSchemas(schema, ['allOf', 'anyOf', 'oneOf', 'then', 'else', 'dependentSchemas'])];
+  const named = together.flatMap(({ properties = {} }) => Object.entries(properties));
+  const lost = named.filter(([name, property]) => {
+    const value = propertyShape(property).default;
+    const isRefused = ([other, part]: [string, Schema]) => other === name && !shapeOf(part).accepts(value);
+    return value !== undefined && named.some(isRefused);
+  });
+  return [...own, ...lost.map(([, property]) => property)];
 }

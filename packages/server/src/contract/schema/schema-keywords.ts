@@ -1,6 +1,6 @@
 // Reads the keywords of a schema, and reports those that the server does not support.
 import type { ContractNode } from '../document/contract-node.js';
-import type { TypeName } from './json-types.js';
+import { isBig, type NumberForm, type TypeName } from './json-types.js';
 import { PatternError, patternOf } from './pattern.js';
 import {
   countKeywords,
@@ -49,20 +49,23 @@ export function checkKeywords(node: ContractNode): void {
 export interface KeywordContext {
   readonly use: Use;
   readonly types: readonly TypeName[] | undefined;
+  readonly number: NumberForm | undefined;
   /** Normalizes a schema inside the one that is being read. */
   readonly normalize: (node: ContractNode) => Schema;
 }
 
 /** Reads all keywords of a schema but `type`. */
 export function readKeywords(node: ContractNode, context: KeywordContext): Partial<MutableSchema> {
+  for (const keyword of ['anyOf', 'oneOf', 'enum'])
+    if (JSON.stringify(node.at(keyword).value) === '[]')
+      node.at(keyword).fault('allows no value', 'List what it allows');
   return {
     ...readSchemas(node, context),
     ...readTexts(node, context),
-    ...readNumbers(node),
-    ...readValues(node),
-    ...readCounts(node),
+    ...readNumbers(node, context),
+    ...readValues(node, context),
     ...readRequired(node),
-    ...(node.flag('uniqueItems') === true && { uniqueItems: true }),
+    ...(node.read('uniqueItems', 'boolean') === true && { uniqueItems: true }),
   };
 }
 
@@ -70,15 +73,10 @@ export function readKeywords(node: ContractNode, context: KeywordContext): Parti
 function readSchemas(node: ContractNode, { normalize }: KeywordContext): Partial<MutableSchema> {
   const { one, list, named } = schemaKeywords;
   const draft: Partial<MutableSchema> = {};
-  for (const keyword of one) {
-    if (node.has(keyword) && (node.has('if') || !['then', 'else'].includes(keyword)))
-      draft[keyword] = normalize(node.at(keyword));
-  }
+  for (const keyword of one) if (node.has(keyword)) draft[keyword] = normalize(node.at(keyword));
   for (const keyword of list) {
     const parts = node.list(keyword).map(normalize);
     if (parts.length > 0) draft[keyword] = parts;
-    else if (node.has(keyword) && ['anyOf', 'oneOf'].includes(keyword))
-      node.at(keyword).fault('allows no value', 'List the alternatives');
   }
   for (const keyword of named) {
     const parts = node
@@ -92,113 +90,85 @@ function readSchemas(node: ContractNode, { normalize }: KeywordContext): Partial
 
 /** Reads a discriminator: the name of its property, and the reference of each value that it maps. */
 export function readDiscriminator(node: ContractNode) {
+  if (!node.has('discriminator')) return undefined;
   const discriminator = node.at('discriminator');
-  if (discriminator.value === undefined) return undefined;
-  discriminator.allow('propertyName mapping');
-  discriminator.require('propertyName', 'Write the name of the property');
+  discriminator.allow('propertyName! mapping');
   const mapping = discriminator.entries('mapping').flatMap(([value, target]) => {
-    if (typeof target.value === 'string') return [[value, target.refer(target.value)] as const];
-    target.fault('must be a text', 'Write a reference, or the name of a schema');
-    return [];
+    const reference = discriminator.at('mapping').read(value, 'string');
+    return reference === undefined ? [] : [[value, target.refer(reference)] as const];
   });
-  return { name: discriminator.text('propertyName'), mapping };
+  return { name: discriminator.read('propertyName', 'string'), mapping };
 }
 
 function readTexts(node: ContractNode, { use, types }: KeywordContext): Partial<MutableSchema> {
-  const pattern = node.text('pattern');
+  const pattern = node.read('pattern', 'string');
   const isUsable = pattern !== undefined && checkPattern(node.at('pattern'), pattern, use);
-  const format = node.text('format') ?? '';
+  const format = node.read('format', 'string') ?? '';
   const isChecked = textFormats.includes(format) && (types?.includes('string') ?? true);
-  const [checked, ...known] = numberFormats[types?.find((type) => type in numberFormats) ?? ''] ?? [''];
-  if (node.has('format') && !isChecked && ![...known, ...freeFormats].includes(format))
+  const [checked, ...formats] = numberFormats[types?.find((type) => type in numberFormats) ?? ''] ?? [];
+  if (node.has('format') && !isChecked && ![...formats, ...freeFormats].includes(format))
     node
       .at('format')
       .warn(
-        `the format ${format} is not checked${checked === '' ? '' : `: it is ${checked}`}`,
-        `${checked === '' ? 'Add a pattern' : 'Write minimum and maximum'}, or check it in the handler`,
+        `the format ${format} is not checked${checked ? `: it is ${checked}` : ''}`,
+        'Check it in the handler',
       );
   return { ...(isChecked && { format }), ...(isUsable && { pattern }) };
 }
 
 /** Reads the names of required properties. */
 function readRequired(node: ContractNode): Partial<MutableSchema> {
-  const namesIn = (owner: ContractNode, keyword: string) => {
-    const fix = 'List the names of the required properties in the object that has them, next to properties';
-    const names = owner.list(keyword, fix).flatMap((item) => {
-      if (typeof item.value === 'string') return item.value;
-      item.fault('must be a text', 'Write the name of a property');
-      return [];
-    });
-    return [...new Set(names)];
-  };
-  const required = namesIn(node, 'required');
+  const fix = 'List the names of the required properties in the object that has them, next to properties';
+  const required = new Set(node.texts('required', fix));
   const dependent = node
     .entries('dependentRequired')
-    .map(([name]) => [name, namesIn(node.at('dependentRequired'), name)] as const);
+    .map(([name]) => [name, node.at('dependentRequired').texts(name)] as const);
   return {
-    ...(required.length > 0 && { required }),
+    ...(required.size > 0 && { required: [...required] }),
     ...(dependent.length > 0 && { dependentRequired: Object.fromEntries(dependent) }),
   };
 }
 
-/** Reads the limits of numbers: exclusive ones in the form of OpenAPI 3.0, `true`, or of 3.1, a number. */
-function readNumbers(node: ContractNode): Partial<MutableSchema> {
-  const types = [node.at('type').value].flat();
-  const isInteger = types.includes('integer');
-  // The range of other integers is narrower in any case.
-  const format = node.scalar('format') ?? '';
-  const isWide = types[0] === undefined || (isInteger && /^u?int64$/.test(format));
-  const end64 = format === 'uint64' ? 2 ** 64 : 2 ** 63;
-  const limits: Partial<Record<(typeof numericKeywords)[number], number>> = {};
+/**
+ * Reads counts, and the limits of numbers: exclusive ones in the form of OpenAPI 3.0, `true`, or of 3.1, a number.
+ */
+function readNumbers(node: ContractNode, { types, number }: KeywordContext): Partial<MutableSchema> {
+  const limits: Partial<Record<(typeof numericKeywords | typeof countKeywords)[number], number>> = {};
+  // The range of other integers is narrower in any case, and a bound beyond the range of the format has no effect.
+  const isWide = types === undefined || isBig(number);
+  const end = number === 'uint64' ? 2 ** 64 : 2 ** 63;
   for (const keyword of numericKeywords) {
     const isFlag = keyword.startsWith('ex') && typeof node.at(keyword).value === 'boolean';
-    const value = isFlag ? undefined : node.number(keyword);
+    const value = isFlag ? undefined : node.read(keyword, 'number');
     if (value === undefined) continue;
     const isFactor = keyword === 'multipleOf';
-    // A bound beyond the range of the format has no effect.
-    if (isFactor ? isInteger : isWide && Math.abs(value) < end64) checkExact(node.at(keyword), value);
+    if (isFactor ? number !== 'double' : isWide && Math.abs(value) < end) checkExact(node.at(keyword), value);
     if (isFactor && value <= 0) node.at(keyword).fault('must be above 0', 'Write a positive number');
     const exclusive = keyword.replace(/^m/, 'exclusiveM') as keyof typeof limits;
     limits[node.at(exclusive).value === true ? exclusive : keyword] = value;
+  }
+  for (const keyword of countKeywords) {
+    const value = node.read(keyword, 'number');
+    if (value === undefined) continue;
+    if (!Number.isSafeInteger(value) || value < 0)
+      node.at(keyword).fault('must be a count', 'Write 0 or more, or leave it out');
+    limits[keyword] = value;
   }
   return limits;
 }
 
 /** Reads the allowed values. */
-function readValues(node: ContractNode): Partial<MutableSchema> {
-  const isNumber = [node.at('type').value].flat().includes('number');
+function readValues(node: ContractNode, { number }: KeywordContext): Partial<MutableSchema> {
   const values = node.has('const') ? [node.at('const')] : node.list('enum');
-  if (values.length === 0) {
-    if (Array.isArray(node.at('enum').value))
-      node.at('enum').fault('allows no value', 'List the allowed values');
-    return {};
-  }
-  for (const item of values) if (typeof item.value === 'number' && !isNumber) checkExact(item, item.value);
-  return { enum: [...new Set(values.map(({ value }) => value))] };
-}
-
-/** Reads the counts, and refuses those of items that no array has. */
-function readCounts(node: ContractNode): Partial<MutableSchema> {
-  const counts: Partial<Record<(typeof countKeywords)[number], number>> = {};
-  for (const keyword of countKeywords) {
-    const value = node.number(keyword);
-    if (value === undefined) continue;
-    if (!Number.isSafeInteger(value) || value < 0)
-      node
-        .at(keyword)
-        .fault('must be a count', 'Leave it out, or write 0 or more: values beyond that are then refused');
-    if (node.has('contains') || !keyword.endsWith('Contains')) counts[keyword] = value;
-  }
-  return counts;
+  for (const item of values) if (number !== 'double') checkExact(item, item.value);
+  return values.length === 0 ? {} : { enum: [...new Set(values.map(({ value }) => value))] };
 }
 
 /** Checks an integer that the parser may have rounded. */
-function checkExact(node: ContractNode, value: number): void {
+function checkExact(node: ContractNode, value: unknown): void {
   if (!Number.isInteger(value) || Number.isSafeInteger(value)) return;
-  node.fault(
-    'is an integer that programs round',
-    'Leave the keyword out, and check the value in the handler',
-  );
+  const fix = 'Leave the keyword out, and check the value in the handler';
+  node.fault('is an integer that programs round', fix);
 }
 
 /** The maximum length of a pattern in a message, in characters. */

@@ -1,6 +1,6 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
 import type { ContractNode } from '../document/contract-node.js';
-import { stepsOf } from '../document/references.js';
+import { stepsOf } from '../document/finding.js';
 import { isBig, typeNames, type NumberForm, type TypeName } from './json-types.js';
 import { checkTogether, findUnfilled } from './schema-checks.js';
 import { checkKeywords, onlyDescribes, readDiscriminator, readKeywords } from './schema-keywords.js';
@@ -80,9 +80,7 @@ export class Schemas {
   /** Whether a schema is nothing but a reference: OpenAPI 3.0 ignores what is next to one. */
   #isReference(node: ContractNode): boolean {
     if (!node.has('$ref')) return false;
-    const siblings = Object.keys(node.value as object).filter(
-      (name) => name !== '$ref' && !onlyDescribes(name),
-    );
+    const siblings = node.names.filter((name) => name !== '$ref' && !onlyDescribes(name));
     if (siblings.length > 0 && this.#is30)
       node.warn(
         `OpenAPI 3.0 ignores what is next to $ref (${siblings.join(', ')})`,
@@ -112,8 +110,8 @@ export class Schemas {
     checkKeywords(node);
     const types = this.#types(node);
     const normalize = (part: ContractNode) => this.#find(part, use);
-    Object.assign(schema, types && { type: types }, readKeywords(node, { use, types, normalize }));
     const number = numberForm(node, types);
+    Object.assign(schema, types && { type: types }, readKeywords(node, { use, types, number, normalize }));
     if (number !== undefined) schema.number = number;
     if (use === 'request' && isBinary(node)) schema.binary = true;
     const { value } = node.at('default');
@@ -123,7 +121,7 @@ export class Schemas {
     if (most !== undefined) schema.maximum = Math.min(schema.maximum ?? most, most);
     const [flag, hidden] =
       use === 'request' ? (['readOnly', 'read-only'] as const) : (['writeOnly', 'write-only'] as const);
-    if (node.flag(flag) === true && use !== 'text') schema.hidden = hidden;
+    if (node.read(flag, 'boolean') === true && use !== 'text') schema.hidden = hidden;
     if (node.has('$ref')) schema.allOf = [normalize(node.follow('schemas')), ...(schema.allOf ?? [])];
     const discriminator = readDiscriminator(node);
     this.#links.push(() => {
@@ -164,21 +162,22 @@ export class Schemas {
     if (whyHidden(schema) !== undefined) return;
     for (const lost of findUnfilled(schema)) {
       this.unfilled.add(lost);
-      const owner = this.#nodes.get(lost) ?? node;
-      (owner.has('default') ? owner.at('default') : owner).warn(
-        'it is not filled in: its schema, or another one of the same value, does not allow it',
-        'Fill it in in the handler',
-      );
+      (this.#nodes.get(lost) ?? node)
+        .placeOf('default')
+        .warn(
+          'it is not filled in: its schema, or another one of the same value, does not allow it',
+          'Fill it in in the handler',
+        );
     }
     const { default: value } = shapeOf(schema);
-    const place = node.has('default') ? node.at('default') : node;
-    if (value === undefined) return;
-    this.defaults.push({ schema, value, find: (message, fix) => place.find(message, fix) });
+    const place = node.placeOf('default');
+    if (value !== undefined)
+      this.defaults.push({ schema, value, find: (message, fix) => place.find(message, fix) });
   }
 
   #types(node: ContractNode): readonly TypeName[] | undefined {
     const type = node.at('type');
-    const isNullable = node.flag('nullable') === true;
+    const isNullable = node.read('nullable', 'boolean') === true;
     if (type.value === undefined) {
       if (isNullable && !node.has('$ref'))
         node.at('nullable').warn('nullable has no effect without a type', 'Write type next to it');
@@ -187,26 +186,21 @@ export class Schemas {
     const names: unknown[] = [type.value].flat();
     const wrong = names.length === 0 ? [] : names.find((name) => !typeNames.some((known) => known === name));
     if (wrong !== undefined) {
-      const all = typeNames.map((name) => (name === 'null' ? '"null"' : name));
+      const all = typeNames.map((name) => JSON.stringify(name));
       type.fault(`${JSON.stringify(wrong)} is not a type`, `Write one of ${all.join(', ')}`);
       return undefined;
     }
-    const types = [...new Set(names)] as TypeName[];
+    const types = [...new Set([...names, ...(isNullable ? ['null'] : [])])] as TypeName[];
     const listed = node.at('enum').value;
-    const lacksNull = Array.isArray(listed) && listed.length > 0 && !listed.includes(null);
-    if (lacksNull && (types.includes('null') || (isNullable && this.#is30)))
+    if (types.includes('null') && Array.isArray(listed) && !listed.includes(null))
       node
         .at('enum')
         .warn('null is not in enum: it is refused', 'Add null to enum, or leave null out of the type');
-    if (!isNullable || types.includes('null')) return types;
-    if (!this.#is30)
+    if (isNullable && !this.#is30)
       node
         .at('nullable')
-        .warn(
-          `OpenAPI 3.1 has no nullable${lacksNull ? ', and null is not in enum: it is refused' : ': null is allowed'}`,
-          `Write type: [${types.join(', ')}, "null"]${lacksNull ? ', and add null to enum' : ''}`,
-        );
-    return [...types, 'null'];
+        .warn('OpenAPI 3.1 has no nullable: it is read as in 3.0', `Write type: ${JSON.stringify(types)}`);
+    return types;
   }
 }
 

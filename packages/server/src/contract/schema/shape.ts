@@ -6,14 +6,14 @@ import { isBig, isOfType, typeOf, type NumberForm, type TypeName } from './json-
 export interface Shape {
   /** The possible types; undefined if the schema names none. */
   readonly types: readonly TypeName[] | undefined;
-  /** Undefined if no schema says that it is a number, or only some alternatives are bigints. */
+  /** Undefined if no schema says that it is a number, or alternatives differ. */
   readonly number: NumberForm | undefined;
   /** Whether the value is bytes, where it is not JSON. */
   readonly binary: boolean;
   /** The value of an absent property or parameter. */
   readonly default: unknown;
-  /** Whether a value is of the types, and listed if values are; undefined if every value is. */
-  readonly accepts: ((value: unknown) => boolean) | undefined;
+  /** Whether a value is of the types, and listed if values are. */
+  readonly accepts: (value: unknown) => boolean;
   readonly properties: Readonly<Record<string, Shape>>;
   readonly required: readonly string[];
   /** Other properties; undefined if a schema neither forbids nor describes them. */
@@ -31,9 +31,10 @@ type Outside = Omit<Shape, keyof Inside | 'parts'>;
 function createShape(outside: Outside, find: () => Inside, parts: readonly Shape[] = []): Shape {
   let inside: Inside | undefined;
   const read = () => (inside ??= find());
+  const { default: value, accepts } = outside;
   return {
     ...outside,
-    default: isAllowed(outside) ? outside.default : undefined,
+    default: value === undefined || accepts(value) ? value : undefined,
     parts,
     get properties() {
       return read().properties;
@@ -50,21 +51,11 @@ function createShape(outside: Outside, find: () => Inside, parts: readonly Shape
   };
 }
 
-function isAllowed({ default: value, accepts }: Outside): boolean {
-  return value === undefined || accepts?.(value) !== false;
-}
-
-const unknown = {
-  types: undefined,
-  number: undefined,
-  binary: false,
-  default: undefined,
-  accepts: undefined,
-};
+const unknown = { types: undefined, number: undefined, binary: false, default: undefined };
 const empty: Inside = { properties: {}, required: [], additional: undefined, items: undefined };
 
 /** The shape of a value about which nothing is known. */
-export const anything = createShape(unknown, () => empty);
+export const anything = createShape({ ...unknown, accepts: () => true }, () => empty);
 
 /** The shape of a property that is never there: in a request (`readOnly`) or in a response (`writeOnly`). */
 export const absent = createShape({ ...unknown, types: [], accepts: () => false }, () => empty);
@@ -86,15 +77,20 @@ export function propertyShape(schema: Schema): Shape {
 
 /** Returns a schema's own shape, and that of each group of schemas that apply to the same value. */
 function shapesIn(schema: Schema): Shape[] {
-  const { anyOf: some, oneOf, then, else: otherwise, dependentSchemas = {} } = schema;
+  const {
+    allOf: all = [],
+    anyOf: some,
+    oneOf,
+    if: condition,
+    then,
+    else: otherwise,
+    dependentSchemas = {},
+  } = schema;
   const of = (part: Schema | undefined) => (part === undefined ? anything : shapeOf(part));
-  const groups = [some, oneOf, schema.if && (then ?? otherwise) && [then, otherwise]];
-  return [
-    ownShape(schema),
-    ...(schema.allOf ?? []).map(shapeOf),
-    ...groups.flatMap((group) => (group === undefined ? [] : [anyOf(group.map(of))])),
-    ...Object.values(dependentSchemas).map((part) => anyOf([of(part), anything])),
-  ];
+  const branches = condition && (then ?? otherwise) && [then, otherwise];
+  const dependent = Object.values(dependentSchemas).map((part) => [part, undefined]);
+  const groups = [some, oneOf, branches, ...dependent].filter((group) => group !== undefined);
+  return [ownShape(schema), ...all.map(shapeOf), ...groups.map((group) => anyOf(group.map(of)))];
 }
 
 /** The keywords that say something about the shape of a value. */
@@ -105,18 +101,17 @@ const describing = [
 
 /** Returns the shape of a schema without the schemas that it combines. */
 function ownShape(schema: Schema): Shape {
-  const { type, enum: listed, number, binary = false, default: value } = schema;
-  const isListed = (one: unknown) =>
-    listed?.some((other) => JSON.stringify(other) === JSON.stringify(one)) ?? true;
-  const { properties = {}, patternProperties = {}, prefixItems = [], required = [] } = schema;
+  if (!describing.some((keyword) => schema[keyword] !== undefined)) return anything;
+  const { type, enum: listed, number, binary = false, default: value, required = [] } = schema;
+  const { properties = {}, patternProperties = {}, prefixItems = [] } = schema;
+  const texts = listed?.map((item) => JSON.stringify(item));
   const outside = {
     types: type ?? (listed && [...new Set(listed.map(typeOf))]),
     number,
     binary,
     default: value,
-    accepts: type || listed ? (one: unknown) => isOfType(one, type) && isListed(one) : undefined,
+    accepts: (one: unknown) => isOfType(one, type) && texts?.includes(JSON.stringify(one)) !== false,
   };
-  if (!describing.some((keyword) => schema[keyword] !== undefined)) return anything;
   return createShape(outside, () => ({
     properties: Object.fromEntries(
       Object.entries(properties).map(([name, property]) => [name, propertyShape(property)]),
@@ -131,8 +126,7 @@ function ownShape(schema: Schema): Shape {
 function rest(schema: Schema | undefined, others: readonly Schema[]): Shape | false | undefined {
   const isClosed = schema !== undefined && isNothing(schema);
   if (others.length === 0) return isClosed ? false : schema && shapeOf(schema);
-  const given = schema === undefined ? anything : shapeOf(schema);
-  return anyOf([...others.map(shapeOf), ...(isClosed ? [] : [given])]);
+  return anyOf([...others, ...(isClosed ? [] : [schema ?? {}])].map(shapeOf));
 }
 
 /** The shape of a value that has all of these shapes. */
@@ -140,27 +134,26 @@ function allOf(shapesOfValue: readonly Shape[]): Shape {
   const parts = [...new Set(shapesOfValue)].filter((part) => part !== anything);
   if (parts.includes(absent)) return absent;
   if (parts.length < 2) return parts[0] ?? anything;
-  const types = parts.flatMap((part) => part.types && [part.types]).filter((one) => one !== undefined);
+  const types = parts.flatMap((part) => (part.types === undefined ? [] : [part.types]));
   const forms = parts.map(({ number }) => number);
   const outside = {
     types: types.length === 0 ? undefined : types.reduce(commonTypes),
-    number: forms.find(isBig) ?? (['integer', 'double'] as const).find((form) => forms.includes(form)),
+    number: forms.find(isBig) ?? forms.find((form) => form !== undefined),
     binary: parts.some(({ binary }) => binary),
     default: parts.find((part) => part.default !== undefined)?.default,
-    accepts: (value: unknown) => parts.every(({ accepts }) => accepts?.(value) ?? true),
+    accepts: (value: unknown) => parts.every(({ accepts }) => accepts(value)),
   };
-  const all = (inside: readonly (Shape | false | undefined)[]): Shape | false | undefined => {
+  const all = (inside: readonly Shape['additional'][]): Shape['additional'] => {
     const described = inside.filter((one) => one !== undefined);
-    if (described.length === 0) return undefined;
-    return described.includes(false) ? false : allOf(described as Shape[]);
+    if (described.includes(false)) return false;
+    return described.length === 0 ? undefined : allOf(described as Shape[]);
   };
   const find = () => {
     const properties = propertiesOf(parts, (name) => allOf(parts.map((part) => propertyOf(part, name))));
+    const required = new Set(parts.flatMap((part) => part.required));
     return {
       properties,
-      required: [...new Set(parts.flatMap(({ required }) => required))].filter(
-        (name) => properties[name] !== absent,
-      ),
+      required: [...required].filter((name) => properties[name] !== absent),
       additional: all(parts.map(({ additional }) => additional)),
       items: all(parts.map(({ items }) => items)) || undefined,
     };
@@ -170,50 +163,41 @@ function allOf(shapesOfValue: readonly Shape[]): Shape {
 
 /** The shape of a value that has one of these shapes. */
 function anyOf(alternatives: readonly Shape[]): Shape {
-  const distinct = [...new Set(alternatives)].filter((one) => one !== absent);
-  const possible = distinct.filter(({ types }) => types?.length !== 0);
-  const parts = possible.length === 0 ? distinct : possible;
+  const parts = [...new Set(alternatives)].filter(({ types }) => types?.length !== 0);
   if (parts.length < 2) return parts[0] ?? absent;
-  const types = parts.map((part) => part.types);
   const [first] = parts;
+  const types = parts.map((part) => part.types);
+  const forms = [...new Set(parts.flatMap(({ number }) => number ?? []))];
   const isSame = parts.every((part) => JSON.stringify(part.default) === JSON.stringify(first!.default));
   const outside = {
     types: types.includes(undefined) ? undefined : [...new Set(types.flat() as TypeName[])],
-    number: eitherForm(parts.map(({ number }) => number)),
+    number: forms.length > 1 && forms.some(isBig) ? undefined : forms[0],
     binary: parts.some(({ binary }) => binary),
     default: isSame ? first!.default : undefined,
-    accepts: (value: unknown) => parts.some(({ accepts }) => accepts?.(value) ?? true),
+    accepts: (value: unknown) => parts.some(({ accepts }) => accepts(value)),
   };
-  const either = (inside: readonly (Shape | false | undefined)[]): Shape | false | undefined => {
+  const either = (inside: readonly Shape['additional'][]): Shape['additional'] => {
     const allowed = inside.filter((one) => one !== false);
-    if (allowed.length === 0 && inside.length > 0) return false;
-    const isSaid = allowed.some((one) => one !== undefined);
-    return isSaid ? anyOf(allowed.map((one) => one ?? anything)) : undefined;
+    if (allowed.length === 0) return inside[0];
+    return allowed.includes(undefined) ? undefined : anyOf(allowed as Shape[]);
   };
   const having = (type: TypeName) => parts.filter((part) => part.types?.includes(type) ?? true);
   const find = () => {
     const objects = having('object');
-    const owners = objects.length === 0 ? parts : objects;
-    const inOwners = (name: string) => {
-      const allowing = owners.filter(
-        ({ properties, additional }) => additional !== false || Object.hasOwn(properties, name),
+    const inObjects = (name: string) =>
+      anyOf(
+        objects
+          .filter((one) => one.additional !== false || Object.hasOwn(one.properties, name))
+          .map((one) => propertyOf(one, name)),
       );
-      return anyOf((allowing.length > 0 ? allowing : owners).map((one) => propertyOf(one, name)));
-    };
     return {
-      properties: propertiesOf(parts, inOwners),
+      properties: propertiesOf(objects, inObjects),
       required: first!.required.filter((name) => parts.every(({ required }) => required.includes(name))),
       additional: either(objects.map(({ additional }) => additional)),
       items: either(having('array').map(({ items }) => items)) || undefined,
     };
   };
   return createShape(outside, find);
-}
-
-function eitherForm(forms: readonly Shape['number'][]): Shape['number'] {
-  const given = new Set(forms.filter((form) => form !== undefined));
-  if ([...given].some(isBig) && given.size > 1) return undefined;
-  return (['double', 'integer', 'int64', 'uint64'] as const).find((form) => given.has(form));
 }
 
 function propertiesOf(parts: readonly Shape[], find: (name: string) => Shape): Record<string, Shape> {
@@ -229,6 +213,5 @@ function commonTypes(a: readonly TypeName[], b: readonly TypeName[]): readonly T
 
 /** The shape of a property of an object that has this shape. */
 export function propertyOf({ properties, additional }: Shape, name: string): Shape {
-  if (Object.hasOwn(properties, name)) return properties[name]!;
-  return additional || anything;
+  return (Object.hasOwn(properties, name) ? properties[name] : additional) || anything;
 }

@@ -1,7 +1,7 @@
 // Reads what people need of a contract and its normal form leaves out: descriptions, examples and names.
 import { Marked } from 'marked';
 import { parse, stringify } from 'yaml';
-import { stepsOf } from '../../contract/document/references.js';
+import { stepsOf } from '../../contract/document/finding.js';
 import { escapeHtml, Markup } from './markup.js';
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -20,7 +20,7 @@ export class ContractReader {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return {};
     const { $ref, ...own } = value as Fields;
     if (typeof $ref !== 'string') return value as Fields;
-    const target = (stepsOf($ref) ?? []).reduce<unknown>((at, step) => this.fields(at)[step], this.root);
+    const target = stepsOf($ref)?.reduce<unknown>((at, step) => this.fields(at)[step], this.root);
     return { ...this.fields(target), ...own };
   }
 

@@ -137,7 +137,7 @@ function textReader(shape: Shape, isDelimited: boolean): ((given: unknown) => un
     if (texts === repeated) return repeated;
     const alone = isAlone && texts.length === 1 ? readAlone!(texts[0]!) : undefined;
     // One value is an array only if it can be nothing else.
-    const fits = typeof alone === 'bigint' || shape.accepts?.(alone) !== false;
+    const fits = typeof alone === 'bigint' || shape.accepts(alone);
     return alone !== undefined && fits ? alone : texts.map(read!);
   };
 }

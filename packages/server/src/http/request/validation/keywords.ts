@@ -90,7 +90,7 @@ export function createSpecial(schema: Schema): Check {
     this.note('default', () => {
       for (const [name, part, value] of defaults) {
         const isFilled = value === undefined || Object.hasOwn(data, name);
-        if (isFilled || this.shapesOf(data, name).some(({ accepts }) => accepts?.(value) === false)) continue;
+        if (isFilled || this.shapesOf(data, name).some(({ accepts }) => !accepts(value))) continue;
         setOwn(data, name, structuredClone(value));
         const filled = (data as Record<string, unknown>)[name];
         this.judge(part, filled, atPart(at, data, name)).complete();
