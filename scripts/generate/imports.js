@@ -14,9 +14,8 @@ const common = 'base';
 /** The imports that are forbidden within parts of the server, which the drawing does not show. */
 const unknown = Object.entries({
   'base/': '(?!base/)',
-  '(http|observability|service)/': 'storage/(?!core/(interface|access-token|token-row)\\.ts)',
-  'process/app\\.ts':
-    '(storage/(?!core/(interface|access-token|token-row)\\.ts)|process/config\\.ts|start\\.ts|index\\.ts)',
+  '(http|observability|service)/': 'storage/(?!core/(interface|tokens)\\.ts)',
+  'process/app\\.ts': '(storage/(?!core/(interface|tokens)\\.ts)|process/config\\.ts|start\\.ts|index\\.ts)',
   'storage/': 'base/errors\\.ts',
   'storage/core/interface\\.ts': '',
 }).map(([part, others]) => ({

@@ -54,18 +54,20 @@ const controls = [
     edits: [
       {
         file: 'storage/sqlite/committer.js',
-        text: 'const replies = this.#run(batches.map(({ request }) => request));',
-        by: `this.reply = (replies) => {
-                replies.forEach((each, i) => batches[i].reply(each));
-                for (const batch of batches) batch.reply = () => undefined;
+        text: 'const results = this.#run(requests.flatMap(({ units }) => units));',
+        by: `this.reply = (early) => {
+                for (const request of requests) {
+                    request.reply(early.splice(0, request.units.length));
+                    request.reply = () => undefined;
+                }
                 Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
             };
-            const replies = this.#run(batches.map(({ request }) => request));`,
+            const results = this.#run(requests.flatMap(({ units }) => units));`,
       },
       {
         file: 'storage/sqlite/committer.js',
         text: 'committing = true;',
-        by: 'this.reply(replies); committing = true;',
+        by: 'this.reply([...results]); committing = true;',
       },
     ],
     // The other thread does not see it yet.

@@ -9,7 +9,7 @@ import { parseExactJson } from './contract/document/exact-json.js';
 import type { Service } from './service/definition.js';
 import { UndeclaredResponseError } from './base/errors.js';
 import type { Report } from './base/events.js';
-import { issueToken } from './storage/core/access-token.js';
+import { issueToken } from './storage/core/tokens.js';
 import { migrateStorage, openStorage } from './storage/open.js';
 import { noStore } from './storage/no-store.js';
 import { chooseCredentials, type Credentials } from './testing/credentials.js';

@@ -2,7 +2,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { messageOf, type CollectionDefinition } from '../storage/core/interface.js';
 import { longBytes, longIndexOf } from '../storage/sqlite/reads.js';
-import { tokenIndexes } from '../storage/core/token-row.js';
+import { tokenIndexes } from '../storage/core/tokens.js';
 
 /** The schema of a service for an engine. */
 interface Renderer {

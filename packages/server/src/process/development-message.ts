@@ -3,7 +3,7 @@ import { nodeCommand } from '../base/node-command.js';
 import { placed } from '../http/security/credentials.js';
 import type { FastifyInstance } from 'fastify';
 import type { ExampleRequest, Service } from '../service/definition.js';
-import { issueToken } from '../storage/core/access-token.js';
+import { issueToken } from '../storage/core/tokens.js';
 import type { Storage } from '../storage/core/interface.js';
 import { describeStore } from '../storage/open.js';
 import { isPostgres } from '../storage/sqlite/location.js';

@@ -1,8 +1,8 @@
 // Access tokens that handlers issue and revoke, so that callers can log in and out.
 import type { Verified } from '../contract/verifiers.js';
-import { hashSecret, issueToken, isSubject, isTokenId, secretTest } from '../storage/core/access-token.js';
+import { hashSecret, issueToken, isSubject, isTokenId, secretTest } from '../storage/core/tokens.js';
 import type { TokenRepository } from '../storage/core/interface.js';
-import { keptFor } from '../storage/core/token-row.js';
+import { keptFor } from '../storage/core/tokens.js';
 
 /** The rights and the lifetime of a new token. */
 export interface IssueOptions {

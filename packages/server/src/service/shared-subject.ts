@@ -1,5 +1,5 @@
 // Subjects that belong to no caller, for documents of all of them.
-import { isSubject } from '../storage/core/access-token.js';
+import { isSubject } from '../storage/core/tokens.js';
 
 /**
  * Returns the subject of documents that no caller owns, such as those that a public operation reads, or that callers

@@ -628,16 +628,14 @@ for (const engine of enginesToTest) {
       );
     });
 
-    t.test('close commits queued writes, completes reads, and rejects later calls', async (t) => {
+    t.test('close commits queued writes, and rejects later calls', async (t) => {
       const url = await engine.createUrl(t);
       const first = await engine.open(t, url);
       const writes = Array.from({ length: 100 }, (_, i) =>
         first.plants.create('s', BigInt(i), { name: 'a' }),
       );
-      const read = first.plants.list('nobody', { limit: 1 });
       await first.close();
       await first.close();
-      t.equal((await read).count, 0);
       t.ok((await Promise.all(writes)).every((outcome) => outcome === 'created'));
       t.equal(await outcomeOf(first.plants.create('s', 1n, { name: 'a' })), 'unavailable');
       t.equal(await outcomeOf(first.plants.delete('s', 1n)), 'unavailable');
@@ -649,7 +647,7 @@ for (const engine of enginesToTest) {
       t.equal((await second.plants.list('s', { limit: 1_000 })).count, 100);
     });
 
-    t.test('close completes reads a few at a time, since all texts together could be too long', async (t) => {
+    t.test('reads are made a few at a time, since all texts together could be too long', async (t) => {
       const storage = await engine.open(t, await engine.createUrl(t));
       await storage.plants.create('s', 1n, { name: 'x'.repeat(300_000) });
       let most = 0;
@@ -659,7 +657,6 @@ for (const engine of enginesToTest) {
         most = Math.max(most, ++now);
         setImmediate(() => (now = 0));
       });
-      await storage.close();
       await Promise.all(reads);
       // PostgreSQL reads up to 64 in a statement.
       t.ok(most < 150, `${most} in one iteration of the event loop`);

@@ -259,29 +259,6 @@ for (const engine of enginesToTest) {
       t.equal((await counts.get(subject, 'b'))?.text, '{"n":1}');
     });
 
-    t.test('a transaction or change within one of the same subject fails at once', async (t) => {
-      const subject = newSubject();
-      const fault = { message: /within a transaction or change of the same subject/ };
-      const result = await storage.transaction(subject, async (tx) => {
-        await label.write(tx, 'a', { when: 'any', text: '1' });
-        await t.rejects(increment(storage, subject, 'n'), fault);
-        await t.rejects(
-          label.change(subject, 'a', () => '2'),
-          fault,
-        );
-        // Those of other subjects, and what the function leaves behind, go on.
-        const other = newSubject();
-        await storage.transaction(other, async () => {
-          await t.rejects(increment(storage, subject, 'n'), fault);
-          await t.rejects(increment(storage, other, 'n'), fault);
-        });
-        return { later: () => increment(storage, subject, 'n'), other };
-      });
-      t.equal(await increment(storage, result.other, 'n'), 1);
-      t.equal(await result.later(), 1);
-      t.equal(await label.get(subject, 'a'), '1');
-    });
-
     t.test('close ends what waits for its turn, and lets nothing else begin', async (t) => {
       const own = await engine.openOther(t, garden);
       const documents = own.collection(labels);

@@ -12,7 +12,7 @@ import {
   type StoreDefinition,
 } from '../../dist/storage/core/interface.js';
 import { completeMigrations } from '../../dist/cli/migrations.js';
-import * as accessToken from '../../dist/storage/core/access-token.js';
+import * as accessToken from '../../dist/storage/core/tokens.js';
 import { PlantRepository as Repository, plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
 import { loadSchema, type Migration } from '../../dist/storage/core/migrations.js';

@@ -6,7 +6,7 @@ import type { AnyVerifiers, BuiltIn } from '../../contract/verifiers.js';
 import { ApiError, catalogue } from '../../base/errors.js';
 import type { Report } from '../../base/events.js';
 import type { Caller } from '../../contract/handlers.js';
-import { hashSecret, secretTest } from '../../storage/core/access-token.js';
+import { hashSecret, secretTest } from '../../storage/core/tokens.js';
 import type { TokenRepository } from '../../storage/core/interface.js';
 import { createCachedVerifier, type CachedVerifierOptions, type Find } from './cached-verifier.js';
 import { decodeBasic, placeOf, takesBearer } from './credentials.js';

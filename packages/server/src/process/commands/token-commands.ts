@@ -1,7 +1,7 @@
 // The commands that create, list, revoke and prune access tokens.
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { Token, TokenRepository } from '../../storage/core/interface.js';
-import { isSubject, issueToken } from '../../storage/core/access-token.js';
+import { isSubject, issueToken } from '../../storage/core/tokens.js';
 import { CommandError } from '../start-errors.js';
 import type { StoreCommands, StoreOptions } from './store-commands.js';
 

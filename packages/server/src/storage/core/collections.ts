@@ -10,6 +10,7 @@ import {
   type Id,
   type IdKind,
   type IdOf,
+  type IdRange,
   type ListRange,
   type OpenCollection,
   type Outcome,
@@ -20,9 +21,8 @@ import {
   type Transaction,
 } from './interface.js';
 import type { GroupCommit, TransactionLimits, WriteLimits } from './group-commit.js';
-import { type Bounds, boundsOf, canHave, idRules } from './ids.js';
-import { closedStore, SubjectMutex } from './mutex.js';
-import { countTime } from './page-size.js';
+import { type Bounds, boundsOf, canHave } from './ids.js';
+import { SubjectMutex } from './mutex.js';
 import { hasEffect, outcomeOf, type Step, type TransactionCommitter } from './writes.js';
 
 /** A page that an engine reads. */
@@ -41,8 +41,6 @@ export type StoredRange = Omit<BoundedPage, 'isFirst'>;
 /** Reads the documents of a collection. */
 export interface CollectionReader {
   readonly page: (subject: string, page: BoundedPage) => Promise<Page<Id>>;
-  /** Counts the first documents between bounds, at most `countedTogether`, between which other reads have their turns. */
-  readonly countPart: (subject: string, bounds: Bounds) => Promise<Pick<Page<Id>, 'count' | 'next'>>;
   /** Returns the texts of documents in the order of `ids`, which must be valid; undefined where there is none. */
   readonly texts: (subject: string, ids: readonly Id[]) => Promise<(string | undefined)[]>;
   /** See `OpenCollection`. */
@@ -62,6 +60,8 @@ function storedRangeOf(definition: CollectionDefinition, range: ListRange<Id>): 
 
 /** The longest pause after an attempt with which others came first, in ms. */
 const longestPause = 10;
+/** The maximum time for counting, in ms. */
+const countTime = 10_000;
 
 /** The function of a transaction. */
 type Work<Result> = (transaction: Transaction) => Result | Promise<Result>;
@@ -69,19 +69,16 @@ type Work<Result> = (transaction: Transaction) => Result | Promise<Result>;
 type Ending<Result> = { readonly result: Result } | { readonly thrown: unknown };
 
 /** The documents of an open store. */
-export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction' | 'close'> {
+export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction'> {
   readonly #collections: ReadonlyMap<CollectionDefinition, OpenCollection<Id>>;
   readonly #groupCommit: GroupCommit;
   readonly #committer: TransactionCommitter;
-  readonly #limits: TransactionLimits;
+  /** The limits of transactions. */
+  readonly limits: TransactionLimits;
+  /** The memory that all running transactions take, as an estimate in bytes. */
+  memory = 0;
   readonly #report: WriteLimits['report'];
   readonly #mutex: SubjectMutex;
-  /** The memory that all running transactions take, as an estimate in bytes. */
-  readonly #memory = { bytes: 0 };
-  /** The number of reads and commits in progress. A Set of them would often have to grow, and so cost memory. */
-  #pending = 0;
-  #onIdle: (() => void) | undefined;
-  #isClosed = false;
 
   /** @param readerOf - Returns the reader of a collection. */
   constructor(
@@ -93,9 +90,9 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
   ) {
     this.#groupCommit = groupCommit;
     this.#committer = committer;
-    this.#limits = { ...transactionLimits, ...transactions };
+    this.limits = { ...transactionLimits, ...transactions };
     this.#report = report;
-    this.#mutex = new SubjectMutex(this.#limits.waiting);
+    this.#mutex = new SubjectMutex(this.limits.waiting);
     this.#collections = new Map(
       definitions.map((definition) => [definition, this.#open(definition, readerOf(definition))]),
     );
@@ -117,13 +114,6 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
     return ending.result;
   }
 
-  /** Lets no transaction commit any more, and resolves when all writes, commits and reads are complete. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await this.#groupCommit.close();
-    while (this.#pending > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
-  }
-
   #open(definition: CollectionDefinition, reader: CollectionReader): OpenCollection<Id> {
     const collection: OpenCollection<Id> = {
       definition,
@@ -137,51 +127,38 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
         if (typeof subject !== 'string') return running(subject).get(definition, id);
         // A page, because it is read together with others.
         const page = { from: id, to: id, descending: false, limit: 1, isFirst: true };
-        const { json, count } = await this.#tracked(reader.page(subject, page));
+        const { json, count } = await reader.page(subject, page);
         return count === 1 ? json : undefined;
       },
       getMany: async (subject, ids) => {
         if (typeof subject !== 'string') return Promise.all(ids.map((id) => collection.get(subject, id)));
-        const { documents: most } = this.#limits;
+        const { documents: most } = this.limits;
         if (ids.length > most)
           throw new StorageError('too-large', `at most ${most} documents are read at once`);
         const valid = ids.filter((id) => canHave(definition, id));
-        const texts = await this.#tracked(reader.texts(subject, valid));
+        const texts = await reader.texts(subject, valid);
         return ids.map((id) => (canHave(definition, id) ? texts.shift() : undefined));
       },
       page: async (subject, range) => {
         const bounded = storedRangeOf(definition, range);
         if (bounded === undefined) return { json: '', count: 0, next: undefined };
-        return this.#tracked(reader.page(subject, bounded));
+        return reader.page(subject, bounded);
       },
-      count: async (subject, range) => {
-        const bounds = boundsOf(definition, range);
-        return bounds === undefined ? 0 : this.#tracked(countAll(reader, subject, bounds, definition.id));
-      },
+      count: (subject, range) => countAll(collection, subject, range),
       stored: async (subject, range) => {
         const bounded = storedRangeOf(definition, range);
-        return bounded === undefined ? [] : this.#tracked(reader.stored(subject, bounded));
+        return bounded === undefined ? [] : reader.stored(subject, bounded);
       },
-      storedOfAll: (after) => this.#tracked(reader.storedOfAll(after)),
+      storedOfAll: (after) => reader.storedOfAll(after),
       change: async (subject, id, update) => {
         const attempt = () => changeOnce(collection, subject, id, update);
         const { text } = await (typeof subject === 'string'
           ? this.#untilFirst(subject, attempt)
-          : this.#repeat(this.#limits.attempts, attempt));
+          : this.#repeat(this.limits.attempts, attempt));
         return text;
       },
     };
     return collection;
-  }
-
-  /** Counts a read or a commit as pending until it has its result. */
-  async #tracked<T>(call: Promise<T>): Promise<T> {
-    this.#pending++;
-    try {
-      return await call;
-    } finally {
-      if (--this.#pending === 0) this.#onIdle?.();
-    }
   }
 
   /**
@@ -189,13 +166,10 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
    * does not always come second.
    * @param attempt - Resolves with undefined if others came first.
    */
-  #untilFirst<T>(subject: string, attempt: (deadline: number) => Promise<T | undefined>): Promise<T> {
-    const deadline = performance.now() + this.#limits.time;
-    return this.#mutex.guard(subject, async () => {
-      const result = await attempt(deadline);
-      if (result !== undefined) return result;
-      return this.#mutex.run(subject, () => this.#repeat(this.#limits.attempts - 1, () => attempt(deadline)));
-    });
+  async #untilFirst<T>(subject: string, attempt: (deadline: number) => Promise<T | undefined>): Promise<T> {
+    const deadline = performance.now() + this.limits.time;
+    const again = () => this.#repeat(this.limits.attempts - 1, () => attempt(deadline));
+    return (await attempt(deadline)) ?? this.#mutex.run(subject, again);
   }
 
   async #repeat<T>(attempts: number, attempt: () => Promise<T | undefined>): Promise<T> {
@@ -214,15 +188,13 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
     work: Work<Result>,
     deadline: number,
   ): Promise<Ending<Result> | undefined> {
-    const transaction = new RunningTransaction(subject, this, this.#limits, this.#memory);
+    const transaction = new RunningTransaction(subject, this);
     let outcome: (typeof transactionOutcomes)[number] = 'failed';
     try {
       const ending = await within(endingOf(work, transaction), deadline - performance.now(), undefined);
       if (ending === undefined) throw new StorageError('overloaded', 'a transaction took too long');
       const steps = await transaction.steps('thrown' in ending);
-      if (steps.length > 0 && this.#isClosed) throw closedStore();
-      const holds =
-        steps.length === 0 || (await this.#tracked(this.#committer.commitTransaction(subject, steps)));
+      const holds = steps.length === 0 || (await this.#committer.commitTransaction(subject, steps));
       outcome = holds ? 'completed' : 'repeated';
       return holds ? ending : undefined;
     } finally {
@@ -240,24 +212,22 @@ async function endingOf<Result>(work: Work<Result>, transaction: Transaction): P
   }
 }
 
-/** Counts a subject's documents between bounds. @throws StorageError if that takes too long. */
+/** Counts a subject's documents in a range, page by page. @throws StorageError if that takes too long. */
 async function countAll(
-  reader: CollectionReader,
+  collection: OpenCollection<Id>,
   subject: string,
-  { from, to }: Bounds,
-  kind: IdKind,
+  range: IdRange<Id>,
 ): Promise<number> {
   const deadline = performance.now() + countTime;
   let total = 0;
-  let start: Id | undefined = from;
-  while (start !== undefined) {
+  for (let rest = range; ;) {
+    const { count, next } = await collection.page(subject, rest);
+    total += count;
+    if (next === undefined) return total;
     if (performance.now() > deadline)
       throw new StorageError('overloaded', 'counting the documents takes too long');
-    const part: Pick<Page<Id>, 'count' | 'next'> = await reader.countPart(subject, { from: start, to });
-    total += part.count;
-    start = part.next === undefined ? undefined : idRules[kind].following(part.next);
+    rest = { after: next, before: range.before, to: range.to };
   }
-  return total;
 }
 
 /** Changes a document. Resolves with undefined if another write to it came first. */
@@ -293,10 +263,7 @@ function running(transaction: Transaction): RunningTransaction {
 /** One run of the function of a transaction. */
 class RunningTransaction implements Transaction {
   readonly documentsOf: string;
-  readonly #store: Pick<Storage, 'collection'>;
-  readonly #limits: TransactionLimits;
-  /** The memory of all transactions, in bytes. */
-  readonly #memory: { bytes: number };
+  readonly #store: StoreDocuments;
   /** The reads so far. One that has failed prevents a commit, whatever the function does. */
   readonly #reads = new Map<string, Promise<Read>>();
   #bytes = 0;
@@ -304,16 +271,9 @@ class RunningTransaction implements Transaction {
   /** The reason why its own writes prevent a commit. */
   #failure: StorageError | undefined;
 
-  constructor(
-    subject: string,
-    store: Pick<Storage, 'collection'>,
-    limits: TransactionLimits,
-    memory: { bytes: number },
-  ) {
+  constructor(subject: string, store: StoreDocuments) {
     this.documentsOf = subject;
     this.#store = store;
-    this.#limits = limits;
-    this.#memory = memory;
   }
 
   /** Returns the text of a document; undefined if there is none. */
@@ -348,7 +308,7 @@ class RunningTransaction implements Transaction {
   end(): void {
     this.#hasEnded = true;
     this.#reads.clear();
-    this.#memory.bytes -= this.#bytes;
+    this.#store.memory -= this.#bytes;
   }
 
   /** Reads a document, if that has not been done yet. */
@@ -361,7 +321,7 @@ class RunningTransaction implements Transaction {
   }
 
   async #readFirst(collection: CollectionDefinition, id: Id): Promise<Read> {
-    const { documents: most } = this.#limits;
+    const { documents: most } = this.#store.limits;
     if (this.#reads.size >= most)
       throw new StorageError('too-large', `a transaction has at most ${most} documents`);
     const expected = (await this.#store.collection(collection).get(this.documentsOf, id)) ?? null;
@@ -373,14 +333,14 @@ class RunningTransaction implements Transaction {
   #use(text: string | null): void {
     // A document that is read after the end, for instance because that took too long, is not kept.
     if (this.#hasEnded) return;
-    const { bytes: most, allBytes } = this.#limits;
+    const { bytes: most, allBytes } = this.#store.limits;
     const bytes = bytesPerDocument + 2 * (text?.length ?? 0);
     if (this.#bytes + bytes > most)
       this.#failure = new StorageError('too-large', `a transaction has at most ${most} bytes in memory`);
-    else if (this.#memory.bytes + bytes > allBytes)
+    else if (this.#store.memory + bytes > allBytes)
       this.#failure = new StorageError('overloaded', 'all transactions together take too much memory');
     if (this.#failure !== undefined) throw this.#failure;
     this.#bytes += bytes;
-    this.#memory.bytes += bytes;
+    this.#store.memory += bytes;
   }
 }

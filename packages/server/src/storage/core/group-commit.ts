@@ -3,7 +3,6 @@ import { defaultLimits, type Limits, type transactionLimits } from '../../base/l
 import type { InTrace, Report } from '../../base/events.js';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import { messageOf, type Outcome, StorageError } from './interface.js';
-import { closedStore } from './mutex.js';
 import { bytesOf, documentKey, type Committer, type WriteResult, type Write } from './writes.js';
 
 /** The limits of transactions. */
@@ -61,7 +60,7 @@ export class GroupCommit {
    */
   async write(write: Write): Promise<Outcome> {
     const { queueRows, queueBytes, trace } = this.#limits;
-    if (this.#isClosed) throw closedStore();
+    if (this.#isClosed) throw new StorageError('unavailable', 'the store is closed');
     const bytes = bytesOf(write);
     const isFull = this.#queuedBytes > 0 && this.#queuedBytes + bytes > queueBytes;
     if (isFull || this.#queue.length >= queueRows)

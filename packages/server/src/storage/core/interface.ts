@@ -174,7 +174,7 @@ export interface Token {
 /**
  * Stores access tokens by the SHA-256 of their secrets. Every method rejects with StorageError when it fails. A process
  * that answers requests uses only the first four; the others are for commands, and on SQLite block their thread. Subjects
- * and ids must be valid (see access-token.ts).
+ * and ids must be valid (see tokens.ts).
  */
 export interface TokenRepository {
   /** Returns the tokens with these hashes in the same order, even those that are expired or revoked. */

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { StorageError, type StoreDefinition } from './interface.js';
-import { tokenIndexes } from './token-row.js';
+import { tokenIndexes } from './tokens.js';
 import { nodeCommand } from '../../base/node-command.js';
 import { isOlder, version as thisVersion } from '../../base/version.js';
 

@@ -1,40 +1,15 @@
 // A mutex for each subject: work that came second takes its turn instead of coming second again and again.
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { StorageError } from './interface.js';
-
-/** Work in progress on a subject. */
-interface Call {
-  readonly subject: string;
-  hasEnded: boolean;
-}
 
 /** The mutexes of all subjects, in this thread. */
 export class SubjectMutex {
   readonly #maxWaiting: number;
   /** The number of works that have or wait for their turn, by subject, and the end of the last one. */
   readonly #lines = new Map<string, { length: number; end: Promise<unknown> }>();
-  /** The work that this work is called by. */
-  readonly #callers = new AsyncLocalStorage<readonly Call[]>();
 
   /** @param maxWaiting - The maximum number that wait for one subject. */
   constructor(maxWaiting: number) {
     this.#maxWaiting = maxWaiting;
-  }
-
-  /**
-   * Does work that may take the mutex of a subject.
-   * @throws Error when other such work on the subject has called it, and could have the mutex that it waits for.
-   */
-  async guard<Result>(subject: string, work: () => Promise<Result>): Promise<Result> {
-    const callers = this.#callers.getStore() ?? [];
-    if (callers.some((call) => call.subject === subject && !call.hasEnded))
-      throw new Error('called within a transaction or change of the same subject, for which it would wait');
-    const call: Call = { subject, hasEnded: false };
-    try {
-      return await this.#callers.run([...callers, call], work);
-    } finally {
-      call.hasEnded = true;
-    }
   }
 
   /**
@@ -55,9 +30,4 @@ export class SubjectMutex {
       if (--line.length === 0) this.#lines.delete(subject);
     }
   }
-}
-
-/** The error of every call after the store was closed. */
-export function closedStore(): StorageError {
-  return new StorageError('unavailable', 'the store is closed');
 }

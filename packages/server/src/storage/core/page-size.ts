@@ -6,7 +6,3 @@ export const pageRows = 500;
 export const pageBytes = 256 * 1024;
 /** The text of several pages, in bytes, from which no further page is read: all of it is in memory together. */
 export const bytesTogether = 4 * pageBytes;
-/** The number of documents that are counted at once. */
-export const countedTogether = 5_000;
-/** The maximum time for counting, in ms. */
-export const countTime = 10_000;

@@ -1,7 +1,7 @@
 // Checks a server, a schema and its role, and names the statements that correct faults.
 import { readOnlyDatabase, StorageError } from '../core/interface.js';
 import type { StoreSchema } from '../core/migrations.js';
-import { tokenIndexes } from '../core/token-row.js';
+import { tokenIndexes } from '../core/tokens.js';
 import type { Query } from './connection/connections.js';
 import { setSession } from './statements.js';
 

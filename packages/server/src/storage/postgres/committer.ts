@@ -1,6 +1,6 @@
 // Commits batches of writes to PostgreSQL.
 import { type Id, type Outcome, StorageError } from '../core/interface.js';
-import { tokenDocuments } from '../core/token-row.js';
+import { tokenDocuments } from '../core/tokens.js';
 import { type Committer, hasEffect, outcomeOf, type Write, type WriteResult } from '../core/writes.js';
 import { isolateFailures } from './connection/failures.js';
 import type { Row } from './connection/connections.js';

@@ -1,8 +1,8 @@
 // Reads the documents of a collection, on PostgreSQL and Citus.
 import type { BoundedPage, CollectionReader, StoredRange } from '../core/collections.js';
-import { type Bounds, idRules } from '../core/ids.js';
+import { idRules } from '../core/ids.js';
 import type { CollectionDefinition, DocumentKey, Id, Page, StoredDocument } from '../core/interface.js';
-import { countedTogether, pageBytes, pageRows } from '../core/page-size.js';
+import { pageBytes, pageRows } from '../core/page-size.js';
 import type { StatementRunner } from './connection/statement-runner.js';
 import { ReadQueue } from './read-queue.js';
 import type { DocumentSql } from './statements.js';
@@ -55,12 +55,6 @@ export class PostgresReader implements CollectionReader {
       count: documents.length,
       next: documents.length < count ? documents.at(-1)?.id : next,
     };
-  }
-
-  async countPart(subject: string, { from, to }: Bounds): Promise<Pick<Page<Id>, 'count' | 'next'>> {
-    const [row] = await this.#runner.read(this.#sql.count, [subject, `${from}`, `${to}`]);
-    const [count, last] = row as [number, string];
-    return { count, next: count === countedTogether ? this.#ids.parse(last) : undefined };
   }
 
   async texts(subject: string, ids: readonly Id[]): Promise<(string | undefined)[]> {

@@ -1,6 +1,6 @@
 // The statements of PostgreSQL on documents, as constant texts; with one more condition they suit Citus, too.
 import type { CollectionDefinition, IdKind } from '../core/interface.js';
-import { countedTogether, pageBytes } from '../core/page-size.js';
+import { pageBytes } from '../core/page-size.js';
 import type { Write } from '../core/writes.js';
 
 /**
@@ -67,7 +67,6 @@ export function documentSql(definition: CollectionDefinition, isDistributed: boo
   };
   const matches = `stored.subject = batch.subject AND stored.id = batch.id ${shard}`;
   const asExpected = `(batch.expected IS NULL OR stored.${column} = batch.expected)`;
-  const ofSubject = 'subject = $1 AND id BETWEEN $2 AND $3';
   const between = 'subject = $2 AND id BETWEEN $3 AND $4';
   return {
     /** Whether each statement is about one subject. */
@@ -105,10 +104,6 @@ export function documentSql(definition: CollectionDefinition, isDistributed: boo
     storedOfAll: storedText(definition, '(subject, id) > ($2, $3)', 'ASC'),
     /** The texts of documents of a subject by their ids. */
     byIds: `SELECT id::text, ${column} FROM ${name} WHERE subject = $1 AND id = ANY ($2::${type}[])`,
-    /** Counts the first documents of a subject between two ids, and returns the last id. */
-    count: `SELECT count(*)::int, max(id) FROM (
-        SELECT id FROM ${name} WHERE ${ofSubject} ORDER BY id LIMIT ${countedTogether}
-      ) AS counted`,
   };
 }
 

@@ -100,7 +100,7 @@ function storageOn(
     // Never resolves: new connections may succeed after any failure of the server.
     broken: new Promise(() => undefined),
     async close() {
-      await documents.close();
+      await groupCommit.close();
       await runner.close();
     },
   };

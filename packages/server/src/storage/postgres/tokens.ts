@@ -10,7 +10,7 @@ import {
   type TokenRow,
   toToken,
   toTokenRow,
-} from '../core/token-row.js';
+} from '../core/tokens.js';
 import type { Write } from '../core/writes.js';
 import type { Row } from './connection/connections.js';
 import type { StatementRunner } from './connection/statement-runner.js';

@@ -1,14 +1,14 @@
-// The thread that owns the connection for writes of documents, and of tokens by handlers: it receives batches of all
-// threads that serve, syncs them, and runs all checkpoints.
+// The thread that owns the connection for writes of documents, and of tokens by handlers: it receives what all threads that
+// serve want to commit, syncs it, and runs all checkpoints.
 import { isMainThread, parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
 import type { CollectionDefinition, Id, Outcome, StorageFailure } from '../core/interface.js';
 import { isCheck, outcomeOf, type Step, type Write } from '../core/writes.js';
-import { closeWithCheckpoint, inTransaction, timeout } from './database.js';
+import { closeWithCheckpoint, timeout } from './database.js';
 import { isFull, toSqliteError } from './failures.js';
 import { existing } from './files.js';
-import { tokenDocuments } from '../core/token-row.js';
+import { tokenDocuments } from '../core/tokens.js';
 import { prepareTokenWrites } from './tokens.js';
 
 /** The worker data of the thread. */
@@ -18,29 +18,25 @@ export interface WriterData {
   collections: readonly CollectionDefinition[];
 }
 
-/** A batch of at least one write, whose results are independent; or a transaction of at least one step. */
-export type WriterBatch =
-  { readonly writes: readonly Write[] } | { readonly subject: string; readonly steps: readonly Step[] };
+/** What takes effect or not by itself: a write, or a transaction of at least one step. */
+export type Unit = Write | { readonly subject: string; readonly steps: readonly Step[] };
 
 /** To the thread: what to commit; from the thread that started it also another one's port, or the request to exit. */
-export type WriterRequest = WriterBatch | { readonly port: MessagePort } | 'close';
+export type WriterRequest = readonly Unit[] | MessagePort | 'close';
 
-/** The result of a write, or of a transaction. */
-export type Result = Outcome | 'committed' | 'conflict' | Failure;
-
-/** The reason why a write or a transaction is not known to be committed. */
+/** The reason why a unit is not known to be committed. */
 export interface Failure {
   readonly failure: StorageFailure;
   readonly message: string;
 }
 
-/** The reply to the oldest request of a port without a reply: the results of each write in order, or of a transaction. */
-export type Reply = readonly Result[];
+/** The result of a unit. The reply to the oldest request of a port without one has those of its units, in their order. */
+export type Result = Outcome | 'committed' | 'conflict' | Failure;
 
 /** A request, and the callback for its results. */
-interface WaitingBatch {
-  readonly request: WriterBatch;
-  readonly reply: (reply: Reply) => void;
+interface WaitingRequest {
+  readonly units: readonly Unit[];
+  readonly reply: (results: readonly Result[]) => void;
 }
 
 function serve(parent: NonNullable<typeof parentPort>, { file, collections }: WriterData): void {
@@ -52,13 +48,13 @@ function serve(parent: NonNullable<typeof parentPort>, { file, collections }: Wr
         committer.commit();
         closeWithCheckpoint(database);
         parent.close();
-      } else if ('port' in request) {
-        receive(request.port);
+      } else if ('postMessage' in request) {
+        receive(request);
         // Only the thread that started this one keeps it alive.
-        request.port.unref();
+        request.unref();
       } else {
-        committer.add(request, (reply) => {
-          port.postMessage(reply);
+        committer.add(request, (results) => {
+          port.postMessage(results);
         });
       }
     });
@@ -75,92 +71,91 @@ function openForWriting(file: string): DatabaseSyncInstance {
   const database = new DatabaseSync(existing(file), { timeout });
   // The log shrinks to this size, in bytes, once those who read an old state of it have moved on.
   database.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864');
-  const [synchronous] = Object.values(database.prepare('PRAGMA synchronous').get() as Record<string, number>);
-  const [journal] = Object.values(database.prepare('PRAGMA journal_mode').get() as Record<string, string>);
-  if (journal !== 'wal' || synchronous !== 2) {
-    throw new Error(`the writer runs with journal_mode ${journal} and synchronous ${synchronous}`);
-  }
+  const settings = database.prepare(
+    'SELECT journal_mode, synchronous FROM pragma_journal_mode, pragma_synchronous',
+  );
+  const { journal_mode: journal, synchronous } = settings.get() as Record<string, unknown>;
+  if (journal !== 'wal' || synchronous !== 2)
+    throw new Error(
+      `the writer runs with journal_mode ${String(journal)} and synchronous ${String(synchronous)}`,
+    );
   return database;
 }
 
-/** Commits batches and transactions, all that wait in one transaction of SQLite. The senders limit how many there are. */
+/** Commits units, all that wait in one transaction of SQLite. The senders limit how many there are. */
 class BatchCommitter {
   readonly #database: DatabaseSyncInstance;
   /** By the names of their collections, which arrive as copies. */
   readonly #tables: ReadonlyMap<string, Table>;
-  readonly #writeToken: (write: Write) => Outcome;
   readonly #commitSoon = oncePerIteration(() => {
     this.commit();
   });
-  #waiting: WaitingBatch[] = [];
+  #waiting: WaitingRequest[] = [];
 
   constructor(database: DatabaseSyncInstance, collections: readonly CollectionDefinition[]) {
     this.#database = database;
-    this.#tables = new Map(collections.map((collection) => [collection.name, tableOf(database, collection)]));
-    this.#writeToken = prepareTokenWrites(database);
+    const tokens: Table = { make: prepareTokenWrites(database), find: () => undefined };
+    this.#tables = new Map([
+      ...collections.map((collection) => [collection.name, tableOf(database, collection)] as const),
+      [tokenDocuments.name, tokens],
+    ]);
   }
 
   /** Adds a request, and commits it with those of all threads that have arrived. */
-  add(request: WriterBatch, reply: WaitingBatch['reply']): void {
-    this.#waiting.push({ request, reply });
+  add(units: readonly Unit[], reply: WaitingRequest['reply']): void {
+    this.#waiting.push({ units, reply });
     this.#commitSoon();
   }
 
   /** Commits everything that waits. */
   commit(): void {
     if (this.#waiting.length === 0) return;
-    const batches = this.#waiting;
+    const requests = this.#waiting;
     this.#waiting = [];
-    const replies = this.#run(batches.map(({ request }) => request));
-    for (const [i, reply] of replies.entries()) batches[i]?.reply(reply);
+    const results = this.#run(requests.flatMap(({ units }) => units));
+    for (const { units, reply } of requests) reply(results.splice(0, units.length));
   }
 
-  /** Runs requests in one transaction; those whose data is damaged fail alone. */
-  #run(requests: readonly WriterBatch[]): Reply[] {
-    const replies = this.#runTogether(requests);
-    if (!('failure' in replies)) return replies;
-    return requests.map((request) => {
-      const parts = 'writes' in request ? request.writes.map((write) => ({ writes: [write] })) : [request];
-      if (replies.failure !== 'damaged') return parts.map(() => replies);
-      return parts.flatMap((part) => {
-        const alone = this.#runTogether([part]);
-        return 'failure' in alone ? [alone] : alone.flat();
-      });
-    });
+  /** Runs units in one transaction; those whose data is damaged fail alone. */
+  #run(units: readonly Unit[]): Result[] {
+    const results = this.#runTogether(units);
+    if (!('failure' in results)) return results;
+    if (results.failure !== 'damaged') return units.map(() => results);
+    return units.flatMap((unit) => this.#runTogether([unit]));
   }
 
-  #runTogether(requests: readonly WriterBatch[]): Reply[] | Failure {
-    let committing = false as boolean;
+  #runTogether(units: readonly Unit[]): Result[] | Failure {
+    let committing = false;
     try {
-      return inTransaction(this.#database, () => {
-        const replies = requests.map((request) => this.#write(request));
-        committing = true;
-        return replies;
-      });
+      // IMMEDIATE waits for the locks of other processes here, not in the middle of the transaction.
+      this.#database.exec('BEGIN IMMEDIATE');
+      const results = units.map((unit) => this.#make(unit));
+      committing = true;
+      this.#database.exec('COMMIT');
+      return results;
     } catch (error) {
+      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
       // A failed COMMIT may have taken effect, unless the log had no space for all of it. An earlier failure has none.
       const { failure, message } = toSqliteError(this.#database.location() ?? '', error);
       return { failure: committing && !isFull(error) ? 'unknown-outcome' : failure, message };
     }
   }
 
-  /** Makes the writes of a request in the transaction that is open; those of a transaction only if what it has read holds. */
-  #write(request: WriterBatch): Reply {
-    if ('writes' in request) return request.writes.map((write) => this.#writeDocument(write));
-    const { subject, steps } = request;
+  /** Makes a write in the transaction that is open, or the steps of a transaction if what it has read holds. */
+  #make(unit: Unit): Result {
+    if (!('steps' in unit)) return this.#writeDocument(unit);
+    const { subject, steps } = unit;
     const holds = steps.every(
       ({ collection, id, expected }) => (this.#tableOf(collection).find(subject, id) ?? null) === expected,
     );
-    if (!holds) return ['conflict'];
+    if (!holds) return 'conflict';
     for (const { collection, id, text } of steps.filter((step) => !isCheck(step)))
       this.#writeDocument({ collection, subject, id, when: 'any', text });
-    return ['committed'];
+    return 'committed';
   }
 
   #writeDocument(write: Write): Outcome {
-    const { collection } = write;
-    if (collection.name === tokenDocuments.name) return this.#writeToken(write);
-    return this.#tableOf(collection).make(write);
+    return this.#tableOf(write.collection).make(write);
   }
 
   #tableOf({ name }: CollectionDefinition): Table {

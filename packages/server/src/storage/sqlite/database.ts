@@ -82,21 +82,3 @@ export function closeWithCheckpoint(database: DatabaseSyncInstance): void {
     if (database.isOpen) database.close();
   }
 }
-
-/**
- * Runs writes in a transaction.
- * @returns The result of the writes.
- * @throws Error of the writes, after which nothing has changed, or of the commit.
- */
-export function inTransaction<T>(database: DatabaseSyncInstance, write: () => T): T {
-  // IMMEDIATE waits for the locks of other processes here, not in the middle of the transaction.
-  database.exec('BEGIN IMMEDIATE');
-  try {
-    const result = write();
-    database.exec('COMMIT');
-    return result;
-  } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK');
-    throw error;
-  }
-}

@@ -1,9 +1,9 @@
-// The statements that read the documents of a collection: pages, numbers, and documents with their keys.
+// The statements that read the documents of a collection: pages, single documents, and documents with their keys.
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
 import type { StoredRange } from '../core/collections.js';
-import { type Bounds, idRules } from '../core/ids.js';
+import { idRules } from '../core/ids.js';
 import type { CollectionDefinition, Id, KeyRange, Page, StoredDocument } from '../core/interface.js';
-import { countedTogether, pageBytes, pageRows } from '../core/page-size.js';
+import { pageBytes, pageRows } from '../core/page-size.js';
 import { isDamage } from './failures.js';
 
 /** A document with more bytes is long; `pageRows` others fit into a page. An index has the same condition. */
@@ -34,27 +34,13 @@ export function* beforeDamage(rows: Iterable<unknown>): Generator<unknown[]> {
   }
 }
 
-/** The first documents that fit into a page, at least one if there is any, and whether others follow. */
-function fitting(rows: Iterable<unknown>, most: number, parse: (text: string) => Id) {
-  const documents: StoredDocument[] = [];
-  let bytes = 0;
-  for (const row of rows) {
-    const [subject, id, text] = row as [string, string, string];
-    bytes += Buffer.byteLength(text) + 1;
-    if (documents.length >= most || (bytes > pageBytes && documents.length > 0))
-      return { documents, hasMore: true };
-    documents.push({ subject, id: parse(id), text });
-  }
-  return { documents, hasMore: false };
-}
-
 /** A subject and an id, or a value that comes before or after all of them. No subject is empty, and BLOBs come last. */
 type KeyEnd = readonly [subject: string | Uint8Array, id: Id | Uint8Array | number];
 const beyond = new Uint8Array();
 
 /**
- * Reads documents of a collection with their keys, at most `pageRows` and `pageBytes`. Both functions throw errors of
- * SQLite; what comes before damage is returned first.
+ * Reads documents of a collection with their keys, at most `pageRows` and `pageBytes`. The functions throw errors
+ * of SQLite; what comes before damage is returned first.
  * @param database - Must be referenced as long as the result.
  */
 export function storedReads(database: DatabaseSyncInstance, { name, column, id }: CollectionDefinition) {
@@ -66,58 +52,57 @@ export function storedReads(database: DatabaseSyncInstance, { name, column, id }
        ORDER BY subject ${order}, id ${order}`,
     );
   const [ascending, descending] = [select('ASC'), select('DESC')];
-  const rowsBetween = (low: KeyEnd, high: KeyEnd, isDescending: boolean | undefined): Iterable<unknown> =>
-    (isDescending === true ? descending : ascending).iterate(...low, ...high);
+  const rowsBetween = (low: KeyEnd, high: KeyEnd, isDescending = false): Iterable<unknown> =>
+    (isDescending ? descending : ascending).iterate(...low, ...high);
   const rowsOf = (subject: string, { from, to, descending: isDescending }: StoredRange) =>
     rowsBetween([subject, from], [subject, to], isDescending);
+  /** The first documents that fit into a page, at least one if there is any, and whether others follow. */
+  const fitting = (rows: Iterable<unknown>, limit = pageRows) => {
+    const documents: StoredDocument[] = [];
+    let bytes = 0;
+    for (const row of rows) {
+      const [subject, key, text] = row as [string, string, string];
+      bytes += Buffer.byteLength(text) + 1;
+      if (documents.length >= Math.min(limit, pageRows) || (bytes > pageBytes && documents.length > 0))
+        return { documents, hasMore: true };
+      documents.push({ subject, id: parse(key), text });
+    }
+    return { documents, hasMore: false };
+  };
   return {
-    stored: (subject: string, range: StoredRange): StoredDocument[] =>
-      fitting(beforeDamage(rowsOf(subject, range)), Math.min(range.limit, pageRows), parse).documents,
-    storedOfAll: ({ subject, after, before, descending: isDescending }: KeyRange): StoredDocument[] => {
+    stored: (subject: string, range: StoredRange) =>
+      fitting(beforeDamage(rowsOf(subject, range)), range.limit).documents,
+    storedOfAll({ subject, after, before, descending: isDescending }: KeyRange): StoredDocument[] {
       const low: KeyEnd = after ? [after.subject, following(after.id) ?? beyond] : [subject ?? '', first];
       const high: KeyEnd = before
         ? [before.subject, preceding(before.id) ?? -Infinity]
         : [subject ?? beyond, last];
-      return fitting(beforeDamage(rowsBetween(low, high, isDescending)), pageRows, parse).documents;
+      return fitting(beforeDamage(rowsBetween(low, high, isDescending))).documents;
     },
     /** Reads a page of documents of any length. Damage in it is an error. */
-    page(subject: string, range: StoredRange, rows: number): Page<Id> {
-      const { documents, hasMore } = fitting(rowsOf(subject, range), rows, parse);
+    page(subject: string, range: StoredRange): Page<Id> {
+      const { documents, hasMore } = fitting(rowsOf(subject, range), range.limit);
       const json = documents.map(({ text }) => text).join();
       return { json, count: documents.length, next: hasMore ? documents.at(-1)?.id : undefined };
     },
   };
 }
 
-const inRange = 'subject = ?1 AND id BETWEEN ?2 AND ?3';
-
 /** All reads of a collection, as the methods of `CollectionReader`. */
 export function collectionReads(database: DatabaseSyncInstance, definition: CollectionDefinition) {
-  const { name, column, id } = definition;
-  const { parse } = idRules[id];
+  const { name, column } = definition;
   const anyLength = storedReads(database, definition);
   const ascending = shortPages(database, definition, false);
   const descending = shortPages(database, definition, true);
   const select = prepareRows(database, `SELECT ${column} FROM ${name} WHERE subject = ? AND id = ?`);
-  const countFirst = prepareRows(
-    database,
-    `SELECT count(*), CAST(max(id) AS TEXT)
-     FROM (SELECT id FROM ${name} WHERE ${inRange} ORDER BY id LIMIT ${countedTogether})`,
-  );
   return {
-    stored: anyLength.stored,
-    storedOfAll: anyLength.storedOfAll,
+    ...anyLength,
     texts: (subject: string, ids: readonly Id[]) =>
       ids.map((each) => (select.get(subject, each) as [string] | undefined)?.[0]),
     page(subject: string, range: StoredRange): Page<Id> {
-      const rows = Math.min(range.limit, pageRows);
-      const page = (range.descending ? descending : ascending)(subject, range, rows);
+      const page = (range.descending ? descending : ascending)(subject, range);
       // It is empty if there are no documents or if any of them is long.
-      return page.count > 0 ? page : anyLength.page(subject, range, rows);
-    },
-    countPart(subject: string, { from, to }: Bounds): Pick<Page<Id>, 'count' | 'next'> {
-      const [count, last] = countFirst.get(subject, from, to) as [number, string];
-      return { count, next: count === countedTogether ? parse(last) : undefined };
+      return page.count > 0 ? page : anyLength.page(subject, range);
     },
   };
 }
@@ -142,7 +127,9 @@ function shortPages(database: DatabaseSyncInstance, definition: CollectionDefini
        SELECT ${column} AS text, last
        FROM (
          SELECT last
-         FROM (SELECT (SELECT id FROM ${name} WHERE ${inRange} ORDER BY id ${order} LIMIT 1 OFFSET ?4 - 1) AS last)
+         FROM (SELECT (
+           SELECT id FROM ${name} WHERE subject = ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id ${order} LIMIT 1 OFFSET ?4 - 1
+         ) AS last)
          WHERE NOT EXISTS (
            SELECT 1 FROM ${name} INDEXED BY ${longIndexOf(definition)}
            WHERE subject = ?1 AND ${inPage} AND octet_length(${column}) > ${longBytes}
@@ -151,9 +138,9 @@ function shortPages(database: DatabaseSyncInstance, definition: CollectionDefini
        WHERE subject = ?1 AND ${inPage} ${descending ? 'ORDER BY id DESC' : ''}
      )`,
   );
-  return (subject: string, { from, to }: Bounds, rows: number): Page<Id> => {
-    const row = statement.get(subject, from, to, rows) as [string | null, number, string | null];
-    const [json, count, next] = row;
+  return (subject: string, { from, to, limit }: StoredRange): Page<Id> => {
+    const row: unknown = statement.get(subject, from, to, Math.min(limit, pageRows));
+    const [json, count, next] = row as [string | null, number, string | null];
     return { json: json ?? '', count, next: next === null ? undefined : parse(next) };
   };
 }

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { backup as writeInto, DatabaseSync } from '@photostructure/sqlite';
 import { messageOf, StorageError, type StoreDefinition } from '../core/interface.js';
 import { loadSchema } from '../core/migrations.js';
-import { keptFor } from '../core/token-row.js';
+import { keptFor } from '../core/tokens.js';
 import { copyInto, countDocuments, makeFile, withNewFile } from './copy.js';
 import { closeWithCheckpoint, openDatabase, readFrom } from './database.js';
 import { isDamage, toSqliteError } from './failures.js';

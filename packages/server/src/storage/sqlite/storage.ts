@@ -177,7 +177,7 @@ function createStorage(
     },
     async close() {
       if (!database.isOpen) return;
-      await documents.close();
+      await groupCommit.close();
       database.close();
       // The last connection to close runs a checkpoint, and this must be the writer's.
       await writer.close();

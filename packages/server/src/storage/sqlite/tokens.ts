@@ -12,16 +12,16 @@ import {
   type TokenRow,
   toToken,
   toTokenRow,
-} from '../core/token-row.js';
+} from '../core/tokens.js';
 import type { Write } from '../core/writes.js';
-import { inTransaction } from './database.js';
 import { withStorageErrors } from './failures.js';
 import { beforeDamage, prepareRows } from './reads.js';
 
-const selectTokens = `SELECT ${tokenColumns.replace('hash', 'lower(hex(hash))')} FROM tokens`;
+const columns = tokenColumns.replace('hash', 'lower(hex(hash))');
+const selectTokens = `SELECT ${columns} FROM tokens`;
 /** Tokens of operators have no `prune_at`, and get none. */
-const revokeText =
-  'UPDATE tokens SET revoked_at = coalesce(revoked_at, ?), prune_at = min(prune_at, ?) WHERE id = ?';
+const revokeText = `UPDATE tokens SET revoked_at = coalesce(revoked_at, ?), prune_at = min(prune_at, ?)
+  WHERE id = ? AND subject = coalesce(?, subject) RETURNING ${columns}`;
 /** The number of tokens that the command deletes in one commit, so that the server does not wait long. */
 const prunedByCommand = 1_000;
 
@@ -44,70 +44,62 @@ export function storedTokenReader(database: DatabaseSyncInstance) {
  */
 export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: GroupCommit): TokenRepository {
   const file = database.location() ?? '';
-  const prepare = (text: string) => prepareRows(database, text);
-  /** Runs the writes of a command. */
-  const write = <T>(run: () => T) => withStorageErrors(file, () => inTransaction(database, run));
+  const call = <T>(run: () => T) => withStorageErrors(file, run);
   const selectStored = storedTokenReader(database);
-  const findOne = prepare(`${selectTokens} WHERE hash = ?`);
-  const findById = prepare(`${selectTokens} WHERE id = ?`);
+  const findOne = prepareRows(database, `${selectTokens} WHERE hash = ?`);
   const valid = (condition: string) =>
     `SELECT * FROM (${selectTokens} WHERE subject = ? AND revoked_at IS NULL AND ${condition} LIMIT ${listedTogether})`;
-  const selectValid = prepare(
+  const selectValid = prepareRows(
+    database,
     `${valid('expires_at IS NULL')} UNION ALL ${valid('expires_at > ? ORDER BY expires_at DESC')}
      ORDER BY created_at, id LIMIT ${listedTogether}`,
   );
-  const revokeOne = database.prepare(revokeText);
+  const revoke = prepareRows(database, revokeText);
   const removeEnded = database.prepare(
     `DELETE FROM tokens WHERE rowid IN (
        SELECT rowid FROM tokens WHERE revoked_at IS NOT NULL OR expires_at <= ? LIMIT ${prunedByCommand})`,
   );
   return {
     async find(hashes) {
-      const rows = withStorageErrors(file, () => hashes.map((hash): unknown => findOne.get(hash)));
-      return rows.map((row) => (row === undefined ? undefined : toToken(row as unknown[])));
+      const rows = call(() => hashes.map((hash) => findOne.get(hash) as unknown[] | undefined));
+      return rows.map((row) => row && toToken(row));
     },
     add: async (token) => (await groupCommit.write(addition(token))) as Outcomes['absent'],
     async listOf(subject, now) {
-      return withStorageErrors(file, () => selectValid.all(subject, subject, now) as unknown[][]).map(
-        toToken,
-      );
+      return call(() => selectValid.all(subject, subject, now) as unknown[][]).map(toToken);
     },
     async revokeOf(subject, id) {
       return (await groupCommit.write(revoking(subject, id))) === 'deleted';
     },
     async revoke(id, at) {
-      const row = write(() => {
-        revokeOne.run(at, at + keptFor, id);
-        return findById.get(id) as unknown[] | undefined;
-      });
-      return row && toToken(row);
+      return call(() => revoke.all(at, at + keptFor, id, null) as unknown[][]).map(toToken)[0];
     },
     async prune(at) {
       let total = 0;
-      for (let deleted = 1; deleted > 0; total += deleted) deleted = write(() => removeEnded.run(at).changes);
+      for (let deleted = 1; deleted > 0; total += deleted) deleted = call(() => removeEnded.run(at).changes);
       return total;
     },
     async stored(after, subject) {
-      return withStorageErrors(file, () => selectStored(after, subject));
+      return call(() => selectStored(after, subject));
     },
   };
 }
 /* eslint-enable @typescript-eslint/require-await */
 
-/** Returns the function that makes the writes of `token-row.ts`, in the transaction that is open. */
+/** Returns the function that makes the writes of the tokens of handlers, in the transaction that is open. */
 export function prepareTokenWrites(database: DatabaseSyncInstance): (write: Write) => Outcome {
   const insert = database.prepare(
     `INSERT INTO tokens (${tokenColumns}) VALUES (?, ?, ?, ?, ?, ?, unhex(?), ?) ON CONFLICT DO NOTHING`,
   );
   const findById = prepareRows(database, `${selectTokens} WHERE id = ?`);
-  const revoke = database.prepare(`${revokeText} AND subject = ?`);
+  const revoke = database.prepare(revokeText);
   const prune = database.prepare(
     `DELETE FROM tokens WHERE rowid IN (SELECT rowid FROM tokens
      WHERE prune_at <= ? ORDER BY prune_at LIMIT ${prunedTogether})`,
   );
   return ({ subject, id, text }) => {
     const now = Date.now();
-    if (text === null) return revoke.run(now, now + keptFor, id, subject).changes > 0 ? 'deleted' : 'missing';
+    if (text === null) return revoke.all(now, now + keptFor, id, subject).length > 0 ? 'deleted' : 'missing';
     prune.run(now);
     if (insert.run(...(JSON.parse(text) as TokenRow)).changes > 0) return 'inserted';
     const present = findById.get(id) as unknown[] | undefined;

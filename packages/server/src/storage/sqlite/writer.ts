@@ -1,9 +1,9 @@
-// Sends batches of writes and transactions to the writer thread, from every thread that serves.
+// Sends writes and transactions to the writer thread, from every thread that serves.
 import { once } from 'node:events';
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
 import { StorageError, toStorageError } from '../core/interface.js';
 import type { Committer, Step, TransactionCommitter, Write, WriteResult } from '../core/writes.js';
-import type { Reply, Result, WriterBatch, WriterData, WriterRequest } from './committer.js';
+import type { Failure, Result, Unit, WriterData, WriterRequest } from './committer.js';
 
 /**
  * Starts the writer thread, and resolves when its connection is open.
@@ -39,61 +39,59 @@ export class Writer implements Committer, TransactionCommitter {
   /** @param port - The thread, if this one has started it; otherwise a port as `connect` returned it. */
   constructor(port: Worker | MessagePort) {
     this.#port = port;
-    port.on('message', (results: Reply) => {
+    port.on('message', (results: readonly Result[]) => {
       this.#callers.shift()?.resolve(results);
     });
+    // After this event, no message comes.
+    this.#ended = new Promise((onEnd) => port.on(port instanceof Worker ? 'exit' : 'close', onEnd));
     this.broken = new Promise((onBroken) => {
       port.on('error', (error: Error) => {
         this.#fail(`SQLite: ${error.message}`, error, onBroken);
       });
-      port.on(endOf(port), () => {
+      void this.#ended.then(() => {
         this.#fail('SQLite: the writer has exited', undefined, onBroken);
       });
     });
-    this.#ended = new Promise((onEnd) => port.on(endOf(port), onEnd));
   }
 
   async commit(writes: readonly Write[]): Promise<readonly WriteResult[]> {
-    const results = await this.#request({ writes });
-    return results.map((result) =>
-      typeof result === 'object' ? errorOf(result) : (result as Exclude<WriteResult, StorageError>),
-    );
+    const results = await this.#request(writes);
+    return results.map((result) => (typeof result === 'object' ? errorOf(result) : result)) as WriteResult[];
   }
 
   async commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean> {
-    const [decision] = await this.#request({ subject, steps });
-    if (typeof decision === 'object') throw errorOf(decision);
-    return decision === 'committed';
+    const [result] = await this.#request([{ subject, steps }]);
+    if (typeof result === 'object') throw errorOf(result);
+    return result === 'committed';
   }
 
-  /** @throws StorageError when it has failed permanently. */
+  /** @throws StorageError when it has failed permanently, or is closed. */
   check(): void {
     if (this.#failure !== undefined) throw this.#failure;
+    if (this.#isClosing) throw new StorageError('unavailable', 'SQLite: the store is closed');
   }
 
   /** Returns a port for the `Writer` of another thread. */
   connect(): MessagePort {
     const { port1, port2 } = new MessageChannel();
-    const request: WriterRequest = { port: port1 };
-    this.#port.postMessage(request, [port1]);
+    this.#port.postMessage(port1 satisfies WriterRequest, [port1]);
     return port2;
   }
 
-  /** Disconnects, when all batches have been committed, and ends the thread if this one has started it. */
+  /** Disconnects, when everything has been committed, and ends the thread if this one has started it. */
   close(): Promise<void> {
     this.#isClosing = true;
-    const request: WriterRequest = 'close';
     // Terminating the thread in the middle of a statement could crash the process.
-    if (this.#port instanceof Worker) this.#port.postMessage(request);
+    if (this.#port instanceof Worker) this.#port.postMessage('close' satisfies WriterRequest);
     else this.#port.close();
     return this.#ended;
   }
 
   /** @throws StorageError `unknown-outcome` if no reply will arrive, or `unavailable` if that was known before the call. */
-  async #request(batch: WriterBatch): Promise<readonly Result[]> {
+  async #request(units: readonly Unit[]): Promise<readonly Result[]> {
     this.check();
     return new Promise((resolve, reject) => {
-      this.#port.postMessage(batch);
+      this.#port.postMessage(units satisfies WriterRequest);
       this.#callers.push({ resolve, reject });
     });
   }
@@ -108,9 +106,6 @@ export class Writer implements Committer, TransactionCommitter {
   }
 }
 
-/** The event after which no message comes. */
-const endOf = (port: Worker | MessagePort) => (port instanceof Worker ? 'exit' : 'close');
-
-function errorOf({ failure, message }: Exclude<Result, string>): StorageError {
+function errorOf({ failure, message }: Failure): StorageError {
   return new StorageError(failure, message);
 }
