@@ -27,14 +27,16 @@ const docs = new URL('../../docs/', import.meta.url);
 export function printReport(results) {
   console.table(resultRows(results));
   console.log(`The rate of one server divided by that of the other in the same round: the median of the rounds, and an interval that
-contains the true median with a confidence of about 95 %; and the ratio of the CPU time for each request:`);
+contains the true median with a confidence of about 95 %; and the same for the CPU time of each request:`);
   let isSlower = false;
-  for (const { server, other, workload, connections, ratio, low, high, cpu, kind } of ratioRows(results)) {
+  for (const { server, other, workload, connections, ratio, low, high, cpu, micros, kind } of ratioRows(
+    results,
+  )) {
     const isWorse =
       kind === 'before' && /^(create|list|delete)/.test(String(workload)) && Number(high) < target;
     isSlower ||= isWorse;
     console.log(
-      `${server} ÷ ${other}, ${workload} at ${connections}: ${ratio} (${low} to ${high}), CPU ${cpu}${isWorse ? ' SLOWER' : ''}`,
+      `${server} ÷ ${other}, ${workload} at ${connections}: ${ratio} (${low} to ${high}), CPU per request ${cpu}: ${micros}${isWorse ? ' SLOWER' : ''}`,
     );
   }
   return isSlower;
@@ -110,10 +112,13 @@ function ratioRows(results) {
     return first.measurements.map(({ workload, connections, samples }, i) => {
       const others = second.measurements[i]?.samples ?? [];
       const rate = ratioInterval(samples, others, ({ rate }) => rate);
-      const cpu = ratioInterval(samples, others, ({ cpuPerRequest }) => sum(Object.values(cpuPerRequest)));
+      const cpuOf = (/** @type {Sample} */ { cpuPerRequest }) => sum(Object.values(cpuPerRequest));
+      const cpu = ratioInterval(samples, others, cpuOf);
+      const micros = [samples, others].map((all) => `${Math.round(median(all.map(cpuOf)))} µs`).join(' ÷ ');
       return {
         ...{ server: first.server.name, other: second.server.name, workload, connections },
-        ...{ ratio: rate.median, low: rate.low, high: rate.high, cpu: cpu.median, kind: second.server.kind },
+        ...{ ratio: rate.median, low: rate.low, high: rate.high },
+        ...{ cpu: `${cpu.median} (${cpu.low} to ${cpu.high})`, micros, kind: second.server.kind },
       };
     });
   });
@@ -148,7 +153,7 @@ async function conditions(rounds) {
 - ${cpus().length} cores (${model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release().split('-')[0]},
   Node.js ${process.version}; servers and load generator share it
 - ${(await versionsOfPeers()).join(', ')}
-- Medians of ${rounds}, after a warm-up round`;
+- Medians of ${rounds}, each with new processes, warmed by a fixed number of requests`;
 }
 
 /** The names and versions of the peers, from the lock files of npm and cargo. */

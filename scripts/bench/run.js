@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Argument, Command, Option } from 'commander';
-import { measureRates } from './measure.js';
+import { measureRound } from './measure.js';
 import { printReport, writeReport } from './report.js';
 import { comparisons, prepareSide, serversOf } from './servers.js';
 import { scatteredWrites, workloads } from './workloads.js';
@@ -13,6 +13,9 @@ const program = new Command('npm run bench --')
     `Compares the Plant Store with typical implementations, and with a server that returns constants (the floor):
 every server under every workload, alternately; on PostgreSQL, too, if Debian's is installed. Without options, or with
 --rounds alone, it writes docs/benchmarks.md. Linux only.
+
+Each round has new processes, since one is faster or slower for its whole life; each is warmed by a fixed number of
+requests of each workload. The CPU time is that of the server and of its PostgreSQL.
 
 Each ratio is computed within a round. The report shows the median of the rounds and an interval that contains the true
 median with a confidence of about 95 %. If the whole interval of a create, list or delete lies below 0.97 of the rate of
@@ -51,12 +54,10 @@ if (against !== undefined && !existsSync(join(against, 'dist/main.js')))
   program.error(`${against} has no dist/main.js; run "npm run build" there first`);
 if (!(Number.isInteger(rounds) && rounds > 0)) program.error('--rounds must be a positive integer');
 
-/**
- * The lengths of a round, of one with long lists, and of the warm-up, in ms. A shared machine's speed changes within
- * seconds, so many short rounds compare better than few long ones; but some peers take long for a list of 100,000.
- */
-const times = quick ? { short: 250, long: 400, warm: 350 } : { short: 700, long: 2_000, warm: 1_500 };
-/** With many connections first, since the warm-up depends on the number of requests. */
+/** How long a measurement lasts, and one of long lists, in ms: some peers take long for a list of 100,000. */
+const times = quick ? { short: 250, long: 400 } : { short: 700, long: 2_000 };
+/** The requests that warm a process up for a workload, and those for long lists. */
+const warm = { short: 5_000, long: 32 };
 const connectionCounts = quick ? [256] : counts;
 
 const parts = options.server ?? (against === undefined ? [''] : ['Fastify', 'on SQLite']);
@@ -79,23 +80,25 @@ if (chosen.some(({ kind }) => kind === 'foreign'))
  */
 /** @type {Result[]} */
 const results = chosen.map((server) => ({ server, measurements: [] }));
-const running = [];
-for (const server of chosen) {
-  const side = await prepareSide(server);
-  running.push({ ...side, server: await side.start() });
-}
-const chosenWorkloads = [...workloads, ...scatteredWrites].filter(({ name }) =>
-  (options.workload ?? only).includes(name),
-);
-for (const workload of chosenWorkloads) {
-  const time = workload.mostConnections === undefined ? times.short : times.long;
-  for (const connections of connectionCounts) {
-    const plan = { rounds, time, warmTime: times.warm };
-    const samples = await measureRates(plan, running, workload, connections);
-    for (const [i, { measurements }] of results.entries())
-      measurements.push({ workload: workload.name, connections, samples: samples[i] ?? [] });
-    console.error(`${workload.name}, ${connections} connections: done`);
-  }
+/** @type {import('./servers.js').Side[]} */
+const sides = [];
+for (const server of chosen) sides.push(await prepareSide(server));
+const plans = [...workloads, ...scatteredWrites]
+  .filter(({ name }) => (options.workload ?? only).includes(name))
+  .flatMap((workload) => {
+    const length = workload.mostConnections === undefined ? 'short' : 'long';
+    return connectionCounts.map((connections) => ({
+      ...{ workload, connections, time: times[length], warm: warm[length] },
+    }));
+  });
+for (const { measurements } of results)
+  for (const { workload, connections } of plans)
+    measurements.push({ workload: workload.name, connections, samples: [] });
+for (let round = 1; round <= rounds; round++) {
+  await measureRound(round % 2 === 1 ? sides : sides.toReversed(), plans, (side, plan, sample) =>
+    results[sides.indexOf(side)]?.measurements[plans.indexOf(plan)]?.samples.push(sample),
+  );
+  console.error(`round ${round} of ${rounds}: done`);
 }
 if (printReport(results)) process.exitCode = 1;
 if (!isPart)
