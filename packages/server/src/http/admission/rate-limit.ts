@@ -27,8 +27,8 @@ export type RateLimitHook = (
 const addressesPerSite = 16;
 
 /**
- * The time for which each request waits for its refusal when its address has sent more than twice its limit, in ms: to
- * refuse a flood at once, on many connections, would take most of the processor.
+ * The time for which each request waits for its refusal when the limit of an address has been exceeded by as many requests
+ * again, in ms: to refuse a flood at once, on many connections, would take most of the processor.
  */
 const refusalTime = 1_000;
 
@@ -60,7 +60,7 @@ export function createRateLimits(
       const site = own.remaining >= 0 && isIPv6(address) ? ofSite(networkOf(address, 48)) : own;
       const state = site.remaining < own.remaining ? site : own;
       const refusal = apply(reply, state);
-      if (state.remaining < -state.max) setTimeout(done, refusalTime, refusal);
+      if (state.remaining < -perAddress) setTimeout(done, refusalTime, refusal);
       else done(refusal);
     };
   }

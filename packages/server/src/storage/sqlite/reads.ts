@@ -110,7 +110,8 @@ export function collectionReads(database: DatabaseSyncInstance, definition: Coll
 /**
  * Prepares the statement that reads pages without long documents, in one direction. It first looks up the last id, so that
  * the page is one range of the primary key, whose order group_concat follows; a descending page is sorted. This is faster
- * than a subquery with a LIMIT, which passes on its rows one by one.
+ * than a subquery with a LIMIT, which passes on its rows one by one. The look-up ends at the first long document, since
+ * SQLite reads the whole of each row to compare it with the end of a range.
  */
 function shortPages(database: DatabaseSyncInstance, definition: CollectionDefinition, descending: boolean) {
   const { name, column, id } = definition;
@@ -119,6 +120,12 @@ function shortPages(database: DatabaseSyncInstance, definition: CollectionDefini
   const [inPage, behindPage] = descending
     ? ['id BETWEEN ifnull(last, ?2) AND ?3', 'id < last AND id >= ?2']
     : ['id BETWEEN ?2 AND ifnull(last, ?3)', 'id > last AND id <= ?3'];
+  const isLong = `octet_length(${column}) > ${longBytes}`;
+  const firstLong = `SELECT id FROM ${name} INDEXED BY ${longIndexOf(definition)}
+    WHERE subject = ?1 AND id BETWEEN ?2 AND ?3 AND ${isLong} ORDER BY id ${order} LIMIT 1`;
+  const upToLong = descending
+    ? `id BETWEEN ifnull((${firstLong}), ?2) AND ?3`
+    : `id BETWEEN ?2 AND ifnull((${firstLong}), ?3)`;
   const statement = prepareRows(
     database,
     `SELECT group_concat(text, ','), count(*),
@@ -127,12 +134,13 @@ function shortPages(database: DatabaseSyncInstance, definition: CollectionDefini
        SELECT ${column} AS text, last
        FROM (
          SELECT last
-         FROM (SELECT (
-           SELECT id FROM ${name} WHERE subject = ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id ${order} LIMIT 1 OFFSET ?4 - 1
-         ) AS last)
+         FROM (
+           SELECT (
+             SELECT id FROM ${name} WHERE subject = ?1 AND ${upToLong} ORDER BY id ${order} LIMIT 1 OFFSET ?4 - 1
+           ) AS last
+         )
          WHERE NOT EXISTS (
-           SELECT 1 FROM ${name} INDEXED BY ${longIndexOf(definition)}
-           WHERE subject = ?1 AND ${inPage} AND octet_length(${column}) > ${longBytes}
+           SELECT 1 FROM ${name} INDEXED BY ${longIndexOf(definition)} WHERE subject = ?1 AND ${inPage} AND ${isLong}
          )
        ) CROSS JOIN ${name}
        WHERE subject = ?1 AND ${inPage} ${descending ? 'ORDER BY id DESC' : ''}

@@ -568,12 +568,17 @@ t.test('beyond twice the limit of an address, its requests wait to be refused, a
   const passTimeUntil = controlTime(t);
   const from = async (address: string) =>
     (await call('GET', '/openapi.json', { headers: { 'x-forwarded-for': address } })).status;
+  const waits = async (address: string, others: string) => {
+    let isRefused = false;
+    const flooding = from(address).finally(() => (isRefused = true));
+    for (let i = 0; i < 10; i++) t.equal(await from(`${others}${i}`), 200);
+    t.notOk(isRefused);
+    t.equal(await passTimeUntil(flooding), 429);
+  };
   for (const status of [200, 200, 429, 429]) t.equal(await from('192.0.2.1'), status);
-  let isRefused = false;
-  const flooding = from('192.0.2.1').finally(() => (isRefused = true));
-  for (let i = 0; i < 10; i++) t.equal(await from(`192.0.2.${i + 2}`), 200);
-  t.notOk(isRefused);
-  t.equal(await passTimeUntil(flooding), 429);
+  await waits('192.0.2.1', '198.51.100.');
+  for (let i = 0; i < 34; i++) t.equal(await from(`2001:db8:1:${i}::1`), i < 32 ? 200 : 429);
+  await waits('2001:db8:1:34::1', '203.0.113.');
 });
 
 t.test('the first request of a window leaves exactly the whole window', async (t) => {
