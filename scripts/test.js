@@ -223,9 +223,9 @@ function createTemporaryFolder() {
 
 /** Removes variables of who runs the tests: servers and connections of tests would take them for their settings. */
 async function removeSettings() {
-  const { descriptions } = await import('../packages/server/dist/process/config.js');
+  const { variables } = await import('../packages/server/dist/process/config.js');
   for (const name of Object.keys(process.env))
-    if (name in descriptions || /^PG|^(NOTIFY_SOCKET|WATCHDOG_USEC)$/.test(name)) delete process.env[name];
+    if (name in variables || /^PG|^(NOTIFY_SOCKET|WATCHDOG_USEC)$/.test(name)) delete process.env[name];
 }
 
 /** Runs a script of package.json, and resolves to whether it succeeds. @param {string} script */

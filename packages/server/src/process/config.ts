@@ -32,7 +32,7 @@ function seconds(name: keyof Limits, min = 1) {
   return limit(name, wholeNumber(min, 86_400), 1_000);
 }
 
-/** Every variable: how it is read, and its default. */
+/** Every variable: how it is read, and its default. docs/configuration.md describes each. */
 export const variables = {
   HOST: { read: text, default: '127.0.0.1' },
   PORT: { read: port, default: 3000 },
@@ -62,50 +62,6 @@ export const variables = {
   RATE_LIMIT_PER_ADDRESS: limit('ratePerAddress', optional),
   DATABASE_POOL_SIZE: limit('poolSize', wholeNumber(1, 1_000)),
   DATABASE_TIMEOUT_SECONDS: seconds('databaseTimeout'),
-};
-
-/** The descriptions of the variables, from which docs/configuration.md is generated. */
-export const descriptions: Readonly<Record<Name, string>> = {
-  HOST: 'Address to listen on; `0.0.0.0` or `::` for all interfaces',
-  PORT: 'Port to listen on; 0 picks any free port',
-  OPS_HOST: 'Address of the admin listener',
-  OPS_PORT: 'Port of the admin listener (`/livez`, `/readyz`, `/metrics`); off unless set',
-  WORKERS:
-    'Number of threads that serve; more than 1 need Linux and Node.js 22.12 or later. Each thread has all limits for itself',
-  DATABASE_URL: 'Where the data is stored: `file:PATH` or a path (SQLite), or `postgres://…`',
-  LOG_LEVEL: `Minimum log level: ${logLevels.join(', ')}`,
-  NODE_ENV:
-    '`production`, `development` or `test`. In `production`, only the command `init` creates a store, `npm start` (`--dev`) creates no token, and SIGUSR1 does not open the debugger',
-  OIDC_ISSUER:
-    "Issuer; must match the tokens' `iss` exactly. Set all of `OIDC_ISSUER`, `OIDC_AUDIENCE` and `OIDC_JWKS_URL`, or none",
-  OIDC_AUDIENCE: "Audience that the tokens' `aud` must equal or contain",
-  OIDC_JWKS_URL: "URL of the provider's public keys (JWKS)",
-  OIDC_REQUIRE_AT_JWT:
-    '`true` accepts only tokens with the type `at+jwt` (RFC 9068); otherwise the type may also be `JWT`, or missing',
-  TRUST_PROXY: 'Addresses and networks of proxies, comma-separated, whose `X-Forwarded-For` is trusted',
-  CORS_ORIGINS: 'Origins, comma-separated, whose web pages may call the service; `*` allows all',
-  TLS_CERT_FILE: 'PEM file with the certificate chain. Together with `TLS_KEY_FILE` it enables HTTPS',
-  TLS_KEY_FILE: "PEM file with the certificate's private key",
-  DRAIN_SECONDS: 'Time after SIGTERM to keep accepting connections',
-  SHUTDOWN_SECONDS: 'Time for running requests to finish after `DRAIN_SECONDS`; then they are cut off',
-  BODY_LIMIT_BYTES: 'Maximum length of a request body',
-  MEMORY_BUDGET_BYTES:
-    'Memory for all request bodies, each counted as two (bytes), three or six (not ASCII) times its size. Data of lists and streams that is read but not sent has twice this memory. Each thread has its own. Subjects share it fairly; all requests without a token count as one subject',
-  REQUEST_TIMEOUT_SECONDS:
-    'Maximum time to receive a whole request (then 408), and for a client to read one page of a list or one chunk of a stream (then it is disconnected)',
-  KEEP_ALIVE_SECONDS: 'Maximum time that a connection may be idle',
-  MAX_CONNECTIONS:
-    'Maximum number of connections of each thread; further ones are closed immediately. Lowered if the limit of open files is too low',
-  MAX_EVENT_LOOP_DELAY_MS:
-    'Requests receive 503 if they have waited longer than this for the event loop, and so have those before them; 0 disables the check',
-  RATE_LIMIT_PER_SUBJECT:
-    'Maximum requests per subject in each minute and thread; further ones receive 429. 0 disables the limit',
-  RATE_LIMIT_PER_ADDRESS:
-    'Maximum requests, with or without a token, per IP address (IPv6: /64; 16 times as many per /48), minute and thread; further ones receive 429, beyond twice as many after a second. 0 disables the limit',
-  DATABASE_POOL_SIZE:
-    'PostgreSQL: connections of each thread for reading; each thread uses one more for writing, and up to four for transactions',
-  DATABASE_TIMEOUT_SECONDS:
-    'PostgreSQL: maximum time that a request, a page of a list, or an attempt of a change waits for the database',
 };
 
 type Variables = typeof variables;
