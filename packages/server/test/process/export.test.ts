@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, openSync, readdirSync, readFileSync, statSync, writeSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
@@ -75,27 +75,18 @@ t.test('export reads while the server runs, and import says that it does', async
   t.equal(await exportOf(env, '--subject', 'alice'), `${alices}{"lines":2}\n`);
   t.match(await importOf(alices, env), { code: 1, stderr: /the store is in use by process/ });
 
-  const copy = join(dirname(file), 'export.jsonl');
-  t.match(await run('cli.js', ['export', copy, '--tokens', '--subject', 'bob'], env), {
-    code: 0,
-    stdout: '',
-    stderr: `Exported 1 tokens, 1 plants to ${copy}.\n`,
-  });
-  t.equal(statSync(copy).mode & 0o777, 0o600);
-  const [tokenLine = ''] = (await readFile(copy, 'utf8')).split('\n');
+  const withTokens = await run('cli.js', ['export', '--tokens', '--subject', 'bob'], env);
+  t.match(withTokens, { code: 0, stderr: 'Exported 1 tokens, 1 plants.\n' });
+  const [tokenLine = ''] = withTokens.stdout.split('\n');
   t.match(JSON.parse(tokenLine), {
     token: { subject: 'bob', hash: createHash('sha256').update(other).digest('hex'), expiresAt: null },
   });
-  t.match(await run('cli.js', ['export', copy], env), { code: 1, stderr: `${copy} already exists` });
-  t.notOk(readdirSync(dirname(copy)).some((name) => name.endsWith('.partial')));
   t.equal(await server.end('SIGTERM'), 0);
 });
 
 t.test('import leaves what is stored as it is, and names what differs and what is wrong', async (t) => {
   const { env, file } = await fillStore(t, 3, (i) => `${i}`);
-  const before = await exportOf(env, '--tokens', join(dirname(file), 'before'));
-  t.equal(before, '');
-  const lines = await readFile(join(dirname(file), 'before'), 'utf8');
+  const lines = await exportOf(env, '--tokens');
   t.strictSame(await importOf(lines, env), {
     code: 0,
     stdout: '',
@@ -126,20 +117,20 @@ t.test('import leaves what is stored as it is, and names what differs and what i
   });
   const wrong: [line: string, reason: RegExp][] = [
     ['nonsense', /it is no JSON: /],
-    ['[]', /it is no object/],
-    [`{${key},"id":1}`, /it does not have just collection, subject, id, text/],
-    [`{${key},"id":1,"document":{},"more":1}`, /it does not have just collection, subject, id, document/],
+    ['[]', /it must be object/],
+    [`{${key},"id":1}`, /it must have required property 'document'/],
+    [`{${key},"id":1,"document":{},"more":1}`, /it must NOT have additional properties/],
     [`{${key},"id":"1","document":{}}`, /its id is not valid/],
     [`{${key},"id":9223372036854775808,"document":{}}`, /its id is not valid/],
     [`{${key.replace('plants', 'trees')},"id":1,"document":{}}`, /the service has no collection "trees"/],
-    [`{${key.replace('alice', '')},"id":1,"document":{}}`, /its subject is not valid/],
-    [`{${key},"id":1,"text":"\\u0000"}`, /its document is not valid/],
     [
-      '{"token":{"id":"a"}}',
-      /it does not have just id, subject, scopes, hash, createdAt, expiresAt, revokedAt, keptUntil/,
+      `{${key.replace('alice', '')},"id":1,"document":{}}`,
+      /it\/subject must NOT have fewer than 1 characters/,
     ],
-    [token.replace(/"hash":"../, '"hash":"'), /its hash is not valid/],
-    [token.replace(/"createdAt":\d+/, '"createdAt":"soon"'), /one of its times is not valid/],
+    [`{${key},"id":1,"text":"\\u0000"}`, /it\/text must match format "storable"/],
+    ['{"token":{"id":"a"}}', /it\/token must have required property 'subject'/],
+    [token.replace(/"hash":"../, '"hash":"'), /it\/token\/hash must match pattern/],
+    [token.replace(/"createdAt":\d+/, '"createdAt":"soon"'), /it\/token\/createdAt must be integer/],
   ];
   const many = await importOf(
     [...wrong.map(([line]) => line), `{${key},"id":8,"document":{"name":"last"}}`].join('\n'),
@@ -148,10 +139,6 @@ t.test('import leaves what is stored as it is, and names what differs and what i
   t.match(many, { code: 65, stderr: /Stored 1; 0 were stored already, 0 differ, 12 are wrong\./ });
   for (const [i, [, reason]] of wrong.entries())
     t.match(many.stderr, new RegExp(`^Line ${i + 1}: ${reason.source}`, 'm'));
-  t.match(await importOf('x\n'.repeat(50), env), {
-    code: 65,
-    stderr: /Line 20: [^\n]*\nThere are more such lines\.\nStored 0;.* 50 are wrong/,
-  });
   t.match(await run('cli.js', ['import', join(dirname(file), 'none')], env), {
     code: 1,
     stderr: /the lines cannot be read: ENOENT/,
@@ -214,23 +201,20 @@ for (const subject of [undefined, 'alice'])
     writeSync(descriptor, Buffer.alloc(4096, 0xff), 0, 4096, page);
     closeSync(descriptor);
     const before = readFileSync(file);
-    const path = join(dirname(file), 'export.jsonl');
     const args = subject === undefined ? [] : ['--subject', subject];
-    const { code, stderr } = await run('cli.js', ['export', path, ...args], env);
+    const { code, stdout, stderr } = await run('cli.js', ['export', ...args], env);
     t.equal(code, 1);
     t.strictSame(readFileSync(file), before, 'nothing is changed');
     const [, last = '', first = ''] =
       /plants after (\d+) of "alice" before (\d+) of "alice" cannot be read: .*malformed/.exec(stderr) ?? [];
-    const ids = [...(await readFile(path, 'utf8')).matchAll(/"subject":"alice","id":(\d+)/g)].map(([, id]) =>
-      Number(id),
-    );
+    const ids = [...stdout.matchAll(/"subject":"alice","id":(\d+)/g)].map(([, id]) => Number(id));
     const missing = Number(first) - Number(last) - 1;
     t.ok(missing > 0 && missing < 200, `${missing} are missing`);
     t.strictSame(
       ids.sort((a, b) => a - b),
       documents.map((_, i) => i).filter((i) => i <= Number(last) || i >= Number(first)),
     );
-    t.equal((await readFile(path, 'utf8')).includes('"bob"'), subject === undefined);
+    t.equal(stdout.includes('"bob"'), subject === undefined);
   });
 
 t.test(
@@ -246,9 +230,9 @@ t.test(
     const collections = service.collections.map((one) => ({ ...one, isTransient: true }));
     await runCommand(async () => ({ service: { ...service, collections } }));`,
     );
-    t.match(await run(command, ['export', '--tokens', join(dirname(file), 'lines')], env), {
+    t.match(await run(command, ['export', '--tokens'], env), {
       code: 0,
-      stderr: /Exported 1 tokens to /,
+      stderr: /Exported 1 tokens\./,
     });
   },
 );
@@ -316,7 +300,7 @@ t.test(
       const plantsBefore = await (await list(server, first.token)).text();
       await server.end('SIGTERM');
       const path = join(await temporaryFolder(t), 'moved.jsonl');
-      await exportOf(env, path, '--tokens');
+      await writeFile(path, await exportOf(env, '--tokens'));
       env = await newStore(t, engine);
       t.match(await run('cli.js', ['import', path], env), { code: 0, stderr: new RegExp('Stored ') });
       t.strictSame(await tokens(env), before);

@@ -1,4 +1,5 @@
 // The lines of an export (NDJSON): documents with their keys, tokens with their hashes, and the number of these at the end.
+import { Ajv } from 'ajv';
 import { parseExactJson } from '../../contract/document/exact-json.js';
 import { exactJson } from '../../contract/document/json-text.js';
 import { canHave } from '../../storage/core/ids.js';
@@ -50,83 +51,82 @@ export function lastLine(lines: number): string {
   return JSON.stringify({ lines });
 }
 
+/** An object with just these members: none must be lost in silence. */
+function closed(properties: Readonly<Record<string, object>>) {
+  return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
+}
+
+const text = { type: 'string', format: 'storable' };
+const name = { ...text, minLength: 1 };
+const time = { type: 'integer' };
+const end = { type: ['integer', 'null'] };
+const key = { collection: text, subject: name, id: {} };
+
+/** The schemas of lines, by the member that tells them apart. */
+const schemas = {
+  lines: closed({ lines: time }),
+  token: closed({
+    token: closed({
+      ...{ id: name, subject: name },
+      scopes: { type: 'array', items: { ...text, pattern: '^\\S+$' } },
+      hash: { type: 'string', pattern: '^[0-9a-f]{64}$' },
+      ...{ createdAt: time, expiresAt: end, revokedAt: end, keptUntil: end },
+    }),
+  }),
+  text: closed({ ...key, text }),
+  document: closed({ ...key, document: {} }),
+};
+
 /**
- * Reads a line of an export.
+ * Returns the function that reads a line of an export. It throws LineError that says what is wrong.
  * @param collections - The collections of the service.
- * @throws LineError that says what is wrong.
  */
-export function parseLine(collections: readonly CollectionDefinition[], line: string): ExportedLine {
-  let value: unknown;
+export function lineReader(collections: readonly CollectionDefinition[]): (line: string) => ExportedLine {
+  const ajv = new Ajv({ allowUnionTypes: true, schemas });
+  // No engine stores any other text as it is.
+  ajv.addFormat('storable', (value: string) => value.isWellFormed() && !value.includes('\0'));
+  return (line) => {
+    const value = parse(line);
+    const kind = Object.keys(schemas).find((member) => Object.hasOwn(Object(value), member)) ?? 'document';
+    if (!ajv.validate(kind, value)) throw new LineError(ajv.errorsText(ajv.errors, { dataVar: 'it' }));
+    if (kind === 'lines') return value as { lines: number };
+    return kind === 'token' ? tokenOf(value as TokenLine) : documentOf(collections, value as DocumentLine);
+  };
+}
+
+function parse(line: string): unknown {
   try {
-    value = parseExactJson(line);
+    return parseExactJson(line);
   } catch (error) {
     throw new LineError(`it is no JSON: ${messageOf(error)}`, { cause: error });
   }
-  const members = membersOf(value);
-  if (typeof members['lines'] === 'number') return { lines: members['lines'] };
-  return 'token' in members ? { token: tokenOf(members['token']) } : documentOf(collections, members);
 }
 
-const notEmpty = /^[^]+$/;
-type Members = Readonly<Record<string, unknown>>;
-
-/** @throws LineError unless a value is an object with just these members: none must be lost in silence. */
-function membersOf(value: unknown, names?: readonly string[]): Members {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new LineError('it is no object');
-  if (names !== undefined && Object.keys(value).sort().join() !== [...names].sort().join())
-    throw new LineError(`it does not have just ${names.join(', ')}`);
-  return value as Members;
+interface TokenLine {
+  readonly token: Readonly<Record<string, unknown>>;
 }
 
-function documentOf(collections: readonly CollectionDefinition[], line: Members): ExportedLine {
-  membersOf(line, ['collection', 'subject', 'id', 'document' in line ? 'document' : 'text']);
-  const collection = collections.find(({ name }) => name === line['collection']);
+/** A token of the store has undefined instead of null. */
+function tokenOf({ token }: TokenLine): ExportedLine {
+  const members = Object.entries(token).map(([member, value]) => [member, value ?? undefined]);
+  return { token: Object.fromEntries(members) as Token };
+}
+
+interface DocumentLine {
+  readonly collection: string;
+  readonly subject: string;
+  readonly id: unknown;
+  readonly text?: string;
+  readonly document?: object;
+}
+
+function documentOf(collections: readonly CollectionDefinition[], line: DocumentLine): ExportedLine {
+  const collection = collections.find((definition) => definition.name === line.collection);
   if (collection === undefined)
-    throw new LineError(`the service has no collection ${JSON.stringify(line['collection'])}`);
-  const text = 'document' in line ? exactJson(line['document']) : line['text'];
-  return {
-    collection,
-    document: {
-      subject: textOf(line['subject'], 'subject', notEmpty),
-      id: idOf(collection, line['id']),
-      text: textOf(text, 'document'),
-    },
-  };
-}
-
-function idOf(collection: CollectionDefinition, value: unknown): Id {
-  const id = typeof value === 'number' && Number.isSafeInteger(value) ? BigInt(value) : value;
+    throw new LineError(`the service has no collection ${JSON.stringify(line.collection)}`);
+  const { subject, text = exactJson(line.document!) } = line;
+  const id = typeof line.id === 'number' && Number.isSafeInteger(line.id) ? BigInt(line.id) : line.id;
   const type = collection.id === 'int64' ? 'bigint' : 'string';
   if (typeof id !== type || !canHave(collection, id as Id)) throw new LineError('its id is not valid');
-  return id as Id;
-}
-
-function tokenOf(value: unknown): Token {
-  const times = ['createdAt', 'expiresAt', 'revokedAt', 'keptUntil'];
-  const line = membersOf(value, ['id', 'subject', 'scopes', 'hash', ...times]);
-  const scopes = Array.isArray(line['scopes']) ? line['scopes'] : [undefined];
-  return {
-    id: textOf(line['id'], 'id', notEmpty),
-    subject: textOf(line['subject'], 'subject', notEmpty),
-    scopes: scopes.map((scope) => textOf(scope, 'scope', /^\S+$/)),
-    // A SHA-256 in hexadecimal digits.
-    hash: textOf(line['hash'], 'hash', /^[0-9a-f]{64}$/),
-    createdAt: timeOf(line['createdAt']),
-    expiresAt: line['expiresAt'] === null ? undefined : timeOf(line['expiresAt']),
-    revokedAt: line['revokedAt'] === null ? undefined : timeOf(line['revokedAt']),
-    keptUntil: line['keptUntil'] === null ? undefined : timeOf(line['keptUntil']),
-  };
-}
-
-function timeOf(value: unknown): number {
-  if (typeof value === 'number' && Number.isSafeInteger(value)) return value;
-  throw new LineError('one of its times is not valid');
-}
-
-/** @throws LineError for what is no text that every engine stores as it is, or does not have a form. */
-function textOf(value: unknown, name: string, form = /^[^]*$/): string {
-  const isText = typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
-  if (isText && form.test(value)) return value;
-  throw new LineError(`its ${name} is not valid`);
+  return { collection, document: { subject, id: id as Id, text } };
 }

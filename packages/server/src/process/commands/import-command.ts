@@ -8,15 +8,13 @@ import {
   type Storage,
 } from '../../storage/core/interface.js';
 import { openStorage } from '../../storage/open.js';
-import { type ExportedLine, keyText, LineError, parseLine } from './exported-lines.js';
+import { type ExportedLine, keyText, LineError, lineReader } from './exported-lines.js';
 import { CommandError } from '../start-errors.js';
 import type { StoreCommands, StoreOptions } from './store-commands.js';
 
 /** The maximum number of lines, and of their characters, that are stored together. */
 const batchLines = 1_000;
 const batchLength = 4 * 1024 * 1024;
-/** The maximum number of wrong or differing lines that are named; further ones are only counted. */
-const namedLines = 20;
 /** The exit status for lines that cannot be imported: EX_DATAERR. */
 const dataStatus = 65;
 
@@ -29,15 +27,10 @@ export function addImportCommand(program: Command, commands: StoreCommands): voi
     )
     .argument('[file]', 'path of the export (default: standard input)')
     .action(async (file: string | undefined, options: StoreOptions) => {
-      const url = commands.urlOf(options);
-      const storage = await openStorage(
-        commands.service,
-        url,
-        {},
-        {},
-        { createsNoneSince: 'import adds to one' },
-      );
-      const run = new Import(storage, commands.service.collections);
+      const { service } = commands;
+      const role = { createsNoneSince: 'import adds to one' };
+      const storage = await openStorage(service, commands.urlOf(options), {}, {}, role);
+      const run = new Import(storage, service.collections);
       const { counts } = run;
       let isWhole: boolean;
       try {
@@ -94,57 +87,57 @@ class Import {
     wrong: 0,
   };
   readonly #storage: Storage;
-  readonly #collections: readonly CollectionDefinition[];
+  readonly #read: (line: string) => ExportedLine;
   #batch: NumberedLine[] = [];
   /** The number of lines since the last one of an export. Several exports may follow one another. */
   #sinceEnd = 0;
-  #named = 0;
+  #isWhole = false;
 
   constructor(storage: Storage, collections: readonly CollectionDefinition[]) {
     this.#storage = storage;
-    this.#collections = collections;
+    this.#read = lineReader(collections);
   }
 
   /**
-   * Stores lines. Resolves with whether the export is whole.
+   * Stores lines, and names those that are wrong or differ. Resolves with whether the export is whole.
    * @throws StorageError or CommandError; what was stored before stays.
    */
   async store(lines: AsyncIterable<string>): Promise<boolean> {
     let length = 0;
     let number = 0;
-    let isWhole = false;
     for await (const text of lines) {
       number++;
       if (text === '') continue;
-      isWhole = this.#read(number, text);
+      this.#add(number, text);
       length += text.length;
       if (this.#batch.length < batchLines && length < batchLength) continue;
       await this.#storeBatch();
       length = 0;
     }
     await this.#storeBatch();
-    return isWhole;
+    return this.#isWhole;
   }
 
-  /** Adds a line to the batch. Returns whether it is the last one of an export. */
-  #read(number: number, text: string): boolean {
+  /** Adds a line to the batch. */
+  #add(number: number, text: string): void {
+    this.#sinceEnd++;
+    this.#isWhole = false;
     try {
-      this.#sinceEnd++;
-      const line = parseLine(this.#collections, text);
+      const line = this.#read(text);
       if (!('lines' in line)) {
         this.#batch.push({ number, line });
-        return false;
+        return;
       }
-      // Somebody may have deleted lines on purpose.
-      if (line.lines !== this.#sinceEnd - 1)
-        this.#name(number, `the export had ${line.lines} lines, and ${this.#sinceEnd - 1} of them are here`);
+      const count = this.#sinceEnd - 1;
       this.#sinceEnd = 0;
-      return true;
+      this.#isWhole = true;
+      // Somebody may have deleted lines on purpose.
+      if (line.lines !== count)
+        tell(number, `the export had ${line.lines} lines, and ${count} of them are here`);
     } catch (error) {
       if (!(error instanceof LineError)) throw error;
       this.counts.wrong++;
-      this.#name(number, error.message);
-      return false;
+      tell(number, error.message);
     }
   }
 
@@ -161,15 +154,13 @@ class Import {
     for (const [i, { number, line }] of batch.entries()) {
       const outcome = outcomes[i] ?? 'other';
       this.counts[outcome]++;
-      if (outcome === 'other') this.#name(number, `${nameOf(line)} is stored, and differs`);
+      if (outcome === 'other') tell(number, `${nameOf(line)} is stored, and differs`);
     }
   }
+}
 
-  #name(number: number, reason: string): void {
-    this.#named++;
-    if (this.#named > namedLines + 1) return;
-    console.error(this.#named > namedLines ? 'There are more such lines.' : `Line ${number}: ${reason}`);
-  }
+function tell(number: number, reason: string): void {
+  console.error(`Line ${number}: ${reason}`);
 }
 
 function nameOf(line: NumberedLine['line']): string {
