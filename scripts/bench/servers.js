@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { service as plantStore } from '../../dist/service.js';
-import { kernelDistributes } from '../../packages/server/dist/process/system-limits.js';
+import { kernelDistributes } from '../../packages/server/dist/process/variable-types.js';
 import { hashSecret } from '../../packages/server/dist/storage/core/tokens.js';
 import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { run, startServer } from '../../packages/server/test/support/server-process.js';

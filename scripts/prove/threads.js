@@ -2,7 +2,7 @@
 // Needs "npm run build && npm run build:services", Linux and prlimit; Node.js 22.12 for more than one thread.
 import { performance } from 'node:perf_hooks';
 import { Command, Option } from 'commander';
-import { kernelDistributes } from '../../packages/server/dist/process/system-limits.js';
+import { kernelDistributes } from '../../packages/server/dist/process/variable-types.js';
 import { copyingLibrary } from '../lib/copying-library.js';
 import { runControls } from './threads-controls.js';
 import { faults, restarts } from './threads-faults.js';

@@ -13,7 +13,6 @@ import type { Service } from '../service/definition.js';
 import { describeStore, openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
 import type { Config } from './config.js';
 import { deferEnd, interrupted } from './ending.js';
-import { openFilesLimit } from './system-limits.js';
 import { notify } from './systemd.js';
 import { readTls } from './tls.js';
 
@@ -81,7 +80,7 @@ export async function buildService(
       identityProvider: identityProvider(config),
       observe: metrics?.record,
       logger,
-      limits: { ...limits, maxConnections: maxConnectionsOf(config) },
+      limits,
       corsOrigins: config.CORS_ORIGINS,
       maxEventLoopDelay: limits.maxEventLoopDelay,
       trustedProxies: config.TRUST_PROXY,
@@ -107,11 +106,6 @@ async function loadTraces({ name }: Service) {
   return /(?:^|\s)(?:-r|--require|--import|--(?:experimental-)?loader)\b/.test(options)
     ? (await import('../observability/traces.js')).createWriteTracer(name)
     : undefined;
-}
-
-/** The connections of a thread: those of all take at most three quarters of the open files. */
-function maxConnectionsOf({ limits, WORKERS }: Config): number {
-  return Math.min(limits.maxConnections, Math.ceil((0.75 * openFilesLimit()) / WORKERS));
 }
 
 /** The identity provider, if configured: either all of its variables are set or none. */

@@ -1,7 +1,12 @@
 // The types of environment variables: each reads a text, or throws an Error that says what it must be.
 import { isIP } from 'node:net';
 import { postgresUrl } from './postgres-url.js';
-import { kernelDistributes, needsKernel } from './system-limits.js';
+import { isOlder } from '../base/version.js';
+
+/** Whether the kernel distributes the connections of several threads that listen on one address. */
+export const kernelDistributes = process.platform === 'linux' && !isOlder(process.versions.node, '22.12.0');
+/** The message for a system whose kernel does not distribute connections. */
+export const needsKernel = `several threads need Linux and Node.js 22.12 or later, and this is Node.js ${process.versions.node} on ${process.platform}`;
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 

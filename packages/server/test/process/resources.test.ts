@@ -33,22 +33,6 @@ async function connectTo(t: Test, { port }: Pick<ServerProcess, 'port'>, token =
 }
 
 t.test(
-  'clients never use up the file descriptors, whatever MAX_CONNECTIONS is',
-  needsPrlimit(),
-  async (t) => {
-    const env = { MAX_CONNECTIONS: '10000' };
-    const server = await startServer(t, { env, launcher: ['prlimit', '--nofile=200:200'] });
-    const room = 150;
-    const token = await server.createToken('alice');
-    const client = await connectTo(t, server, token);
-    for (let i = 1; i < room; i++) await connectTo(t, server);
-    await Promise.all(Array.from({ length: 200 }, () => refused(t, server.port)));
-    t.match(await client.get('/plants'), { status: 200 });
-    t.strictSame(server.faults, []);
-  },
-);
-
-t.test(
   'a server without descriptors serves its clients, refuses others, and recovers',
   needsPrlimit(),
   async (t) => {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
 import type { Test } from 'tap';
 import { isOlder } from '../../dist/base/version.js';
-import { kernelDistributes, needsKernel } from '../../dist/process/system-limits.js';
+import { kernelDistributes, needsKernel } from '../../dist/process/variable-types.js';
 import { engines, type Engine } from './engines.js';
 import { send, startServer, type HttpResponse, type ServerProcess } from './processes.js';
 import { skipFor } from './skip.js';
