@@ -407,18 +407,24 @@ t.test('docs/limits.md has the defaults of the configuration', (t) => {
   t.end();
 });
 
-t.test('docs/limits.md says where the Plant Store is slower than other servers', (t) => {
-  const limits = read('docs/limits.md');
-  const slower = read('docs/benchmarks/ratios.csv')
+t.test('README.md and docs/limits.md have the ratios of the benchmarks', (t) => {
+  const [limits, readme] = [read('docs/limits.md'), read('README.md').replaceAll(/\s+/g, ' ')];
+  const ratios = read('docs/benchmarks/ratios.csv')
     .split('\n')
-    .map((line) => /^"[^"]*",("[^"]*"),.*?,\d+,([\d.]+),.*,(?:peer|foreign)$/.exec(line) ?? [])
-    .filter(([, , ratio]) => Number(ratio) < 1)
-    .map(([, other = '', ratio = '']) => ({ other, ratio }));
+    .map((line) => /^"([^"]*)","([^"]*)",(.*?,\d+),([\d.]+),.*,(?:peer|foreign)$/.exec(line) ?? [])
+    .map(([, server = '', other = '', load = '', ratio = '']) => ({ server, other, load, ratio }));
+  const slower = ratios.filter(({ ratio }) => Number(ratio || 1) < 1);
   const isRusqlite = ({ other }: { other: string }) => other.includes('rusqlite');
   const bySpeed = slower.filter(isRusqlite).sort((a, b) => Number(a.ratio) - Number(b.ratio));
   t.match(limits, `[${bySpeed[0]?.ratio} to ${bySpeed.at(-1)?.ratio}](benchmarks/ratios.csv)`);
   for (const { other, ratio } of slower.filter((row) => !isRusqlite(row)))
     t.match(limits, new RegExp(`\\(${ratio}\\b`), other);
+  const creates = ratios.filter(
+    ({ server, load }) => server === 'Plant Store on SQLite' && load === 'create,256',
+  );
+  t.ok(creates.length >= 2);
+  for (const { other, ratio } of creates)
+    t.ok(readme.includes(`${ratio} times as fast as those of ${other.replace(', plain', ' alone')}`), other);
   t.end();
 });
 
