@@ -14,7 +14,7 @@ import type { Service } from '../../dist/index.js';
 import { openTestService } from '../../dist/testing.js';
 import * as extend from '../examples/extend/extend.js';
 import { temporaryFolder } from '../support/engines.js';
-import { skipFor } from '../support/skip.js';
+import { canUpgrade, noUpgrade, skipFor } from '../support/skip.js';
 import { writeMigrations } from '../support/store.js';
 
 const folder = await temporaryFolder(t);
@@ -276,9 +276,6 @@ t.test('streams of events get what is added, and end when the service begins to 
   await closed;
 });
 
-const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
-const canUpgrade = major > 24 || (major === 24 && minor >= 9) || (major === 22 && minor >= 23);
-const noUpgrade = canUpgrade ? undefined : 'this Node.js cannot choose which requests upgrade';
 t.test(
   'a plugin for WebSockets stops the start of an older Node.js',
   skipFor(canUpgrade ? 'this Node.js can choose which requests upgrade' : undefined, { alsoInCi: true }),

@@ -5,6 +5,11 @@ import { spawnSync } from 'node:child_process';
 export const lacks = (program: string) =>
   spawnSync(program, ['--version']).error ? `there is no ${program}` : undefined;
 
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+/** Whether this Node.js lets a server choose which requests upgrade. */
+export const canUpgrade = major > 24 || (major === 24 && minor >= 9) || (major === 22 && minor >= 23);
+export const noUpgrade = canUpgrade ? undefined : 'this Node.js cannot choose which requests upgrade';
+
 /**
  * Options for one test that needs something this machine may lack. Each test needs its own: --grep of tap writes into
  * those of the tests that it leaves out.

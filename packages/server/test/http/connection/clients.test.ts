@@ -8,6 +8,7 @@ import t, { type Test } from 'tap';
 import { orchard } from '../../support/garden/garden.js';
 import { createHead, createRequest, listRequest, RawConnection } from '../../support/raw-connection.js';
 import { captureLog, holdCreates, startListening, type ServiceOptions } from '../../support/service.js';
+import { noUpgrade, skipFor } from '../../support/skip.js';
 import { tls } from '../../support/transport.js';
 import { repeatUntil, until, withResolvers } from '../../support/wait.js';
 
@@ -295,12 +296,10 @@ t.test('a server that listens through another looks as if it did itself', async 
   t.match(server, { listening: false });
 });
 
-const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
-const choosesUpgrades = major > 24 || (major === 24 && minor >= 9) || (major === 22 && minor >= 23);
 const webSocket = (lines: string) =>
   `GET /socket HTTP/1.1\r\n${lines}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
 
-t.test('a WebSocket gets its stream with what was read', { skip: !choosesUpgrades }, async (t) => {
+t.test('a WebSocket gets its stream with what was read', skipFor(noUpgrade), async (t) => {
   const { app, open, authorized } = await startListening(t);
   app.server.on('upgrade', ({ url }: IncomingMessage, stream: Duplex, head: Buffer) => {
     stream.write(`HTTP/1.1 101 Switching Protocols\r\n\r\n${url} `);
