@@ -172,10 +172,11 @@ function render() {
 
 # Evidence
 
-What was checked, the result, when and for which commit, and the command that repeats it, on ${ledger.machine}. ${age()}
-✓: \`.ci/run\` repeats it on each change, partly with fewer requests; "passes" means only that it passes there.
-\`npm run evidence\` repeats each result that is of an earlier product, apart from those that need
-other programs than \`.ci/run\`. \`npm run evidence -- WORD\` runs the commands that contain the word. Several threads
+For those who doubt a promise: what was checked, the result, its date and commit, and the command that repeats it, on
+${ledger.machine}. ${age()}
+✓: \`.ci/run\` repeats the check on each change, partly with fewer requests; "passes" means only that.
+\`npm run evidence\` repeats each result of an earlier product, unless it needs programs that \`.ci/run\` lacks.
+\`npm run evidence -- WORD\` runs the commands that contain the word. Checks of several threads
 [need Node.js 22.12](../CONTRIBUTING.md#larger-checks).
 
 ${sections.join('\n\n')}

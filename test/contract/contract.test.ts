@@ -37,8 +37,8 @@ function usedOf(contract: object) {
 }
 
 /**
- * Finds what callers use that is another afterwards, or may be less or more. A change that is compatible all the same, such
- * as a higher limit, is made in the baseline, too.
+ * Finds the parts used by callers that differ afterwards, or have fewer or more entries than they may. A change that is
+ * compatible all the same, such as a higher limit, is made in the baseline, too.
  */
 const breakingChanges = (before: object, after: object) => differences(usedOf(before), usedOf(after));
 
