@@ -1,13 +1,5 @@
 // Verifies an identity provider's access tokens, which are JWTs, with the provider's published keys (RFC 7519, RFC 8725).
-import {
-  createRemoteJWKSet,
-  customFetch,
-  errors,
-  jwtVerify,
-  type FetchImplementation,
-  type JWTPayload,
-  type JWTVerifyGetKey,
-} from 'jose';
+import { createRemoteJWKSet, errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose';
 import { ApiError } from '../../base/errors.js';
 import type { Find } from './cached-verifier.js';
 import type { Found, InvalidReason } from './verifier.js';
@@ -25,8 +17,6 @@ const untyped: readonly unknown[] = ['jwt', 'application/jwt', undefined];
 const maxTokenLength = 8_192;
 /** Maximum length of `sub`, in characters (OpenID Connect Core, section 2). */
 const maxSubjectLength = 255;
-/** Maximum wait before the keys are requested again after a failure, in ms. */
-const failureCooldown = 5_000;
 /** Tolerated difference between the provider's clock and this one, in seconds. */
 const leeway = 5;
 
@@ -53,8 +43,8 @@ const tokenForm = /^[\w-]+\.[\w-]+\.[\w-]+$/;
  * which the subject of an opaque token cannot contain. The scopes are the known ones of `scope` or `scp`.
  *
  * The function returns why a token is invalid. It rejects with ApiError `unavailable` (503) when the keys are
- * unavailable. It requests the keys when a token names an unknown key, at most every `jwksCooldown` (at most five
- * seconds after a failure), and again after ten minutes, so that a key that the provider withdraws loses its trust.
+ * unavailable. It requests the keys, once at a time, when a token names an unknown key, at most every `jwksCooldown` after
+ * a success, and again after ten minutes, so that a key that the provider withdraws loses its trust.
  * @param scopes - The scopes that a token can have.
  * @param now - Returns the time in milliseconds since the epoch.
  */
@@ -74,13 +64,14 @@ export function createJwtVerifier(
     cooldownDuration: jwksCooldown,
     cacheMaxAge: 600_000,
     timeoutDuration: jwksTimeout,
-    [customFetch]: fetchKeys(Math.min(jwksCooldown, failureCooldown), now),
   });
   const findKey: JWTVerifyGetKey = async (header, token) => {
     try {
       return await remoteKeys(header, token);
     } catch (error) {
-      throw isOfToken(error) ? error : new ApiError('unavailable', { cause: error });
+      if (isOfToken(error)) throw error;
+      const cause = new Error(`OIDC_JWKS_URL, ${jwksUrl}, gives no keys`, { cause: error });
+      throw new ApiError('unavailable', { cause });
     }
   };
   const types = requireType ? accessTokenTypes : [...accessTokenTypes, ...untyped];
@@ -128,26 +119,6 @@ function reasonOf(error: unknown): InvalidReason | undefined {
   if (isOfToken(error)) return 'unknown-key';
   if (error instanceof errors.JWSSignatureVerificationFailed) return 'signature';
   return error instanceof errors.JOSEError ? 'malformed' : undefined;
-}
-
-/**
- * Creates the function that fetches a provider's keys. The key set of jose has a cooldown after success only: without
- * this one, every invented token would cause a request while the provider fails.
- * @param cooldown - Minimum time between two requests, in ms.
- * @param now - Returns the time in milliseconds since the epoch.
- * @returns A function that rejects during the cooldown.
- */
-function fetchKeys(cooldown: number, now: () => number): FetchImplementation {
-  let requestedAt = -Infinity;
-  return async (url, options) => {
-    // The absolute value, so that setting the clock back does not extend the wait.
-    if (Math.abs(now() - requestedAt) < cooldown)
-      throw new Error("the identity provider's keys were requested recently");
-    requestedAt = now();
-    return fetch(url, options).catch((cause: unknown) => {
-      throw new Error(`OIDC_JWKS_URL, ${url}, cannot be fetched`, { cause });
-    });
-  };
 }
 
 function toGrant({ iss, sub, exp, scope, scp }: JWTPayload, scopes: readonly string[]): Found | undefined {

@@ -36,22 +36,20 @@ async function findFaults(service: Service, environment: NodeJS.ProcessEnv): Pro
   } catch (error) {
     return [error];
   }
-  const { DATABASE_URL } = config;
-  const faults: unknown[] = [];
-  const checks: readonly (() => unknown)[] = [
-    () => {
-      checkCertificate(config);
-    },
-    () => checkStorage(service, DATABASE_URL),
-    () => checkKeys(config),
+  const checks: ((config: Config) => unknown)[] = [
+    checkCertificate,
+    () => checkStorage(service, config.DATABASE_URL),
+    checkKeys,
   ];
-  for (const check of checks)
-    try {
-      await check();
-    } catch (error) {
-      faults.push(error);
-    }
-  const store = service.databaseUrl === undefined ? '' : ` Store: ${describeStore(DATABASE_URL)}`;
+  const results = await Promise.allSettled(
+    checks.map(async (check) => {
+      await check(config);
+    }),
+  );
+  const faults = results.flatMap((result) =>
+    result.status === 'rejected' ? [result.reason as unknown] : [],
+  );
+  const store = service.databaseUrl === undefined ? '' : ` Store: ${describeStore(config.DATABASE_URL)}`;
   if (faults.length === 0) console.error(`${service.name} can start.${store}`);
   return faults;
 }
@@ -68,11 +66,11 @@ function checkCertificate(config: Config): void {
 async function checkKeys(config: Config): Promise<void> {
   const provider = identityProvider(config);
   if (provider === undefined) return;
+  const { createRemoteJWKSet } = await import('jose');
+  const keySet = createRemoteJWKSet(new URL(provider.jwksUrl), { timeoutDuration: keysTime });
   try {
-    const response = await fetch(provider.jwksUrl, { signal: AbortSignal.timeout(keysTime) });
-    if (!response.ok) throw new Error(`status ${response.status}`);
-    const { keys } = (await response.json()) as { keys?: unknown };
-    if (!Array.isArray(keys) || keys.length === 0) throw new Error('there are no keys');
+    await keySet.reload();
+    if (keySet.jwks()?.keys.length === 0) throw new Error('there are no keys');
   } catch (error) {
     const { cause } = error as Error;
     throw new Error(`OIDC_JWKS_URL: ${messageOf(cause ?? error)}`, { cause: error });
