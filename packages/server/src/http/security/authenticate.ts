@@ -47,7 +47,7 @@ export function findUnknownScopes(
 export function authenticate(
   app: FastifyInstance,
   { requiredScope, security }: Pick<Operation, 'requiredScope' | 'security'>,
-  { schemes }: AuthenticationOptions,
+  { schemes }: Pick<AuthenticationOptions, 'schemes'>,
 ): onRequestHookHandler | undefined {
   const named = security.filter((requirement) => requirement.length > 0);
   if (named.length === 0) return undefined;
@@ -111,31 +111,30 @@ declare module 'fastify' {
 
 /**
  * Adds `authenticate` to an app, also for routes that are added before the service has opened and has verifiers.
+ * @param verifiers - Returns the verifiers. Called when the app is ready.
  * @param countCaller - Limits the request rate of callers.
- * @returns The function that supplies the verifiers.
  */
 export function addAuthenticate(
   app: FastifyInstance,
+  verifiers: () => AuthenticationOptions,
   countCaller: RateLimitHook = (_request, _reply, done) => {
     done();
   },
-): (options: AuthenticationOptions) => void {
-  const waiting: ((options: AuthenticationOptions) => void)[] = [];
-  let supplied: AuthenticationOptions | undefined;
+): void {
   app.decorate('authenticate', (requirements, requiredScope) => {
     let admit: onRequestHookHandler | undefined;
     const security = requirements.map((requirement) =>
       Object.entries(requirement).map(([scheme, scopes]) => ({ scheme, scopes })),
     );
-    const compose = (options: AuthenticationOptions) => {
-      const unknown = security.flat().find(({ scheme }) => !options.schemes.has(scheme));
+    app.addHook('onReady', (done) => {
+      const { schemes } = verifiers();
+      const unknown = security.flat().find(({ scheme }) => !schemes.has(scheme));
       if (unknown !== undefined)
         throw new Error(`authenticate: no operation of the contract uses the scheme ${unknown.scheme}`);
-      admit = authenticate(app, { security, requiredScope }, options);
+      admit = authenticate(app, { security, requiredScope }, { schemes });
       if (admit === undefined) throw new Error('authenticate: name a security scheme');
-    };
-    if (supplied === undefined) waiting.push(compose);
-    else compose(supplied);
+      done();
+    });
     return function (request, reply, done) {
       admit!.call(this, request, reply, (error) => {
         if (error === undefined) countCaller(request, reply, done);
@@ -143,10 +142,6 @@ export function addAuthenticate(
       });
     };
   });
-  return (options) => {
-    supplied = options;
-    for (const compose of waiting) compose(options);
-  };
 }
 
 /**
