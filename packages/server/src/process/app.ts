@@ -7,7 +7,7 @@ import { loadContract, type Contract } from '../contract/contract.js';
 import { createFront, finishResponses, frontOf, prepareApp, serverOptions } from '../http/app-base.js';
 import { createCallerTokens } from '../service/caller-tokens.js';
 import type { Service } from '../service/definition.js';
-import { ApiError, type ErrorRenderer } from '../base/errors.js';
+import { ApiError } from '../base/errors.js';
 import type { Report } from '../base/events.js';
 import { keepTickObject } from '../base/node/tick-object.js';
 import { defaultLimits, type Limits } from '../base/limits.js';
@@ -53,8 +53,6 @@ export interface PluginOptions {
   storage: Storage;
   /** The number of this thread among those that serve, from 1. */
   worker?: number;
-  /** Aborts when the process is to end: what the service still opens is then closed. */
-  interruption?: AbortSignal | undefined;
   /** The contract to serve; the service's by default. */
   contract?: Contract;
   /** Maximum time for a verifier of the service, in ms. */
@@ -75,29 +73,8 @@ export interface PluginOptions {
   monotonic?: () => number;
 }
 
-/** The defaults of the options. */
-const defaults = {
-  worker: 1,
-  verifyTimeout: 5_000,
-  corsOrigins: [],
-  maxEventLoopDelay: 0,
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-} satisfies Partial<PluginOptions>;
-
-/** The parts of the app that are made from the options. */
-interface Made {
-  readonly limits: Limits;
-  readonly contract: Contract;
-  readonly compiler: Compiler;
-  readonly report: Report;
-  readonly write: ErrorRenderer;
-  readonly handleError: ReturnType<typeof createErrorHandler>;
-  readonly rates: ReturnType<typeof createRateLimits>;
-}
-
-/** The data that the steps share: the options with their defaults, and the parts that are made from them. */
-type Parts = PluginOptions & Required<Pick<PluginOptions, keyof typeof defaults>> & Made;
+/** The data that the steps share. */
+type Parts = ReturnType<typeof createParts>;
 
 /**
  * Returns the options with which an author makes the app: `Fastify(appOptions({ … }))`.
@@ -191,19 +168,31 @@ export const serveContract = fastifyPlugin<PluginOptions>(
   { name: prefix, fastify: '5.x' },
 );
 
-/** Reads the contract, and makes what the steps share. */
-function createParts(app: FastifyInstance, options: PluginOptions, limits: Limits): Parts {
-  const { service, observe, monotonic = defaults.monotonic } = options;
-  const contract =
-    options.contract ?? loadContract(readFileSync(service.contract), service.renderError !== undefined);
+/** Reads the contract, and makes what the steps share: the options with their defaults, and what is made from them. */
+function createParts(
+  app: FastifyInstance,
+  {
+    service,
+    worker = 1,
+    contract = loadContract(readFileSync(service.contract), service.renderError !== undefined),
+    verifyTimeout = 5_000,
+    corsOrigins = [],
+    maxEventLoopDelay = 0,
+    observe,
+    now = () => Date.now(),
+    monotonic = () => performance.now(),
+    ...options
+  }: PluginOptions,
+  limits: Limits,
+) {
   const compiler = new Compiler();
   const report = reportTo(app.log, observe, monotonic);
   const { errors, renderError: render } = service;
   const write = createErrorRenderer(compiler, contract.operations, { errors, render, report });
   return {
-    ...defaults,
     ...options,
-    ...{ limits, contract, compiler, report, write },
+    ...{ service, worker, contract, verifyTimeout, corsOrigins, maxEventLoopDelay, now, monotonic },
+    ...{ limits, compiler, report, write },
     handleError: createErrorHandler(errors, write, report),
     rates: createRateLimits(limits, monotonic),
   };
@@ -211,11 +200,11 @@ function createParts(app: FastifyInstance, options: PluginOptions, limits: Limit
 
 /** Adds what the service builds itself; then opens it, and adds its operations. */
 async function addService(app: FastifyInstance, parts: Parts): Promise<void> {
-  const { service, storage, contract, limits, now, rates } = parts;
+  const { service, storage, contract, now, rates } = parts;
   app.decorateRequest('caller', null);
   app.decorateRequest('bodyReservation', undefined);
   await app.register(fastifyAuth);
-  const supplyVerifiers = addAuthenticate(app, rates.subject);
+  addAuthenticate(app, () => authentication, rates.subject);
   watchRoutes(app, contract.operations);
   const build = async (app: FastifyInstance) => {
     await service.build?.(app);
@@ -229,15 +218,12 @@ async function addService(app: FastifyInstance, parts: Parts): Promise<void> {
     log: app.log,
     worker: parts.worker,
     draining: app.draining,
-    interruption: parts.interruption,
-    patience: limits.shutdownTime,
   });
   app.addHook('onClose', () => opened.close(app.isCutOff));
   app.decorate('checkService', () => opened.check());
   const authentication = await createAuthentication(parts, opened);
   app.decorate('tokenPlace', authentication.tokenPlace);
   await addOperations(app, parts, opened, authentication);
-  supplyVerifiers(authentication);
 }
 
 /** Chooses the verifiers of the contract's security schemes. */

@@ -13,7 +13,10 @@ export const interrupted: AbortSignal = ending.signal;
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 const exit = () => process.exit(0);
 
-/** Handles the end from now on, and signals, which only the main thread receives. At first there is nothing to close. */
+/**
+ * Handles the end from now on, and signals, which only the main thread receives. A process that starts exits at once: nobody
+ * has been promised anything, and the operating system closes what is open.
+ */
 export function receiveSignals(): void {
   interrupted.addEventListener('abort', exit);
   if (!isMainThread) return;
@@ -46,17 +49,10 @@ export function endAtOnce(): void {
   process.kill(process.pid, 'SIGKILL');
 }
 
-/** From now on, there is something to close before this process or thread ends. */
-export function deferEnd(): void {
-  interrupted.removeEventListener('abort', exit);
-}
-
-/** From now on, calls a function when this process or thread is to end: at once, if that came while it started. */
+/** From now on, calls a function when this process or thread is to end; until then, it ends at once. */
 export function onEnd(close: (reason: string) => Promise<void>): void {
-  deferEnd();
-  const run = () => void close(String(interrupted.reason));
-  if (interrupted.aborted) run();
-  else interrupted.addEventListener('abort', run);
+  interrupted.removeEventListener('abort', exit);
+  interrupted.addEventListener('abort', () => void close(String(interrupted.reason)));
 }
 
 /**
