@@ -77,6 +77,26 @@ export default tseslint.config(
     },
   },
   {
+    // So that a change inside the server breaks no test. What no door shows is imported by support, for all tests.
+    files: ['**/test/**/*.ts'],
+    ignores: ['packages/server/test/support/**'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              regex:
+                'dist/(?!storage/(open|core/interface)\\.js)(base|cli|contract|http|observability|process|service|storage|testing)/',
+              message:
+                'Tests import the doors of the server: index, start, testing, and the interface of its storage.',
+            },
+          ],
+        },
+      ],
+    },
+  },
+  {
     files: ['**/*.js', '**/*.cjs'],
     rules: {
       // The compiler checks them, except in scripts/bench/peers, which fail at the first run.

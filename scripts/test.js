@@ -19,7 +19,6 @@ import { build } from 'esbuild';
 import { services } from './lib/services.js';
 import { runFiles } from './test-files.js';
 import { offerPostgres } from './test-postgres.js';
-import { Report } from './test-report.js';
 
 /**
  * The tests of `--quick`: what most changes can break, with hardly any process of the server, and without those about the
@@ -119,8 +118,7 @@ async function main() {
   process.env['TMPDIR'] = createTemporaryFolder();
   await removeSettings();
   const types = options.quick ? runNpm('check:types') : true;
-  const report = new Report(files.length);
-  await runFiles(
+  const passed = await runFiles(
     files.map((name) => ({ name, script: name.replace('test/', 'dist-test/').replace(/ts$/, 'js') })),
     {
       jobs: options.jobs,
@@ -132,10 +130,9 @@ async function main() {
       },
       results,
       patience: options.patience * 60,
-      report,
     },
   );
-  const isWell = [report.summarize(), await types].every(Boolean);
+  const isWell = [passed, await types].every(Boolean);
   if (words.length === 0 && !options.quick && !options.long)
     console.log(`Left out: ${long.join(', ')}; "npm test -- --long" runs them.`);
   return isWell;

@@ -6,7 +6,7 @@ import { Argument, Command, Option } from 'commander';
 import { measureRound } from './measure.js';
 import { printReport, writeReport } from './report.js';
 import { comparisons, prepareSide, serversOf } from './servers.js';
-import { scatteredWrites, workloads } from './workloads.js';
+import { workloads } from './workloads.js';
 
 const program = new Command('npm run bench --')
   .description(
@@ -83,7 +83,7 @@ const results = chosen.map((server) => ({ server, measurements: [] }));
 /** @type {import('./servers.js').Side[]} */
 const sides = [];
 for (const server of chosen) sides.push(await prepareSide(server));
-const plans = [...workloads, ...scatteredWrites]
+const plans = workloads
   .filter(({ name }) => (options.workload ?? only).includes(name))
   .flatMap((workload) => {
     const length = workload.mostConnections === undefined ? 'short' : 'long';

@@ -10,7 +10,7 @@ import { hashSecret } from '../../packages/server/dist/storage/core/tokens.js';
 import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { run, startServer } from '../../packages/server/test/support/server-process.js';
 import { edited } from '../lib/edits.js';
-import { seed as commonSeed } from './workloads.js';
+import { seed } from './workloads.js';
 
 const dist = resolve(import.meta.dirname, '../../dist');
 
@@ -23,11 +23,8 @@ const dist = resolve(import.meta.dirname, '../../dist');
  * @property {string} [comparedWith] - The name of the Plant Store that it is compared with.
  * @property {string} [program] - Its path, from this folder; the Plant Store by default.
  * @property {Record<string, string>} [env]
- * @property {Seed} [seed]
  *
  * @typedef {'SQLite' | 'PostgreSQL'} Engine
- * @typedef {Iterable<{ subject: string, plants: number }>} Seed - The contents of a store: the number of plants per subject.
- *
  * @typedef {object} Side - A server on a store of its own, and the state of the workloads there.
  * @property {string} name
  * @property {() => Promise<import('../../packages/server/test/support/server-process.js').ServerProcess>} start
@@ -119,15 +116,6 @@ export const comparisons = {
     only: ['create'],
     connections: [256],
   },
-  /** Writes at random places of a store of 10 thousand plants, and of 10 million: some GB, ten minutes. */
-  rows: {
-    servers: variants({
-      '10 thousand plants': { seed: manySubjects(10) },
-      '10 million plants': { seed: manySubjects(10_000) },
-    }),
-    only: ['create-scattered', 'delete-scattered'],
-    connections: [256],
-  },
 };
 
 /**
@@ -148,16 +136,11 @@ export function serversOf(name, against) {
   );
 }
 
-/** A thousand subjects. @param {number} plants - Of each. @returns {Seed} */
-function manySubjects(plants) {
-  return Array.from({ length: 1_000 }, (_, i) => ({ subject: `subject ${i}`, plants }));
-}
-
 /** Makes the names of stores differ. */
 let stores = 0;
 
 /** Creates the store of a server, and fills it. @param {Server} server @returns {Promise<Side>} */
-export async function prepareSide({ name, kind, engine, program, env, seed = commonSeed }) {
+export async function prepareSide({ name, kind, engine, program, env }) {
   const store = String(++stores);
   const database = engine === 'SQLite' ? undefined : await cluster?.createServer(store);
   const url = database?.url() ?? `file:${join(folder, store)}.db`;
@@ -166,8 +149,8 @@ export async function prepareSide({ name, kind, engine, program, env, seed = com
   const path = program && resolve(import.meta.dirname, program);
   // Each build makes a store with its own schema.
   const build = kind === 'before' && path !== undefined ? dirname(path) : dist;
-  if (kind === 'ours' || kind === 'before') tokens = await fillStore(url, seed, join(build, 'cli.js'));
-  else if (kind !== 'floor') await fillPeer(url, seed);
+  if (kind === 'ours' || kind === 'before') tokens = await fillStore(url, join(build, 'cli.js'));
+  else if (kind !== 'floor') await fillPeer(url);
   return {
     ...{ name, database, created: 0, deleted: 0, deletable: 0, random: 1 },
     tokenOf: (subject) => tokens.get(subject) ?? subject,
@@ -184,15 +167,14 @@ export async function prepareSide({ name, kind, engine, program, env, seed = com
 /**
  * Makes a store, and puts plants and one token per subject into it.
  * @param {string} url
- * @param {Seed} seed
  * @param {string} command - The command of the build that makes the store.
  * @returns {Promise<Map<string, string>>} The tokens by subject.
  */
-async function fillStore(url, seed, command) {
+async function fillStore(url, command) {
   const { code, stderr } = await run(command, ['migrate'], { DATABASE_URL: url });
   if (code !== 0) throw new Error(`${command} migrate: ${stderr}`);
   const tokens = new Map();
-  const rows = Array.from(seed, ({ subject }) => {
+  const rows = seed.map(({ subject }) => {
     const { scopes, tokenPrefix } = plantStore;
     const secret = `${tokenPrefix}${randomBytes(32).toString('base64url')}`;
     tokens.set(subject, secret);
@@ -203,17 +185,15 @@ async function fillStore(url, seed, command) {
   await runOn(
     url,
     `INSERT INTO tokens (id, hash, subject, scopes, created_at) VALUES ${rows.join()};
-     ${insertPlants(seed, '(subject, id, plant)', `'{"name":"Monstera deliciosa","tag":"indoor"}'`)}`,
+     ${insertPlants('(subject, id, plant)', `'{"name":"Monstera deliciosa","tag":"indoor"}'`)}`,
   );
   return tokens;
 }
 
-/** The statements that insert plants. @param {Seed} seed @param {string} columns @param {string} values - Those of a plant. */
-function insertPlants(seed, columns, values) {
-  const inserts = Array.from(seed).flatMap(({ subject, plants }) =>
-    plants === 0
-      ? []
-      : `INSERT INTO plants ${columns}
+/** The statements that insert plants. @param {string} columns @param {string} values - Those of a plant. */
+function insertPlants(columns, values) {
+  const inserts = seed.map(
+    ({ subject, plants }) => `INSERT INTO plants ${columns}
       WITH RECURSIVE ids(id) AS (VALUES (-1) UNION ALL SELECT id - 1 FROM ids WHERE id > -${plants})
       SELECT '${subject}', id, ${values} FROM ids;`,
   );
@@ -231,13 +211,13 @@ async function runOn(url, sql) {
   database.close();
 }
 
-/** Creates the table of a peer, and fills it. @param {string} url @param {Seed} seed */
-async function fillPeer(url, seed) {
+/** Creates the table of a peer, and fills it. @param {string} url */
+async function fillPeer(url) {
   await runOn(
     url,
     `CREATE TABLE plants (subject text, id bigint, name text NOT NULL, tag text, PRIMARY KEY (subject, id))
        ${isFile(url) ? 'WITHOUT ROWID' : ''};
-     ${insertPlants(seed, '', "'Monstera deliciosa', 'indoor'")}
+     ${insertPlants('', "'Monstera deliciosa', 'indoor'")}
      ANALYZE plants`,
   );
 }

@@ -50,45 +50,21 @@ export const workloads = [
   { name: 'refused', next: () => createRequest(undefined, 1), expect: (status) => status === 401 },
 ];
 
-/** Writes at places in no order. @type {readonly Workload[]} */
-export const scatteredWrites = [
-  { name: 'create-scattered', next: createScattered },
-  { name: 'delete-scattered', next: (side) => remove(side, scattered), supply: createScattered },
-];
-
-/** @param {Side} side */
-function createScattered(side) {
-  return create(side, scattered);
-}
-
 /** Returns a request that creates a plant. @param {string | undefined} token @param {number} id */
 function createRequest(token, id) {
   const body = `{"id":${id},"name":"Monstera deliciosa","tag":"indoor"}`;
   return requestText({ method: 'POST', path: '/plants', token, body });
 }
 
-/** The places of created plants, by their number. @typedef {(n: number) => { subject: string, id: number }} Place */
-
-/** @type {Place} */
-const inOrder = (n) => ({ subject: 'writer', id: n });
-
-/** Places among all subjects in no order. @type {Place} */
-function scattered(n) {
-  const id = (n * factor) % prime;
-  return { subject: `subject ${id % subjects}`, id };
-}
-
 /** Returns a request that creates the next plant. @param {Side} side */
-function create(side, placeOf = inOrder) {
-  const { subject, id } = placeOf(++side.created);
-  return createRequest(side.tokenOf(subject), id);
+function create(side) {
+  return createRequest(side.tokenOf('writer'), ++side.created);
 }
 
 /** Returns a request that deletes the next plant, if there is one. @param {Side} side */
-function remove(side, placeOf = inOrder) {
+function remove(side) {
   if (side.deleted >= side.deletable) return undefined;
-  const { subject, id } = placeOf(++side.deleted);
-  return requestText({ method: 'DELETE', path: `/plants/${id}`, token: side.tokenOf(subject) });
+  return requestText({ method: 'DELETE', path: `/plants/${++side.deleted}`, token: side.tokenOf('writer') });
 }
 
 /** @param {Side} side @param {string} subject @param {string} query */

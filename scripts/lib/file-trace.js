@@ -5,10 +5,9 @@ import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 
 /**
- * The effect of a call. A sync covers the events with an index below `began`; `message` is a write of a text
- * that is sought.
+ * The effect of a call. A sync covers the events with an index below `began`.
  * @typedef {{ kind: 'open', path: string, truncated: boolean }
- *   | { kind: 'folder' | 'remove' | 'message', path: string }
+ *   | { kind: 'folder' | 'remove', path: string }
  *   | { kind: 'link' | 'rename', path: string, from: string }
  *   | { kind: 'write', path: string, at: number | undefined, data: Buffer }
  *   | { kind: 'resize', path: string, size: number }
@@ -53,13 +52,11 @@ export const traceOptions = [
  * @param {string} trace - The file that strace wrote with `traceOptions`.
  * @param {string} folder
  * @param {number} [first] - The index of the first event.
- * @param {readonly string[]} [messages] - Texts that are sought, such as those of responses.
  * @returns {AsyncGenerator<FileEvent>}
  * @throws {Error} when a call has, or could have, an effect that no event describes.
  */
-export async function* readTrace(trace, folder, first = 0, messages = []) {
+export async function* readTrace(trace, folder, first = 0) {
   const mark = escaped(folder);
-  const sought = messages.map(escaped);
   let index = first;
   /** Calls that have not returned, by thread. @type {Map<string, { text: string, began: number }>} */
   const unfinished = new Map();
@@ -68,10 +65,6 @@ export async function* readTrace(trace, folder, first = 0, messages = []) {
     const pending = unfinished.get(thread);
     unfinished.delete(thread);
     const { text, began } = pending ?? { text: rest, began: index };
-    if (/^writev?\(/.test(text) && sought.some((message) => text.includes(message))) {
-      yield { kind: 'message', path: '', index: index++ };
-      continue;
-    }
     if (!text.includes(mark) && !text.startsWith('io_')) continue;
     const ended = !rest.endsWith('<unfinished ...>');
     if (!ended) unfinished.set(thread, { text, began });

@@ -2,10 +2,8 @@
 // whether the responses fit together.
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
-import { plantStore, startServer } from '../../packages/server/test/support/server-process.js';
 import { startClients } from '../lib/clients.js';
 import { send } from '../lib/request.js';
-import { Subject } from './documents.js';
 import { idOf, messageOf, outcomeOf, stateOf } from './model.js';
 
 /** The kinds of requests. */
@@ -13,7 +11,7 @@ export const kinds = /** @type {const} */ (['write', 'get', 'list']);
 /** @typedef {typeof kinds[number]} Kind */
 /** @typedef {import('./model.js').Collection} Collection */
 /** @typedef {import('./model.js').Operation} Operation */
-/** @typedef {import('./documents.js').Document} Document */
+/** @typedef {import('./documents.js').Subject} Subject */
 /** @typedef {import('../lib/request.js').Response} Response */
 /** @typedef {(message: import('../lib/request.js').Message) => Promise<Response>} Send */
 
@@ -40,11 +38,8 @@ export class Load {
   calmSince = Infinity;
   /** Whether a 500 is a valid response, for want of descriptors. */
   allow500 = false;
-  /** The longest time without an acknowledged write, in ms. */
-  longestWithoutWrite = 0;
   #origin;
   #lastFailureAt = 0;
-  #lastWriteAt = performance.now();
   /** When the last success of each kind began. */
   #begun = { write: 0, get: 0, list: 0 };
   #violation;
@@ -55,19 +50,17 @@ export class Load {
   /**
    * Starts the clients.
    * @param {object} options
-   * @param {readonly string[]} options.origins
+   * @param {string} options.origin
    * @param {readonly Subject[]} options.subjects
    * @param {number} [options.clients] - Of each subject. Half of them keep a connection, half connect for each request.
    * @param {(what: string) => void} options.violation
    */
-  constructor({ origins, subjects, clients = 8, violation }) {
-    [this.#origin = ''] = origins;
+  constructor({ origin, subjects, clients = 8, violation }) {
+    this.#origin = origin;
     this.#violation = violation;
     this.#subjects = subjects;
-    this.#clients = origins.flatMap((origin) =>
-      subjects.map((subject) =>
-        startClients(origin, clients / origins.length, (client) => this.#use(subject, client)),
-      ),
+    this.#clients = subjects.map((subject) =>
+      startClients(origin, clients, (client) => this.#use(subject, client)),
     );
   }
 
@@ -176,12 +169,7 @@ export class Load {
    */
   #outcomeOf(collection, { act }, response) {
     const { status, text } = response;
-    if (status >= 200 && status < 300 && act !== 'read') {
-      this.acknowledged++;
-      const now = performance.now();
-      this.longestWithoutWrite = Math.max(this.longestWithoutWrite, now - this.#lastWriteAt);
-      this.#lastWriteAt = now;
-    }
+    if (status >= 200 && status < 300 && act !== 'read') this.acknowledged++;
     if (status >= 200 && status < 500) return outcomeOf(collection, response);
     // The system refused the connection, so that the server cannot have received it.
     const isRefused =
@@ -219,53 +207,4 @@ export class Load {
   #report(faults, where) {
     for (const fault of faults) this.#violation(`${fault} (${where})`);
   }
-}
-
-/**
- * Starts a load of plants.
- * @param {string[]} origins - The servers' URLs.
- * @param {string[]} tokens - Tokens whose subjects have no plants.
- */
-export function startLoad(origins, tokens) {
-  /** @type {string[]} */
-  const violations = [];
-  const subjects = tokens.map(
-    (token, i) => new Subject(`subject ${i}`, token, { plants: 200 / tokens.length }),
-  );
-  const violation = (/** @type {string} */ what) => violations.push(what);
-  const load = new Load({ origins, subjects, clients: 48 / tokens.length, violation });
-  return {
-    load,
-    /** Ends the load, and compares all plants. @returns {Promise<number>} The number of broken promises. */
-    async finish() {
-      await load.end();
-      await load.verify();
-      console.log(
-        `${load.acknowledged} writes acknowledged, ${load.refused} refused without effect, ${load.unknown} with unknown ` +
-          `outcome; at most ${Math.round(load.longestWithoutWrite)} ms without one`,
-      );
-      console.log(`lost, doubled or out of order: ${violations.length}`);
-      for (const what of violations.slice(0, 3)) console.log(`  ${what.slice(0, 300)}`);
-      return violations.length;
-    },
-  };
-}
-
-/** Starts servers under load, which are ended with it. @param {string[]} urls - For each server, that of the database. */
-export async function startServersUnderLoad(urls) {
-  const [url = ''] = urls;
-  await plantStore(url, 'migrate');
-  const token = await plantStore(url, 'token', 'create', 'prover');
-  const servers = await Promise.all(
-    // A slow machine must not cause 503s here.
-    urls.map((url) => startServer({ env: { DATABASE_URL: url, MAX_EVENT_LOOP_DELAY_MS: '0' } })),
-  );
-  const origins = servers.map(({ origin }) => origin);
-  const { load, finish } = startLoad(origins, [token]);
-  const end = async () => {
-    const broken = await finish();
-    await Promise.all(servers.map((server) => server.end()));
-    return broken;
-  };
-  return { load, finish: end };
 }

@@ -26,7 +26,6 @@ import { messageOf, outcomeOf, readOutcome } from './model.js';
  * @typedef {object} Stage
  * @property {number} workers - WORKERS: the number of threads that serve.
  * @property {number} [killAt] - The number of a thread's sync during which strace kills the process.
- * @property {string} [nodeOptions] - NODE_OPTIONS of the server.
  * @property {number} [clients] - How many clients there are; 8 by default.
  * @property {boolean} [commands] - Whether to use the commands that change tokens and back up, while clients write.
  */
@@ -38,7 +37,6 @@ const {
   root,
   workers,
   killAt,
-  nodeOptions = '',
   clients = 8,
   commands = false,
   requests,
@@ -51,7 +49,7 @@ const environment = { DATABASE_URL: `file:${store}`, UV_USE_IO_URING: '0', MAX_E
 const command = (...args) => runCommand(services[service].command, environment, ...args);
 const serverOptions = {
   script: services[service].main,
-  env: { ...environment, NODE_OPTIONS: nodeOptions, WORKERS: String(workers) },
+  env: { ...environment, WORKERS: String(workers) },
 };
 const journal = join(root, 'journal');
 const ledger = new Ledger(service);

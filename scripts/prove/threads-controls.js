@@ -2,12 +2,14 @@
 import { copyingLibrary } from '../lib/copying-library.js';
 import { edited, torn } from '../lib/edits.js';
 import { until } from '../lib/processes.js';
+import { failover } from './threads-faults.js';
 import { Run } from './threads-run.js';
 
 /**
  * @typedef {object} Control
  * @property {string} name
- * @property {readonly import('../lib/edits.js').Edit[]} edits
+ * @property {readonly import('../lib/edits.js').Edit[]} [edits]
+ * @property {import('./threads-world.js').Engine} [engine] - SQLite by default.
  * @property {boolean} [transactions] - Whether writes are transactions.
  * @property {number} [threads] - Two by default.
  * @property {RegExp} expected - A violation that the fault must cause.
@@ -73,26 +75,30 @@ const controls = [
     // The other thread does not see it yet.
     expected: /no order explains/,
   },
+  { name: 'a commit does not wait for the standby', engine: 'standby', expected: /no order explains/ },
 ];
 
 /**
- * Runs all controls, at the same time.
+ * Runs the controls of an engine, those with a standby or those on SQLite, at the same time.
+ * @param {import('./threads-world.js').Engine} engine
  * @returns {Promise<boolean>} Whether each failed as expected.
  * @throws {Error} when the text that an edit replaces is not in the build.
  */
-export async function runControls() {
-  const results = await Promise.all(controls.map(runControl));
+export async function runControls(engine) {
+  const chosen = controls.filter((control) => (control.engine === 'standby') === (engine === 'standby'));
+  const results = await Promise.all(chosen.map(runControl));
   return results.every(Boolean);
 }
 
 /** @param {Control} control */
-async function runControl({ name, edits, transactions, threads = 2, expected }) {
+async function runControl({ name, edits = [], engine = 'sqlite', transactions, threads = 2, expected }) {
   /** Printed at its end. */
   const lines = [`\ncontrol: ${name}`];
   const options = {
     nodeOptions: edited(...edits),
     ...(transactions === true && { server: copyingLibrary }),
-    engine: /** @type {const} */ ('sqlite'),
+    ...(engine === 'standby' && { asynchronous: /** @type {const} */ (true) }),
+    engine,
     counts: [threads],
     print: (/** @type {string} */ line) => void lines.push(line),
   };
@@ -100,6 +106,7 @@ async function runControl({ name, edits, transactions, threads = 2, expected }) 
   try {
     for (let attempt = 1; !failed && attempt <= attempts; attempt++) {
       const run = await Run.begin(options);
+      if (engine === 'standby') await run.disturb(failover);
       failed = await until(() => run.violations.some((what) => expected.test(what)), 60);
       await run.abandon();
     }

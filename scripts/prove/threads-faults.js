@@ -56,6 +56,14 @@ const fullDisk = {
   inject: (world) => lower(world, 'fsize', statSync(`${world.store}-wal`).size, 'unlimited'),
 };
 
+/** @type {Fault} */
+export const failover = {
+  name: 'kill the primary, and promote the standby',
+  engine: 'standby',
+  down: kinds,
+  inject: async (world) => void (await world.failOver()),
+};
+
 /** All faults that a server must survive. @type {readonly Fault[]} */
 export const faults = [
   fullDisk,
@@ -94,6 +102,7 @@ export const faults = [
       return () => postgres?.start();
     },
   },
+  failover,
   {
     name: 'take the descriptors by idle connections',
     allow500: true,

@@ -46,7 +46,7 @@ export class Run {
     const subjects = Object.entries(inUse).map(
       ([name, counts], i) => new Subject(name, tokens[i] ?? '', counts),
     );
-    this.load = new Load({ origins: [world.origin], subjects, violation });
+    this.load = new Load({ origin: world.origin, subjects, violation });
     this.commands = new Commands(world, this.load, violation);
   }
 
@@ -130,7 +130,7 @@ export class Run {
     await this.load.verify();
     await this.commands.verify();
     await endGracefully(this.#world);
-    if (this.#world.engine === 'postgres') return;
+    if (this.#world.engine !== 'sqlite') return;
     const database = new DatabaseSync(this.#world.store, { readOnly: true });
     const [integrity] = Object.values(database.prepare('PRAGMA integrity_check').get() ?? {});
     database.close();

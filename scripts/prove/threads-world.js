@@ -2,26 +2,35 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import getPort from 'get-port';
-import { embeddedPostgres } from '../../packages/server/test/support/postgres-cluster.js';
+import {
+  embeddedPostgres,
+  runSql,
+  systemPostgres,
+} from '../../packages/server/test/support/postgres-cluster.js';
 import { runCommand, startServer } from '../../packages/server/test/support/server-process.js';
-import { required } from '../lib/processes.js';
+import { required, signalAll } from '../lib/processes.js';
 import { send } from '../lib/request.js';
 
 /** The server's limit of descriptors: few enough for idle connections to take them all. */
 export const descriptors = 256;
+/** For how long a standby receives nothing before an asynchronous failover, in ms. */
+const behind = 1_000;
 /** The number of log lines that are kept for the report. */
 const keptLines = 40;
 const library = fileURLToPath(new URL('../../examples/library/dist/', import.meta.url));
 const storeName = 'library.db';
 
-/** The engine that stores the documents. @typedef {'sqlite' | 'postgres'} Engine */
+/** What stores the documents; `standby` is PostgreSQL with one. @typedef {'sqlite' | 'postgres' | 'standby'} Engine */
+/** @typedef {import('../../packages/server/test/support/postgres-cluster.js').PostgresServer} PostgresServer */
 /**
  * @typedef {object} WorldOptions
  * @property {string} [server] - The program that serves, if not the library's own.
  * @property {string} [nodeOptions] - NODE_OPTIONS of the server.
  * @property {Engine} engine
+ * @property {true} [asynchronous] - Whether a commit does not wait for the standby.
  * @property {readonly number[]} counts - How many threads serve, one of these numbers after each start.
  */
 
@@ -41,8 +50,13 @@ export class World {
   store = join(this.storeFolder, storeName);
   /** Where backups are made. */
   backupFolder = join(this.#root, 'backups');
-  /** The PostgreSQL server, if the documents are on one. @type {import('../../packages/server/test/support/postgres-cluster.js').PostgresServer | undefined} */
+  /** The PostgreSQL server, if the documents are on one. @type {PostgresServer | undefined} */
   postgres;
+  /** @type {import('../../packages/server/test/support/postgres-cluster.js').PostgresCluster | undefined} */
+  #cluster;
+  /** @type {PostgresServer | undefined} */
+  #standby;
+  #standbys = 0;
 
   /** @param {WorldOptions} options */
   constructor(options) {
@@ -67,11 +81,56 @@ export class World {
   async prepare(subjects) {
     this.port = await getPort({ host: '127.0.0.1' });
     this.#adminPort = await getPort({ host: '127.0.0.1', exclude: [this.port] });
-    if (this.engine === 'postgres') this.postgres = await (await embeddedPostgres()).createServer('data');
+    if (this.engine !== 'sqlite') {
+      this.#cluster = await (this.engine === 'standby' ? systemPostgres() : embeddedPostgres());
+      this.postgres = await this.#cluster.createServer('data', this.#replication);
+      if (this.engine === 'standby') await this.#addStandby();
+    }
     await this.command('migrate');
     const tokens = [];
     for (const subject of subjects) tokens.push(await this.command('token', 'create', subject));
     return tokens;
+  }
+
+  /** @returns {Record<string, string>} */
+  get #replication() {
+    const waits = this.engine === 'standby' && this.#options.asynchronous !== true;
+    return waits ? { synchronous_standby_names: '*' } : {};
+  }
+
+  /** Adds a standby, and waits until it has what the primary has. */
+  async #addStandby() {
+    const [cluster, primary] = [this.#cluster, this.postgres];
+    if (cluster === undefined || primary === undefined) throw new Error('there is no primary');
+    const data = await cluster.dataFolder(`standby-${++this.#standbys}`);
+    const source = ['-h', '127.0.0.1', '-p', `${primary.port}`, '-U', 'postgres'];
+    await cluster.run('pg_basebackup', '-D', data, '-R', '-c', 'fast', ...source);
+    this.#standby = await cluster.startServer(data, this.#replication);
+    const kind = this.#options.asynchronous === true ? 'async' : 'sync';
+    const replicates = `SELECT FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = '${kind}'`;
+    const isReady = async () => (await runSql(primary.url(), replicates)).length === 1;
+    await required('the standby replicates', isReady);
+  }
+
+  /** Kills the primary, and lets the standby take over its address, with a standby of its own. */
+  async failOver() {
+    const [cluster, primary, standby] = [this.#cluster, this.postgres, this.#standby];
+    if (cluster === undefined || primary === undefined || standby === undefined)
+      throw new Error('there is no standby');
+    if (this.#options.asynchronous === true) {
+      // What is acknowledged meanwhile does not reach the standby.
+      const [sender] = await runSql(primary.url(), 'SELECT pid FROM pg_stat_replication');
+      process.kill(Number(sender?.['pid']), 'SIGSTOP');
+      await pause(behind);
+    }
+    signalAll(primary.processes(), 'SIGKILL');
+    await primary.ended();
+    await standby.stop('SIGINT');
+    standby.port = primary.port;
+    await standby.start();
+    await cluster.run('pg_ctl', 'promote', '-D', standby.data, '-w');
+    this.postgres = standby;
+    await this.#addStandby();
   }
 
   /**
@@ -152,6 +211,7 @@ export class World {
   remove() {
     this.#server?.child.kill('SIGKILL');
     void this.postgres?.stop();
+    void this.#standby?.stop();
     rmSync(this.#root, { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -18,14 +18,14 @@ const program = new Command('npm run prove:threads --')
     `24 clients of several subjects use the library (examples/library) with all its operations, on kept and on new
 connections, and many at the same documents. An operator creates, lists and revokes tokens, and backs up the store.
 Meanwhile the server is killed and stopped, no file can grow, and the descriptors are taken; on PostgreSQL, its processes
-are killed, stopped and restarted.
+are killed, stopped and restarted; with a standby, the primary is killed again and again, and the standby promoted.
 
 For each document there must be an order of all requests that explains all responses, lists and backups included: no
 acknowledged write is lost, none takes effect twice, and each takes effect between its request and its response. Commands
 must succeed unless a fault lasts, nothing may be left at the end, and no kind of request may stay without success. With
 a fix taken back (scripts/prove/threads-controls.js), this must fail.`,
   )
-  .addOption(new Option('--engine <NAME>').choices(['sqlite', 'postgres']).default('sqlite'))
+  .addOption(new Option('--engine <NAME>').choices(['sqlite', 'postgres', 'standby']).default('sqlite'))
   .option(
     '--threads <N,...>',
     'how many threads serve (WORKERS), one of these numbers after each start',
@@ -33,7 +33,7 @@ a fix taken back (scripts/prove/threads-controls.js), this must fail.`,
   )
   .option('--transactions', 'each write also changes a copy, in one transaction; both must be equal')
   .option('--minutes <N>', 'how long to run, without the controls', Number, 1)
-  .option('--controls', 'runs the controls alone; they use SQLite')
+  .option('--controls', 'runs the controls alone: those of a standby, or those on SQLite')
   .option('--no-controls', 'runs without them')
   .parse();
 /**
@@ -44,7 +44,7 @@ const counts = threads.split(',').map(Number);
 if (!(minutes > 0 && counts.every((count) => count > 0))) program.help({ error: true });
 
 // First, so that the result of the run is the last that is printed.
-const isSensitive = controls === false || (await runControls());
+const isSensitive = controls === false || (await runControls(engine));
 process.exit((controls === true || (await prove())) && isSensitive ? 0 : 1);
 
 /** @returns {Promise<boolean>} Whether every promise was kept. */
@@ -72,11 +72,13 @@ async function prove() {
  * @param {readonly import('./threads-faults.js').Fault[]} all
  */
 function deck(all) {
+  // A failover takes long enough.
+  const isOnly = engine === 'standby' && all === faults;
   /** @type {typeof all[number][]} */
   let left = [];
   return () => {
     if (left.length === 0)
-      left = all.filter((fault) => fault.engine === undefined || fault.engine === engine);
+      left = all.filter((fault) => fault.engine === engine || (fault.engine === undefined && !isOnly));
     const [fault] = left.splice(Math.floor(Math.random() * left.length), 1);
     if (fault === undefined) throw new Error('there are no faults');
     return fault;

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { runFiles } from '../../scripts/test-files.js';
-import { Report } from '../../scripts/test-report.js';
 import { temporaryFolder } from '../../packages/server/test/support/engines.js';
 import { skipFor } from '../../packages/server/test/support/skip.js';
 import { repeatUntil } from '../../packages/server/test/support/wait.js';
@@ -20,11 +19,11 @@ async function runFixture(t: Test, name: string, patience = 1_000) {
   const folder = await temporaryFolder(t);
   const pidFile = join(folder, 'pid');
   let printed = '';
-  const report = new Report(1, (text) => (printed += text));
+  const print = (text: string) => (printed += `${text}\n`);
   const env = { TAP_GREP: `^${name}`, PID_FILE: pidFile };
-  const run = { jobs: 1, nodeOptions: [], env, results: folder, patience, report };
-  await runFiles([{ name: 'test/fixture.test.ts', script }], run);
-  return { isWell: report.summarize(), printed, pid: () => Number(readFileSync(pidFile, 'utf8')) };
+  const run = { jobs: 1, nodeOptions: [], env, results: folder, patience, print };
+  const isWell = await runFiles([{ name: 'test/fixture.test.ts', script }], run);
+  return { isWell, printed, pid: () => Number(readFileSync(pidFile, 'utf8')) };
 }
 
 /** Waits until a process has ended; one that has not been waited for has. */

@@ -13,7 +13,7 @@ export async function surviveKills(t: Test, settings: Record<string, string> = {
   const subjects = [new Subject('alice', token, { plants: 200 })];
   const violations: string[] = [];
   const load = ({ origin }: ServerProcess, clients: number) =>
-    new Load({ origins: [origin], subjects, clients, violation: (what: string) => violations.push(what) });
+    new Load({ origin, subjects, clients, violation: (what: string) => violations.push(what) });
   for (let round = 0; round < 2; round++) {
     const server = await startServer(t, { env: { ...env, ...settings } });
     const running = load(server, 32);
