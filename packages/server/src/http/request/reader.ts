@@ -23,7 +23,7 @@ import { createSplitter } from './delimited.js';
 import { createFormReader } from './forms.js';
 import { JsonReader } from './json-reader.js';
 import { createTextReader, type Values } from './texts.js';
-import type { Compiler } from './validation/validation.js';
+import { readValue } from './validation/validation.js';
 
 /** The input of a handler. */
 class Input {
@@ -64,7 +64,6 @@ class Input {
 
 /** The context of a reader, besides the operation. */
 export interface ReaderOptions {
-  compiler: Compiler;
   /** Query parameters that belong to the authentication. */
   credentials: readonly string[];
   /** Whether a body that the operation does not declare is ignored. */
@@ -142,7 +141,7 @@ export function createRequestReader(
 function parameterReader(
   operation: Operation,
   { part, name, kind, valuesIn }: Place,
-  { compiler, credentials }: ReaderOptions,
+  { credentials }: ReaderOptions,
 ): PartReader | undefined {
   const parameters = operation.parameters.filter((parameter) => parameter.in === part);
   if (parameters.length === 0 && part !== 'query') return undefined;
@@ -151,7 +150,7 @@ function parameterReader(
     ...others,
     ...parameters.map(({ name, schema }) => [name, schema]),
   ]) as Record<string, Schema>;
-  const check = partChecker(compiler, part, kind, 'text', {
+  const check = partChecker(part, kind, 'text', {
     type: ['object'],
     properties,
     required: parameters.filter(({ required }) => required).map(({ name }) => name),
@@ -174,15 +173,13 @@ function parameterReader(
 
 /** Returns the function that validates and reads a part of a request. */
 function partChecker(
-  compiler: Compiler,
   part: RequestFault['in'],
   kind: ErrorKind,
   source: ValueSource,
   schema: Schema,
 ): (data: unknown) => unknown {
-  const compiled = compiler.compile(schema, source);
   return (data) => {
-    const { value, faults } = compiled.read(data);
+    const { value, faults } = readValue(schema, data, source);
     if (faults.length === 0) return value;
     throw new ApiError(kind, {
       detail: textOf(faults),
@@ -200,7 +197,7 @@ function bodyReader({ body }: Operation, options: ReaderOptions): (request: Fast
     };
   }
   const find = contentFinder(
-    body.contents.map((content) => ({ ...content, check: contentChecker(content, options) })),
+    body.contents.map((content) => ({ ...content, check: contentChecker(content) })),
   );
   return (request) => {
     const data: unknown = request.body;
@@ -221,9 +218,9 @@ function checkRead(body: unknown): void {
 }
 
 /** Returns the function that validates and converts a body. */
-function contentChecker(content: BodyContent, { compiler }: ReaderOptions): (data: unknown) => unknown {
+function contentChecker(content: BodyContent): (data: unknown) => unknown {
   const { format, schema } = content;
-  const check = partChecker(compiler, 'body', 'invalidBody', format === 'json' ? 'json' : 'text', schema);
+  const check = partChecker('body', 'invalidBody', format === 'json' ? 'json' : 'text', schema);
   if (format !== 'form' && format !== 'multipart') return check;
   const read = createFormReader(content);
   return (data) => check(read(data));

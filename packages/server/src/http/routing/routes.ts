@@ -18,11 +18,7 @@ import {
 } from '../../base/errors.js';
 import { bodyHook, releaseBody, type BodyBounds } from '../request/body.js';
 import { createRequestReader } from '../request/reader.js';
-import {
-  createResponseValidator,
-  findWrongDefaults,
-  type Compiler,
-} from '../request/validation/validation.js';
+import { findWrongDefaults, responseFault } from '../request/validation/validation.js';
 import { createSender, type BodyLimits } from '../response/results.js';
 import { keepSealed, sendSealed } from '../response/sealed.js';
 import {
@@ -37,8 +33,6 @@ import type { RateLimitHook } from '../admission/rate-limit.js';
 export interface RoutesOptions {
   contract: Contract;
   handleError: FastifyInstance['errorHandler'];
-  /** Compiles the schemas of the contract. */
-  compiler: Compiler;
   handlers: AnyHandlers;
   authentication: AuthenticationOptions;
   bodies: BodyBounds;
@@ -91,7 +85,7 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
 }
 
 /** Refuses wrong defaults, and what the contract needs and the code lacks, all at once. */
-function refuseMissing({ contract, compiler, handlers, authentication }: RoutesOptions): void {
+function refuseMissing({ contract, handlers, authentication }: RoutesOptions): void {
   const ofOperations = contract.operations.flatMap((operation) => {
     const { operationId, find } = operation;
     const missing = find(
@@ -103,7 +97,7 @@ function refuseMissing({ contract, compiler, handlers, authentication }: RoutesO
       ...findUnknownScopes(operation, authentication),
     ];
   });
-  const wrong = findWrongDefaults(compiler, contract.defaults);
+  const wrong = findWrongDefaults(contract.defaults);
   const faults = [...wrong, ...ofOperations, ...authentication.faults];
   if (faults.length > 0) throw new ContractError(faults, contract.warnings);
 }
@@ -151,10 +145,9 @@ function createRoute(app: FastifyInstance, operation: Operation, options: Routes
   });
 }
 
-function readerOf(operation: Operation, { contract, compiler, ignoresBodies }: RoutesOptions) {
+function readerOf(operation: Operation, { contract, ignoresBodies }: RoutesOptions) {
   const schemes = operation.security.flat().map(({ scheme }) => contract.securitySchemes[scheme]);
   return createRequestReader(operation, {
-    compiler,
     credentials: schemes.flatMap((scheme) =>
       scheme?.kind === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
     ),
@@ -163,10 +156,10 @@ function readerOf(operation: Operation, { contract, compiler, ignoresBodies }: R
 }
 
 function operationHandler(operation: Operation, options: RoutesOptions): RouteHandlerMethod {
-  const { handlers, lists, compiler } = options;
+  const { handlers, lists } = options;
   const read = readerOf(operation, options);
   const handle = handlers[operation.operationId] as Handle;
-  const validatorOf = (schema: Schema) => createResponseValidator(compiler, schema);
+  const validatorOf = (schema: Schema) => (data: unknown) => responseFault(schema, data);
   const send = createSender(operation, { ...lists, validatorOf });
   const challenges = challengesOf(operation, options.authentication);
   return async (request, reply) => {
