@@ -16,7 +16,7 @@ import {
   type ErrorKind,
 } from '../base/errors.js';
 import { operationsAt, pathOf } from './operations-at.js';
-import { readerOf } from '../http/request/texts.js';
+import { readTexts } from '../http/request/texts.js';
 import { responseFault } from '../http/request/validation/validation.js';
 
 /** A response as a client sees it. */
@@ -125,8 +125,8 @@ function readHeader(given: string | string[], { name, schema, isJson, isExploded
   const pairs = () => text.split(',').flatMap((pair) => (isExploded ? pair.split(/=(.*)/s, 2) : pair));
   const items = text === '' ? [] : name.toLowerCase() === 'set-cookie' ? [given].flat() : text;
   const isArray = shape.types?.includes('array');
-  const read = readerOf({ name, kind: 'plain', isDelimited: true, shape });
-  return read?.(isArray ? items : shape.types?.includes('object') ? pairs() : text) ?? given;
+  const value = isArray ? items : shape.types?.includes('object') ? pairs() : text;
+  return readTexts({ kind: 'plain', isDelimited: true, shape }, value);
 }
 
 /** Returns the place of the first field that a schema does not name, though it names others. */

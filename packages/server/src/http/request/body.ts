@@ -27,18 +27,10 @@ declare module 'fastify' {
   }
 }
 
-/** Stands for a body that could not be read, until its error is reported with the faults of the other parts. */
-export class UnreadableBody {
-  readonly error: ApiError;
-
-  constructor(error: ApiError) {
-    this.error = error;
-  }
-}
-
 /**
  * Returns a hook that reads the body of a request as the operation declares it: JSON as its value, bytes, the parts of a
- * multipart form, or a text; bytes if its type is not declared. Undefined stands for a body that is missing.
+ * multipart form, or a text; bytes if its type is not declared. Undefined stands for a body that is missing, and an error
+ * for one that could not be read, until it is reported with the faults of the other parts.
  */
 export function bodyHook(body: Body | undefined, bounds: BodyBounds) {
   const find = contentFinder(body?.contents ?? []);
@@ -53,7 +45,7 @@ export function bodyHook(body: Body | undefined, bounds: BodyBounds) {
       request.body = isMissing ? undefined : parseBody(bytes, format ?? 'bytes', type);
     } catch (error) {
       if (!isApiError(error)) throw error;
-      request.body = new UnreadableBody(error);
+      request.body = error;
     }
   };
 }

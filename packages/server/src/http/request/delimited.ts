@@ -2,7 +2,7 @@
 // belongs to an item.
 import type { Parameter, ParameterPlace } from '../../contract/parameters.js';
 import { shapeOf } from '../../contract/schema/shape.js';
-import { addTo, toValues, type Values } from './texts.js';
+import { byName, type Values } from './texts.js';
 
 /**
  * Reads the fields of a query or a form (WHATWG URL section 5.1).
@@ -14,15 +14,15 @@ export function readPairs(
   delimited: ReadonlySet<string>,
   decode: (text: string) => string,
 ): Values {
-  const found = new Map<string, (string | string[])[]>();
-  for (const pair of pairs) {
-    if (pair === '') continue;
-    const [start = ''] = pair.split('=', 1);
-    const name = decode(start);
-    const value = pair.slice(start.length + 1);
-    addTo(found, name, delimited.has(name) ? value.split(',').map(decode) : decode(value));
-  }
-  return toValues(found);
+  const sent = pairs.filter((pair) => pair !== '');
+  return byName(
+    sent.map((pair) => {
+      const [start = ''] = pair.split('=', 1);
+      const name = decode(start);
+      const value = pair.slice(start.length + 1);
+      return [name, delimited.has(name) ? value.split(',').map(decode) : decode(value)];
+    }),
+  );
 }
 
 /**

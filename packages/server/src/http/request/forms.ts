@@ -8,7 +8,7 @@ import { fault, type Part } from './multipart.js';
 import { readPairs } from './delimited.js';
 import { JsonReader } from './json-reader.js';
 import { quote } from './validation/fault-messages.js';
-import { addTo, createTextReader, readerOf, toValues, type Values } from './texts.js';
+import { byName, createTextReader, readTexts, type Values } from './texts.js';
 
 /** The maximum number of fields in a form: a JSON body may have as many properties. */
 const maxFields = 5_000;
@@ -53,30 +53,26 @@ export function createFormReader({
     const values =
       format === 'form' ? parseForm(data as string, delimited) : readParts(data as Part[], fieldOf);
     createTextReader([...known.values()], parseJson)(values);
-    for (const name of Object.keys(values)) {
-      const read = known.has(name) ? undefined : readerOf(fieldOf(name), parseJson);
-      if (read !== undefined) values[name] = read(values[name]);
-    }
+    for (const name of Object.keys(values))
+      if (!known.has(name)) values[name] = readTexts(fieldOf(name), values[name], parseJson);
     return values;
   };
 }
 
 /** Returns the files of the parts of a form, and the texts of the others, by their names. */
 function readParts(parts: readonly Part[], fieldOf: (name: string) => Field): Values {
-  const found = new Map<string, unknown[]>();
-  for (const part of parts) {
-    const { name, filename, mediaType, bytes } = part;
-    // Browsers send such a part for a file that is not chosen.
-    if (filename === '' && bytes.length === 0) continue;
-    const field = fieldOf(name);
-    checkType(part, field);
-    if (field.kind === 'file') addTo(found, name, new UploadedFile(bytes, mediaType, filename));
-    else {
+  // Browsers send such a part for a file that is not chosen.
+  const sent = parts.filter(({ filename, bytes }) => filename !== '' || bytes.length > 0);
+  return byName(
+    sent.map((part) => {
+      const { name, filename, mediaType, bytes } = part;
+      const field = fieldOf(name);
+      checkType(part, field);
+      if (field.kind === 'file') return [name, new UploadedFile(bytes, mediaType, filename)];
       const text = textOf(part, field);
-      addTo(found, name, field.isDelimited ? text.split(',') : text);
-    }
-  }
-  return toValues(found);
+      return [name, field.isDelimited ? text.split(',') : text];
+    }),
+  );
 }
 
 /** Refuses a part of another media type than those that the contract lists for its field. */

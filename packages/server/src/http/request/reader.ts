@@ -18,7 +18,6 @@ import { cookiesOf } from '../headers/cookies.js';
 import { acceptedTypes, contentFinder, type BodyContent } from '../../contract/body.js';
 import { requestFaults, textOf } from './validation/fault-messages.js';
 import type { ValueSource } from './validation/fault-messages.js';
-import { UnreadableBody } from './body.js';
 import { createSplitter } from './delimited.js';
 import { createFormReader } from './forms.js';
 import { JsonReader } from './json-reader.js';
@@ -188,33 +187,18 @@ function partChecker(
   };
 }
 
-function bodyReader({ body }: Operation, options: ReaderOptions): (request: FastifyRequest) => unknown {
-  if (body === undefined) {
-    return (request) => {
-      checkRead(request.body);
-      if (request.body === undefined || options.ignoresBody) return undefined;
-      throw new ApiError('invalidBody', { detail: 'the operation takes no body' });
-    };
-  }
-  const find = contentFinder(
-    body.contents.map((content) => ({ ...content, check: contentChecker(content) })),
-  );
-  return (request) => {
-    const data: unknown = request.body;
-    checkRead(data);
-    if (data === undefined) {
-      if (body.required) throw missingBody();
-      return undefined;
-    }
-    const content = find(request.headers['content-type'] ?? '');
+function bodyReader({ body }: Operation, { ignoresBody }: ReaderOptions): PartReader['read'] {
+  const contents = body?.contents ?? [];
+  const find = contentFinder(contents.map((content) => ({ ...content, check: contentChecker(content) })));
+  return ({ body: data, headers }) => {
+    if (isApiError(data)) throw data;
+    if (data === undefined && body?.required === true) throw missingBody();
+    if (data === undefined || (body === undefined && ignoresBody)) return undefined;
+    if (body === undefined) throw new ApiError('invalidBody', { detail: 'the operation takes no body' });
+    const content = find(headers['content-type'] ?? '');
     if (content !== undefined) return content.check(data);
     throw new ApiError('unsupportedMediaType', { detail: `here, send ${acceptedTypes(body)}` });
   };
-}
-
-/** @throws ApiError if a body could not be read. */
-function checkRead(body: unknown): void {
-  if (body instanceof UnreadableBody) throw body.error;
 }
 
 /** Returns the function that validates and converts a body. */

@@ -24,16 +24,15 @@ export interface Named extends TextForm {
 /** Parses the JSON of a parameter or field. @returns A symbol that describes the fault, if it is malformed. */
 export type ParseJson = (text: string) => unknown;
 
-/** Adds a value to those of a name. */
-export function addTo<Value>(found: Map<string, Value[]>, name: string, value: Value): void {
-  const known = found.get(name);
-  if (known === undefined) found.set(name, [value]);
-  else known.push(value);
-}
-
-/** The values by their names: alone, or as an array. */
-export function toValues(found: ReadonlyMap<string, readonly unknown[]>): Values {
-  return Object.fromEntries([...found].map(([name, all]) => [name, all.length === 1 ? all[0] : all]));
+/** Puts values under their names: alone, or as an array where a name is repeated. */
+export function byName(pairs: readonly (readonly [name: string, value: unknown])[]): Values {
+  const all = new Map<string, unknown[]>();
+  for (const [name, value] of pairs) {
+    const known = all.get(name);
+    if (known === undefined) all.set(name, [value]);
+    else known.push(value);
+  }
+  return Object.fromEntries([...all].map(([name, list]) => [name, list.length === 1 ? list[0] : list]));
 }
 
 /** Returns the function that reads texts in place, as far as they have the form of their types. */
@@ -41,19 +40,26 @@ export function createTextReader(all: readonly Named[], parseJson?: ParseJson): 
   const names = new Set(all.map(({ name }) => name));
   // A property of a spread object may have the name of a deep one.
   const ordered = [...all].sort((a, b) => Number(a.kind === 'deep') - Number(b.kind === 'deep'));
-  const readers = ordered.flatMap((one) => {
-    const { name, kind, shape } = one;
-    if (kind === 'spread') return [objectReader(one, (key) => (isOf(shape, key, names) ? key : undefined))];
-    if (kind === 'deep') return [objectReader(one, (key) => propertyIn(key, `${name}[`))];
-    const read = readerOf(one, parseJson);
-    if (read === undefined) return [];
-    return (values: Values) => {
-      if (Object.hasOwn(values, name)) values[name] = read(values[name]);
-    };
-  });
   return (values) => {
-    for (const read of readers) read(values);
+    for (const named of ordered) {
+      const { name, kind } = named;
+      if (kind === 'spread' || kind === 'deep') gather(named, values, names);
+      else if (Object.hasOwn(values, name)) values[name] = readTexts(named, values[name], parseJson);
+    }
   };
+}
+
+/** Collects the properties of an object from values of other names. */
+function gather({ name, kind, shape }: Named, values: Values, names: ReadonlySet<string>): void {
+  const object = {};
+  for (const key of Object.keys(values)) {
+    const property = kind === 'deep' ? propertyIn(key, `${name}[`) : key;
+    if (property === undefined || (kind === 'spread' && !isOf(shape, key, names))) continue;
+    setOwn(object, property, readText(propertyOf(shape, property), values[key], false));
+    Reflect.deleteProperty(values, key);
+  }
+  // A text of this name belongs to no parameter.
+  if (Object.keys(object).length > 0 && !Object.hasOwn(values, name)) values[name] = object;
 }
 
 /** Whether a name in a query is that of a property of a spread object, and not of another parameter. */
@@ -67,105 +73,66 @@ function propertyIn(key: string, start: string): string | undefined {
   return key.startsWith(start) && key.endsWith(']') && !/[[\]]/.test(property) ? property : undefined;
 }
 
-/** Returns the function that collects the properties of an object from values of other names. */
-function objectReader(
-  { name, shape }: Named,
-  propertyOfKey: (key: string) => string | undefined,
-): (values: Values) => void {
-  return (values) => {
-    let object: object | undefined;
-    for (const key of Object.keys(values)) {
-      const property = propertyOfKey(key);
-      if (property === undefined) continue;
-      setOwn((object ??= {}), property, readProperty(shape, property, values[key]));
-      Reflect.deleteProperty(values, key);
-    }
-    // A text of this name belongs to no parameter.
-    if (object !== undefined && !Object.hasOwn(values, name)) values[name] = object;
-  };
-}
-
-/** Returns the function that reads one value; items that commas separate are already those of an array, but in headers. */
-export function readerOf(one: Named, parseJson?: ParseJson): ((given: unknown) => unknown) | undefined {
-  const { kind, shape, isDelimited } = one;
+/** Reads one value; items that commas separate are already those of an array, but in headers. */
+export function readTexts(
+  { kind, shape, isDelimited }: Omit<Named, 'name'>,
+  value: unknown,
+  parseJson?: ParseJson,
+): unknown {
   const isArray = shape.types?.includes('array') === true;
-  if (kind === 'file') return isArray ? (given) => [given].flat() : undefined;
+  if (kind === 'file') return isArray ? [value].flat() : value;
   if (kind === 'json' && parseJson !== undefined) {
-    const parse = (given: unknown) =>
-      typeof given === 'string' ? parseJson(given) : !isArray && Array.isArray(given) ? repeated : given;
+    const parse = (text: unknown) =>
+      typeof text === 'string' ? parseJson(text) : !isArray && Array.isArray(text) ? repeated : text;
     // Each item is a field of its own; some clients send one field with all of them.
-    return isArray ? (given) => [given].flat().flatMap(parse) : parse;
+    return isArray ? [value].flat().flatMap(parse) : parse(value);
   }
   return shape.types?.includes('object') === true && isDelimited
-    ? pairsReader(shape)
-    : textReader(shape, isDelimited);
+    ? readPairsOf(shape, value)
+    : readText(shape, value, isDelimited);
 }
 
 /** Reads an object of one text, as in `color,red,size,3`. */
-function pairsReader(shape: Shape): (given: unknown) => unknown {
-  return (given) => {
-    const texts = itemsOf(given, true);
-    if (texts === repeated) return repeated;
-    if (texts.length % 2 === 1) return texts.join();
-    const found = new Map<string, unknown[]>();
-    for (let i = 0; i < texts.length; i += 2) addTo(found, texts[i]!, texts[i + 1]);
-    const properties = Object.entries(toValues(found));
-    return Object.fromEntries(properties.map(([name, text]) => [name, readProperty(shape, name, text)]));
-  };
+function readPairsOf(shape: Shape, value: unknown): unknown {
+  const texts = itemsOf(value, true);
+  if (texts === repeated) return repeated;
+  if (texts.length % 2 === 1) return texts.join();
+  const pairs = texts.flatMap((name, i) => (i % 2 === 0 ? [[name, texts[i + 1]] as const] : []));
+  const properties = Object.entries(byName(pairs));
+  return Object.fromEntries(
+    properties.map(([name, text]) => [name, readText(propertyOf(shape, name), text, false)]),
+  );
 }
 
-function readProperty(shape: Shape, name: string, given: unknown): unknown {
-  const read = textReader(propertyOf(shape, name), false);
-  return read === undefined ? given : read(given);
-}
-
-/** Returns the function that reads a text as its type, if it has that form; undefined for a value of any type. */
-function textReader(shape: Shape, isDelimited: boolean): ((given: unknown) => unknown) | undefined {
+/** Reads a text as its type, if it has that form. */
+function readText(shape: Shape, value: unknown, isDelimited: boolean): unknown {
   const { types, items = anything } = shape;
-  if (types === undefined) return undefined;
-  if (!types.includes('array')) {
-    const read = scalarReader(shape);
-    return (given) => {
-      if (Array.isArray(given)) return repeated;
-      return typeof given === 'string' && read ? read(given) : given;
-    };
-  }
-  const isAlone = types.some((type) => type !== 'array' && type !== 'null');
-  const [readAlone, read] = [shape, items].map((one) => scalarReader(one) ?? ((text: string) => text));
-  return (given) => {
-    const texts = itemsOf(given, isDelimited);
-    if (texts === repeated) return repeated;
-    const alone = isAlone && texts.length === 1 ? readAlone!(texts[0]!) : undefined;
-    // One value is an array only if it can be nothing else.
-    const fits = typeof alone === 'bigint' || shape.accepts(alone);
-    return alone !== undefined && fits ? alone : texts.map(read!);
-  };
+  if (types === undefined) return value;
+  if (!types.includes('array'))
+    return Array.isArray(value) ? repeated : typeof value === 'string' ? readScalar(shape, value) : value;
+  const texts = itemsOf(value, isDelimited);
+  if (texts === repeated) return repeated;
+  const [alone] = texts.length === 1 ? texts.map((text) => readScalar(shape, text)) : [];
+  // One value is an array only if it can be nothing else.
+  const isAlone = types.some((type) => type !== 'array' && type !== 'null') && alone !== undefined;
+  return isAlone && (typeof alone === 'bigint' || shape.accepts(alone))
+    ? alone
+    : texts.map((text) => readScalar(items, text));
 }
 
 /** The texts of the items of an array: one for each time that it was sent, or the parts of one text. */
-function itemsOf(given: unknown, isDelimited: boolean): string[] | typeof repeated {
-  if (!isDelimited) return [given].flat() as string[];
+function itemsOf(value: unknown, isDelimited: boolean): string[] | typeof repeated {
+  if (!isDelimited) return [value].flat() as string[];
   // Commas are read before texts are decoded, except in headers; a repeated one has an array for each time.
-  if (Array.isArray(given)) return given.some(Array.isArray) ? repeated : (given as string[]);
+  if (Array.isArray(value)) return value.some(Array.isArray) ? repeated : (value as string[]);
   // RFC 9110 section 5.6.1 allows spaces around the commas of a header.
-  return (given as string).split(',').map((part) => part.trim());
+  return (value as string).split(',').map((part) => part.trim());
 }
 
-/** Readers of texts as values of some types. A text that does not have the form of the type stays a text. */
-const scalarReaders = {
-  boolean: (text: string) => (text === 'true' ? true : text === 'false' ? false : text),
-  integer: (text: string) => {
-    const value = parseDecimal(text);
-    if (value === undefined) return text;
-    return Number.isSafeInteger(Number(value)) ? Number(value) : value;
-  },
-  number: (text: string) => (decimalNumber.test(text) ? Number(text) : text),
-};
-
-function scalarReader({ types = [] }: Shape): ((text: string) => unknown) | undefined {
-  const readers = (['boolean', 'integer', 'number'] as const)
-    .filter((type) => types.includes(type))
-    .map((type) => scalarReaders[type]);
-  if (readers.length === 0) return undefined;
-  return (text) => readers.reduce<unknown>((value, read) => (value === text ? read(text) : value), text);
+/** Reads a text as one of some types; it stays a text if it has the form of none. */
+function readScalar({ types = [] }: Shape, text: string): unknown {
+  if (types.includes('boolean') && (text === 'true' || text === 'false')) return text === 'true';
+  const integer = types.includes('integer') ? parseDecimal(text) : undefined;
+  if (integer !== undefined) return Number.isSafeInteger(Number(integer)) ? Number(integer) : integer;
+  return types.includes('number') && decimalNumber.test(text) ? Number(text) : text;
 }
