@@ -152,8 +152,12 @@ export const serveContract = fastifyPlugin<PluginOptions>(
     keepTickObject();
     const parts = createParts(app, options, { ...defaultLimits, ...front.limits });
     Object.assign(front.rejecting, { write: parts.write, report: parts.report });
-    if (front.tls !== undefined)
-      parts.report({ type: 'certificate loaded', expires: expiryOf(front.tls.cert) });
+    if (front.tls !== undefined) {
+      const expires = expiryOf(front.tls.cert);
+      parts.report({ type: 'certificate loaded', expires });
+      // It serves all the same: some clients do not check the date.
+      if (expires <= new Date()) app.log.warn({ reason: expires.toISOString() }, 'the certificate expired');
+    }
     let before: string[] = [];
     for (const [step, add] of Object.entries(steps)) {
       const name = `${prefix}/${step}`;

@@ -167,7 +167,10 @@ t.test('the command reports invalid usage in one line, and exits with a status',
   const { file } = await newDatabase(t);
   await run('cli.js', ['migrate', '--database', `file:${file}`], {});
   const unknown = await run('cli.js', ['token', 'revoke', 'nothing', '--database', `file:${file}`], {});
-  t.match(unknown, { code: 1, stderr: /\nplant-store: no token has the id "nothing"\n$/ });
+  t.match(unknown, {
+    code: 1,
+    stderr: /\nplant-store: no token has the id "nothing": "token list" shows the ids\n$/,
+  });
   const help = await run('cli.js', ['token', 'create', '--help'], env);
   t.match(help, { code: 0, stdout: /--scope <scope>(.|\n)*--expires <duration>/ });
   t.match(await run('cli.js', ['--help'], env), { code: 0, stdout: /Commands:(.|\n)*token/ });

@@ -111,7 +111,8 @@ function addRevoke(parent: Command, commands: StoreCommands): void {
     .action(async (id: string, options: StoreOptions) => {
       await commands.withStorage(options, async ({ tokens }) => {
         const revoked = await tokens.revoke(id, Date.now());
-        if (revoked === undefined) throw new CommandError(`no token has the id ${JSON.stringify(id)}`);
+        if (revoked === undefined)
+          throw new CommandError(`no token has the id ${JSON.stringify(id)}: "token list" shows the ids`);
         console.error(`Token ${id} is revoked.`);
       });
     });

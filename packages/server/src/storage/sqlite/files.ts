@@ -66,7 +66,7 @@ export function checkFiles(database: string): void {
   throw new StorageError(
     'damaged',
     `${database} is missing, or a backup that was put in its place, but its log, ${log}, has acknowledged writes: put the ` +
-      'database back, or run "restore" with a backup, which moves the log aside',
+      'database back, or run "restore" with a backup, which moves the log aside (--dry-run tells what it does to tokens)',
   );
 }
 
