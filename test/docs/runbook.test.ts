@@ -363,6 +363,8 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const token = await machine.server.createToken('alice');
     t.equal(await createPlant(machine, token, 1), 200);
     await machine.unpack('newer');
+    // A release that went wrong may leave a log.
+    await machine.server.end('SIGKILL');
     const newer = { '/opt/plant-store-withdrawn-YYYY-MM-DD-HHMMSS': join(machine.folder, 'newer') };
     t.match(await machine.run(move, newer), 'Stored 2; 0 were stored already');
     t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"}]');
@@ -474,19 +476,35 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
       const found = await plantStore(machine.env['DATABASE_URL']!, 'token', 'list', '--json');
       return JSON.parse(found) as { id: string; subject: string }[];
     };
-    const bob = (await tokens()).find((one) => one.subject === 'bob')!;
-    await plantStore(machine.env['DATABASE_URL']!, 'token', 'revoke', bob.id);
+    await machine.server.createToken('eve');
+    const idOf = async (name: string) => (await tokens()).find((token) => token.subject === name)!.id;
+    await plantStore(machine.env['DATABASE_URL']!, 'token', 'revoke', await idOf('bob'));
     const before = await tokens();
     const body = '{"id":9007199254740993,"name":"It\'s a \\"b\\" \\\\ \\n \\u0001 ü 🌱"}';
     t.equal((await create(machine.server, token, body)).status, 200);
     const plants = await (await list(machine.server, token)).text();
     await writeFile(join(machine.folder, 'owner.env'), `DATABASE_URL=${url}\n`);
-    const [move] = blocksOf(await read('docs/postgres.md'), 'Move from SQLite');
+    const [move, back] = blocksOf(await read('docs/postgres.md'), 'Move from SQLite');
     await machine.run(move);
+    const { DATABASE_URL } = machine.env;
     machine.env['DATABASE_URL'] = url;
     await machine.start();
     t.equal(await (await list(machine.server, token)).text(), plants);
     t.strictSame(await tokens(), before);
+
+    t.equal((await remove(machine.server, token, 9007199254740993n)).status, 204);
+    await plantStore(url, 'token', 'revoke', await idOf('eve'));
+    const after = await tokens();
+    await machine.server.end();
+    await machine.run(back);
+    machine.env['DATABASE_URL'] = DATABASE_URL!;
+    await machine.start();
+    t.equal(
+      await (await list(machine.server, token)).text(),
+      '[]',
+      'what was deleted after the move stays so',
+    );
+    t.strictSame(await tokens(), after, 'what was revoked after the move stays so');
     await machine.server.end();
     await postgres.stop();
   });
@@ -647,6 +665,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     // A client that rejects the certificate may leave a connection whose handshake is incomplete.
     const env = { TLS_CERT_FILE: cert, TLS_KEY_FILE: key, SHUTDOWN_SECONDS: '1' };
     const machine = await Machine.install(t, env);
+    quotes(t, machine.server.log.map(({ msg }) => msg).join('\n'), 'the certificate expired');
     await t.rejects(fetch(`${machine.server.origin}/plants`), TypeError);
     const [ask, restart] = blocksOf(runbook, 'A certificate has expired');
     const expiry = async () => {
