@@ -76,36 +76,20 @@ interface PartReader {
   readonly read: (request: FastifyRequest) => unknown;
 }
 
-/** A place of parameters. */
-interface Place {
-  readonly part: ParameterPlace;
-  readonly name: PartReader['name'];
-  /** The kind of its faults. */
-  readonly kind: ErrorKind;
-  readonly valuesIn: (request: FastifyRequest, operation: Operation) => Values;
-}
+/** A place of parameters: where a handler gets them, the kind of their faults, and their texts. */
+type Place = readonly [
+  part: ParameterPlace,
+  name: PartReader['name'],
+  kind: ErrorKind,
+  valuesIn: (request: FastifyRequest, operation: Operation) => Values,
+];
 
 /** The places of parameters, in the order of their faults. */
 const places: readonly Place[] = [
-  {
-    part: 'path',
-    name: 'params',
-    kind: 'invalidPath',
-    valuesIn: ({ params }, { route }) => renamed(params as Values, route.names),
-  },
-  { part: 'query', name: 'query', kind: 'invalidQuery', valuesIn: ({ query }) => query as Values },
-  {
-    part: 'header',
-    name: 'headers',
-    kind: 'invalidHeader',
-    valuesIn: ({ headers }, { parameters }) => headersOf(headers, parameters),
-  },
-  {
-    part: 'cookie',
-    name: 'cookies',
-    kind: 'invalidHeader',
-    valuesIn: ({ raw }) => ({ ...cookiesOf(raw) }),
-  },
+  ['path', 'params', 'invalidPath', ({ params }, { route }) => renamed(params as Values, route.names)],
+  ['query', 'query', 'invalidQuery', ({ query }) => query as Values],
+  ['header', 'headers', 'invalidHeader', ({ headers }, { parameters }) => headersOf(headers, parameters)],
+  ['cookie', 'cookies', 'invalidHeader', ({ raw }) => ({ ...cookiesOf(raw) })],
 ];
 
 /**
@@ -139,7 +123,7 @@ export function createRequestReader(
 /** Returns the reader of the parameters of a place; undefined if there are none, except in a query. */
 function parameterReader(
   operation: Operation,
-  { part, name, kind, valuesIn }: Place,
+  [part, name, kind, valuesIn]: Place,
   { credentials }: ReaderOptions,
 ): PartReader | undefined {
   const parameters = operation.parameters.filter((parameter) => parameter.in === part);

@@ -9,7 +9,7 @@ import { absent, propertyOf, propertyShape, shapeOf } from '../../../contract/sc
 import { createChoice } from './choice.js';
 import { messageOf, shown, typeMessage } from './fault-messages.js';
 import { addTextFormats } from './formats.js';
-import { isObject, pathOf, type Check, type Judge, type Place, type Plan } from './judge.js';
+import { isObject, pathOf, type Check, type Plan } from './judge.js';
 import { createNumericCheck, isNumeric } from './numbers.js';
 
 /** The keywords that Ajv checks, by itself or with a type. */
@@ -57,19 +57,8 @@ function createPlain(schema: Schema): Check[] {
 
 /** Creates the checks of our keywords, in the order in which they run. */
 const ownKeywords: { readonly [Keyword in keyof Schema]?: (schema: Schema) => Check } = {
-  required:
-    ({ required = [] }) =>
-    (judge, data, at, together) => {
-      if (isObject(data)) checkRequired(judge, data, at, together, required);
-    },
-  dependentRequired: ({ dependentRequired = {} }) => {
-    const all = Object.entries(dependentRequired);
-    return (judge, data, at, together) => {
-      if (!isObject(data)) return;
-      for (const [name, names] of all)
-        if (Object.hasOwn(data, name)) checkRequired(judge, data, at, together, names);
-    };
-  },
+  required: createRequired,
+  dependentRequired: createRequired,
   refused:
     ({ refused }) =>
     (judge, data, at) => {
@@ -131,20 +120,20 @@ export function planOf(schema: Schema): Plan {
   return plan;
 }
 
-/** Adds faults for properties that are missing, unless a schema says that the object must not have them. */
-function checkRequired(
-  judge: Judge,
-  data: object,
-  at: Place,
-  together: readonly Schema[],
-  names: readonly string[],
-): void {
-  for (const name of names)
-    if (
-      !Object.hasOwn(data, name) &&
-      !together.some((schema) => propertyOf(shapeOf(schema), name) === absent)
-    )
-      judge.add({ path: pathOf(at) + pointerOf([name]), rule: 'required', message: 'is missing' });
+/** Creates the check of properties that are missing, unless a schema says that the object must not have them. */
+function createRequired({ required = [], dependentRequired = {} }: Schema): Check {
+  const dependent = Object.entries(dependentRequired);
+  return (judge, data, at, together) => {
+    if (!isObject(data)) return;
+    const names = dependent.flatMap(([name, others]) => (Object.hasOwn(data, name) ? others : []));
+    for (const name of names.length === 0 ? required : new Set([...required, ...names]))
+      if (!Object.hasOwn(data, name) && !together.some((schema) => isAbsent(schema, name)))
+        judge.add({ path: pathOf(at) + pointerOf([name]), rule: 'required', message: 'is missing' });
+  };
+}
+
+function isAbsent(schema: Schema, name: string): boolean {
+  return propertyOf(shapeOf(schema), name) === absent;
 }
 
 /** Creates the check of bytes, a file of a form or a whole body. In JSON, they are a text. */

@@ -7,33 +7,39 @@ import { textOf, type Fault, type ValueSource } from './fault-messages.js';
 import { Judge } from './judge.js';
 import { planOf } from './keywords.js';
 
+/** A value that has been validated; it means nothing if it has faults: at most one more than are listed. */
+interface Validated {
+  readonly value: unknown;
+  readonly faults: readonly Fault[];
+}
+
 /**
  * Validates a value from a client, and turns it into what handlers expect, in place as far as it is an object or array.
  * @param source - Whether it is JSON, or texts that have been read.
- * @returns The value, which means nothing if it has faults: at most one more than are listed.
  */
-export function readValue(
+export function readValue(schema: Schema, data: unknown, source: ValueSource): Validated {
+  return validate(schema, data, source, [schema]);
+}
+
+/** Returns the faults of a value that a handler or the contract has; none if it is valid. */
+export function faultsOf(schema: Schema, data: unknown): readonly Fault[] {
+  return validate(schema, data, 'json', []).faults;
+}
+
+/** @param completed - The schemas by which the value is completed. */
+function validate(
   schema: Schema,
   data: unknown,
   source: ValueSource,
-): { readonly value: unknown; readonly faults: readonly Fault[] } {
+  completed: readonly Schema[],
+): Validated {
   const owner = { value: data };
   const at = { owner, key: 'value', outer: undefined };
   const judge = new Judge(planOf, source);
   const faults = judge.judge(schema, data, at);
   const completion = new Completion(judge, faults.length === 0);
-  completion.complete([schema], at);
+  completion.complete(completed, at);
   return { value: owner.value, faults: withUnkept(faults, completion.faults) };
-}
-
-/** Returns the faults of a value that a handler or the contract has; none if it is valid. */
-export function faultsOf(schema: Schema, data: unknown): readonly Fault[] {
-  const at = { owner: { value: data }, key: 'value', outer: undefined };
-  const judge = new Judge(planOf, 'json');
-  const faults = judge.judge(schema, data, at);
-  const completion = new Completion(judge, false);
-  completion.complete([], at);
-  return withUnkept(faults, completion.faults);
 }
 
 /** The faults of a value, each once, and those of what cannot be kept, unless it is wrong anyway. */
