@@ -173,20 +173,6 @@ t.test('import notices an export that was cut off, wherever that was', async (t)
   );
 });
 
-t.test('a caller gets back deleted plants from a backup by two commands', async (t) => {
-  const { env, file } = await fillStore(t, 3, (i) => `${i}`);
-  const backup = join(dirname(file), 'backup.db');
-  t.match(await run('cli.js', ['backup', backup], env), { code: 0 });
-  const all = await exportOf(env);
-  const storage = await openStorage(service, env.DATABASE_URL);
-  await storage.collection(plants).write('alice', 1n, { when: 'present', text: null });
-  await storage.close();
-  t.not(await exportOf(env), all);
-  const lines = await exportOf(env, '--database', backup, '--subject', 'alice');
-  t.match(await importOf(lines, env), { code: 0, stderr: /Stored 1; 2 were stored already/ });
-  t.equal(await exportOf(env), all);
-});
-
 for (const subject of [undefined, 'alice'])
   t.test(`export reads a damaged store from both ends: ${subject ?? 'all subjects'}`, async (t) => {
     const { file, env } = await newDatabase(t);

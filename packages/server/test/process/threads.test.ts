@@ -75,26 +75,6 @@ for (const engine of stores) {
   });
 }
 
-t.test('a revoked token stops working in every thread', needsThreads(), async (t) => {
-  const server = await startThreads(t);
-  const token = await server.createToken('alice');
-  const clients = await clientsOf(t, server, token);
-  for (const client of clients) t.match(await client.send('GET', '/plants'), { status: 200 });
-  const env = { DATABASE_URL: server.databaseUrl };
-  const [{ id }] = JSON.parse((await run('cli.js', ['token', 'list', '--json'], env)).stdout) as [
-    { id: string },
-  ];
-  t.match(await run('cli.js', ['token', 'revoke', id], env), { code: 0 });
-  // How soon, test/http/security/authentication.test.ts shows with a clock of its own.
-  for (const client of clients) {
-    await until(
-      () => client.send('GET', '/plants'),
-      ({ status }) => status === 401,
-    );
-  }
-  t.equal(await server.end(), 0);
-});
-
 /** The locks of this process on a file, as /proc/locks shows them: type, mode, first byte and last byte. */
 function locksOf(pid: number, file: string): string[] {
   const { ino } = statSync(file);

@@ -463,18 +463,6 @@ t.test('a verifier that hangs is given up, and other callers do not wait for it'
   t.match(await get('either', twice), { status: 503 }, 'a failure outranks what is not valid');
 });
 
-t.test('the verifications of all schemes are counted', async (t) => {
-  const outcomes: string[] = [];
-  const observe: ServiceOptions['observe'] = (event) => {
-    if (event.type === 'credentials verified') outcomes.push(event.outcome);
-  };
-  const { get } = await start(t, { observe });
-  await get('key', valid.key);
-  await get('basic');
-  await get('either', { headers: { 'x-key': 'x' } });
-  t.strictSame(outcomes, ['accepted', 'missing', 'missing', 'missing', 'invalid']);
-});
-
 t.test('the built-in verifier serves the only bearer scheme, whatever its name', async (t) => {
   const only = contractOf(documentOf({ 'my.Auth-1': schemes.user }, { mine: [{ 'my.Auth-1': [] }] }));
   const { call, token, subject } = await startService(t, engine, {
