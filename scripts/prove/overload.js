@@ -18,9 +18,10 @@ const rounds = 5;
 /** The time of a measurement without an attack, and of one from the first moment of an attack, in ms. */
 const alone = 2_000;
 const attacked = 10_000;
-/** The connections of a caller beside an attack, and those that stall or flood. */
+/** The connections of a caller beside an attack, those that stall, of so many callers, and those that flood. */
 const known = 16;
 const stalling = 600;
+const slowCallers = 2;
 const flooding = 1_000;
 /** The list of each stalled client, which no buffers of the system hold: the number of plants and their length. */
 const [count, length] = [300, 100_000];
@@ -112,7 +113,7 @@ async function beside(name, server, next, attack) {
 async function stall() {
   const server = await startServer({ measured: true });
   const { port } = server;
-  const tokens = await Promise.all(Array.from({ length: callers }, (_, i) => server.createToken(`${i}`)));
+  const tokens = await Promise.all(Array.from({ length: slowCallers }, (_, i) => server.createToken(`${i}`)));
   for (const token of tokens)
     for (let id = 0; id < count; id++) {
       const response = await fetch(`${server.origin}/plants`, {
@@ -127,7 +128,7 @@ async function stall() {
     const sockets = Array.from({ length: stalling }, (_, i) => {
       const socket = connect(port, '127.0.0.1').pause();
       socket.on('error', () => undefined);
-      socket.write(requestText({ method: 'GET', path: '/plants', token: tokens[i % callers] }));
+      socket.write(requestText({ method: 'GET', path: '/plants', token: tokens[i % slowCallers] }));
       return socket;
     });
     return () => sockets.forEach((socket) => socket.destroy());
