@@ -68,7 +68,7 @@ async function serve(service: Service, config: Config, dev: boolean): Promise<vo
     await openAdmin(service, built, threads, config);
     shutDownOnEnd(service, log, storage, close);
     reportReady(service, log, config, storage, app);
-    void feedWatchdog(log, () => threads.respond());
+    void feedWatchdog(log, () => threads.ask('measure'));
     await greet?.(service, app, storage, config);
   } catch (error) {
     await close();
@@ -98,7 +98,9 @@ async function openAdmin(
         );
   const serving = () => app.server.listening && !app.draining.aborted;
   const check = async () => {
-    await Promise.all([checkService(built), threads.check()]);
+    const [faults] = await Promise.all([threads.ask('check'), checkService(built)]);
+    const fault = faults.find((reason) => reason !== undefined);
+    if (fault !== undefined) throw new Error(fault);
   };
   const admin = await buildAdminListener({ serving, check, metrics: gathered, log: app.log });
   await listenOn(admin, { host, port }, 'OPS_');

@@ -4,7 +4,6 @@ import { MessageChannel, Worker } from 'node:worker_threads';
 import { within } from '../../base/time-limit.js';
 import type { Source } from '../../observability/gathered-metrics.js';
 import type { Service } from '../../service/definition.js';
-import { StorageError } from '../../storage/core/interface.js';
 import type { OpenStorage } from '../../storage/open.js';
 import type { Config } from '../config.js';
 import { ThreadStartError } from '../start-errors.js';
@@ -48,18 +47,9 @@ export class ServingThreads {
       });
   }
 
-  /**
-   * Resolves when all threads say that they can serve.
-   * @throws StorageError when one cannot. Does not settle while one does not respond.
-   */
-  async check(): Promise<void> {
-    for (const fault of await Promise.all(this.#threads.map((thread) => thread.ask('check'))))
-      if (fault !== undefined) throw new StorageError('unavailable', fault);
-  }
-
-  /** Resolves when the event loops of all threads have run. Does not settle while one does not. */
-  async respond(): Promise<void> {
-    await Promise.all(this.#threads.map((thread) => thread.ask('measure')));
+  /** Asks all threads something. Does not settle while one does not respond. */
+  ask<Kind extends keyof Answers>(kind: Kind): Promise<Answers[Kind][]> {
+    return Promise.all(this.#threads.map((thread) => thread.ask(kind)));
   }
 
   /**
