@@ -29,6 +29,8 @@ export interface Parameter extends TextForm {
   readonly in: ParameterPlace;
   readonly required: boolean;
   readonly schema: Schema;
+  /** The schema as the contract declares it. */
+  readonly declared: unknown;
 }
 
 /** Headers that OpenAPI does not allow as parameters: content and security declare them. */
@@ -74,7 +76,7 @@ export function readParameters(
     const fix = `Add it to parameters, as in ${example}`;
     operation.warn(`the path parameter ${name} is not declared: it is any text`, fix);
   }
-  const anyText = { in: 'path', required: true, schema: asText(anySchema), ...plain } as const;
+  const anyText = { in: 'path', required: true, schema: asText(anySchema), declared: {}, ...plain } as const;
   return [...declared.map(({ parameter }) => parameter), ...undeclared.map((name) => ({ name, ...anyText }))];
 }
 
@@ -108,11 +110,15 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
     const [content, ...others] = readContent(node, schemas, 'request');
     if (node.has('schema') || content?.isJson !== true || others.length > 0)
       node.at('content').fault('a parameter is JSON, or has a schema', 'Write schema with type: string');
-    return { name, in: at, required, schema: content?.schema ?? anySchema, ...plain, kind: 'json' };
+    const schema = content?.schema ?? anySchema;
+    const declared = content?.node.at('schema').value;
+    return { name, in: at, required, schema, declared, ...plain, kind: 'json' };
   }
-  const schema = node.has('schema') ? schemas.normalize(node.at('schema'), 'text') : anySchema;
-  checkText(node.at('schema'), schema, at);
-  return { name, in: at, required, schema: asText(schema), ...readForm(node, shapeOf(schema), at) };
+  const declared = node.at('schema');
+  const schema = node.has('schema') ? schemas.normalize(declared, 'text') : anySchema;
+  checkText(declared, schema, at);
+  const form = readForm(node, shapeOf(schema), at);
+  return { name, in: at, required, schema: asText(schema), declared: declared.value, ...form };
 }
 
 /** Reads the notation of a parameter or a form field. */

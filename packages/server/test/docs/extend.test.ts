@@ -8,14 +8,18 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import fastifyStatic from '@fastify/static';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify';
+import { Client } from 'pg';
 import t, { type Test } from 'tap';
 import type { Service } from '../../dist/index.js';
 import { openTestService } from '../../dist/testing.js';
+import { service as plantStore } from '../../../../dist/service.js';
 import * as extend from '../examples/extend/extend.js';
-import { temporaryFolder } from '../support/engines.js';
+import { broadcast } from '../examples/extend/broadcast.js';
+import { emptyDatabase, noPostgres, temporaryFolder } from '../support/engines.js';
 import { canUpgrade, noUpgrade, skipFor } from '../support/skip.js';
 import { writeMigrations } from '../support/store.js';
+import { repeatUntil } from '../support/wait.js';
 
 const folder = await temporaryFolder(t);
 await copyFile(new URL('../examples/extend/openapi.yaml', import.meta.url), join(folder, 'openapi.yaml'));
@@ -43,11 +47,15 @@ const service: Service = {
 writeMigrations(service);
 
 /** Opens the service with more in its app. */
-async function openNews(t: Test, build: NonNullable<Service['build']> = () => undefined) {
+async function openNews(
+  t: Test,
+  build: NonNullable<Service['build']> = () => undefined,
+  newsroom: FastifyPluginAsync = extend.newsroom,
+) {
   const news = await openTestService({
     ...service,
     build: async (app) => {
-      await app.register(extend.newsroom);
+      await app.register(newsroom);
       await build(app);
     },
   });
@@ -236,6 +244,29 @@ t.test('a route that would get requests of the contract stops the start', async 
     await t.resolves(openNews(t, at(method, url)), `${method} ${url}`);
 });
 
+t.test('routes of the contract have its schemas, for plugins that read routes', async (t) => {
+  const schemas: Record<string, unknown> = {};
+  const build = (app: FastifyInstance) => {
+    app.addHook('onRoute', ({ config, schema }) => {
+      if (config?.operationId !== undefined) schemas[config.operationId] = schema;
+    });
+  };
+  const store = await openTestService({ ...plantStore, build });
+  t.teardown(() => store.close());
+  const plant = (name: string) => ({
+    content: { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } },
+  });
+  t.match(schemas, {
+    createPlant: { body: plant('NewPlant'), response: { 200: plant('Plant'), 400: plant('Error') } },
+    listPlants: { tags: ['plants'], querystring: { properties: { limit: { type: 'integer', minimum: 1 } } } },
+    deletePlant: {
+      summary: 'Delete a plant',
+      params: { properties: { id: { type: 'integer', format: 'int64' } }, required: ['id'] },
+      response: { 204: { description: /./ }, 404: plant('Error') },
+    },
+  });
+});
+
 t.test('an unknown scheme of authenticate stops the start', async (t) => {
   const build = (app: FastifyInstance) => {
     app.get('/own', { onRequest: app.authenticate([{ nobody: [] }]) }, async () => 'own');
@@ -274,6 +305,39 @@ t.test('streams of events get what is added, and end when the service begins to 
   const closed = app.close();
   for (const { next } of streams) t.equal(await next(), undefined);
   await closed;
+});
+
+t.test('news reach the streams of all instances, by PostgreSQL', skipFor(noPostgres), async (t) => {
+  const url = await emptyDatabase(t);
+  const open = async () => {
+    const news = await openNews(t, undefined, broadcast(url));
+    await news.app.listen({ host: '127.0.0.1', port: 0 });
+    const { port } = news.app.server.address() as AddressInfo;
+    const begin = async () => {
+      const { next } = await watch(port, news.authorization);
+      t.equal(await next(), ': welcome\n\n');
+      return next;
+    };
+    return { begin, add: (body: object) => news.request('POST', '/news', { body }) };
+  };
+  const [one, other] = [await open(), await open()];
+  const streams = [await one.begin(), await other.begin()];
+  t.equal((await one.add({ text: 'a' })).status, 204);
+  for (const next of streams) t.equal(await next(), 'data: {"text":"a"}\n\n');
+
+  const operator = new Client({ connectionString: url });
+  await operator.connect();
+  await operator.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+  );
+  await operator.end();
+  for (const next of streams) t.equal(await next(), undefined, 'a stream that may miss news ends');
+  const again = await other.begin();
+  for (const [text, { add }] of Object.entries({ b: other, c: one })) {
+    await repeatUntil(async () => (await add({ text })).status === 204);
+    t.equal(await again(), `data: {"text":"${text}"}\n\n`);
+  }
 });
 
 t.test(

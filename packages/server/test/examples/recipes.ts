@@ -62,46 +62,6 @@ export function createMembers({ collection, transaction }: ServiceContext) {
   };
 }
 
-export interface Plant {
-  readonly id: string;
-  readonly name: string;
-}
-
-/** Plants, which are found by the beginning of their names. */
-export const plants = { byName: texts('plants_by_name') };
-export function createPlants({ collection }: ServiceContext) {
-  const byName = new Documents<string, Plant>(collection(plants.byName), { id: true, name: true });
-  const comparable = (name: string) => name.normalize().toLowerCase();
-  return {
-    add: (subject: string, plant: Plant) =>
-      byName.write(subject, `${comparable(plant.name)}/${plant.id}`, { when: 'absent', value: plant }),
-    search: (subject: string, beginning: string) =>
-      byName.list(subject, { ...prefixRange(comparable(beginning)), limit: 10 }),
-  };
-}
-
-export interface Message {
-  readonly id: string;
-  readonly text: string;
-}
-
-/** Messages, the newest first. */
-export const messages = texts('messages');
-export function createMessages({ collection }: ServiceContext) {
-  const all = new Documents<string, Message>(collection(messages), { id: true, text: true });
-  return {
-    add: async (subject: string, text: string) => {
-      const message = { id: `${new Date().toISOString()} ${randomUUID()}`, text };
-      await all.write(subject, message.id, { when: 'absent', value: message });
-      return message;
-    },
-    list: (subject: string, before?: string) => {
-      const items = all.list(subject, { before, descending: true, limit: 20 });
-      return { items, next: () => items.next };
-    },
-  };
-}
-
 export interface Task {
   readonly id: string;
   readonly title: string;
@@ -169,20 +129,6 @@ export function createAccounts({ collection, transaction }: ServiceContext) {
         const outcome = await addresses.write(tx, keyOf(address), { when: 'absent', value: { id } });
         if (outcome === 'other') throw new ApiError(errors.addressTaken);
         await all.write(tx, id, { when: 'any', value: account });
-      }),
-  };
-}
-
-/** Counters, by their names. */
-export const counters = texts('counters');
-export function createCounters({ collection, transaction }: ServiceContext) {
-  const all = new Documents<string, { value: number }>(collection(counters), { value: true });
-  return {
-    add: (subject: string, name: string, amount: number) =>
-      transaction(subject, async (tx) => {
-        const value = ((await all.value(tx, name))?.value ?? 0) + amount;
-        await all.write(tx, name, { when: 'any', value: { value } });
-        return value;
       }),
   };
 }

@@ -28,6 +28,7 @@ import {
   type AuthenticationOptions,
 } from '../security/authenticate.js';
 import type { RateLimitHook } from '../admission/rate-limit.js';
+import { schemaOf } from './route-schema.js';
 
 /** The options of registerRoutes. */
 export interface RoutesOptions {
@@ -128,11 +129,8 @@ function createRoute(app: FastifyInstance, operation: Operation, options: Routes
   const route = {
     // HEAD runs GET's handler; Node does not send the body.
     method: method === 'GET' ? ['GET', 'HEAD'] : method,
-    config: {
-      operationId,
-      takesCredentials: admitCaller !== undefined,
-      statusOf,
-    },
+    schema: schemaOf(operation),
+    config: { operationId, takesCredentials: admitCaller !== undefined, statusOf },
     onRequest: [admitCaller, admitCaller && options.countCaller].filter((hook) => hook !== undefined),
     ...(readsBody && { preValidation: bodyHook(body, options.bodies) }),
     onSend: readsBody ? [releaseBody, keepSealed] : keepSealed,

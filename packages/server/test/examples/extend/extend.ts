@@ -12,13 +12,16 @@ import { contractServer } from 'contract-server/plugin';
 declare module 'fastify' {
   interface FastifyInstance {
     newsroom: EventEmitter;
+    publish: (news: object) => Promise<void>;
   }
 }
 
 /** A plugin of the service's own. Without fastify-plugin, only its own routes would have what it adds. */
 export const newsroom = fastifyPlugin(
   async (app) => {
-    app.decorate('newsroom', new EventEmitter().setMaxListeners(0));
+    const newsroom = new EventEmitter().setMaxListeners(0);
+    app.decorate('newsroom', newsroom);
+    app.decorate('publish', async (news) => void newsroom.emit('news', news));
     app.addHook('onRequest', async (request, reply) => {
       reply.header('server-timing', `start;desc="${request.id}"`);
     });
@@ -29,10 +32,10 @@ export const newsroom = fastifyPlugin(
 export function open({ app, draining }: ServiceContext): AnyOpened {
   async function* events(departure: AbortSignal) {
     const signal = AbortSignal.any([departure, draining]);
-    yield ': welcome\n\n';
     try {
-      for await (const [news] of on(app.newsroom, 'news', { signal }))
-        yield `data: ${JSON.stringify(news)}\n\n`;
+      const all = on(app.newsroom, 'news', { signal, close: ['lost'] });
+      yield ': welcome\n\n';
+      for await (const [news] of all) yield `data: ${JSON.stringify(news)}\n\n`;
     } catch (error) {
       if (!signal.aborted) throw error;
     }
@@ -43,7 +46,7 @@ export function open({ app, draining }: ServiceContext): AnyOpened {
         return events(signal);
       },
       async addNews({ body }: { body: { text: string } }) {
-        app.newsroom.emit('news', body);
+        await app.publish(body);
       },
     },
   };
