@@ -35,8 +35,8 @@ t.test('check reports all faults and warnings of a contract', async (t) => {
   t.strictSame(await check(good), { code: 0, stdout: '', stderr: '0 errors, 0 warnings.\n' });
   t.match(await check(good, '--strict'), { code: 0 });
   const warning =
-    `${weak}:${line('      responses:')}:7 warning: /paths/~1plants/post/responses: 503 can be returned but is not ` +
-    'declared. Declare the status, its range or default.\n';
+    `${weak}:${line('      responses:')}:7 warning: /paths/~1plants/post/responses: 503 can be returned ` +
+    'without being declared. Declare the status, its range or default.\n';
   t.strictSame(await check(weak), { code: 0, stdout: warning, stderr: '0 errors, 1 warning.\n' });
   t.match(await check(weak, '--strict'), { code: 1, stdout: warning });
   t.match(await check(weak, '--none'), { code: 2, stderr: /unknown option '--none'/ });

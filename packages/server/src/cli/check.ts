@@ -41,7 +41,7 @@ function findUnfitErrors({ operations }: Contract): Finding[] {
       createErrorRenderer([operation], { errors: {} });
       return [];
     } catch (error) {
-      return operation.find((error as Error).message, 'Allow it, or render errors with renderError');
+      return operation.node.find((error as Error).message, 'Allow it, or render errors with renderError');
     }
   });
 }

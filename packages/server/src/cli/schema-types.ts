@@ -1,8 +1,8 @@
 // Writes schemas as TypeScript types, which say what the server checks, no more and no less.
 import type { Contract } from '../contract/contract.js';
+import { isBig, isOfType, typeNames, type TypeName } from '../contract/schema/json-types.js';
 import { isAnything, isNothing, type Schema, type Use } from '../contract/schema/schema.js';
 import { allSchemas } from '../contract/schema/schema.js';
-import { isBig, isOfType, typeNames, type TypeName } from '../contract/schema/json-types.js';
 import { shapeOf, type Shape } from '../contract/schema/shape.js';
 
 /** The use of a value, and whether its bytes are files, as in multipart/form-data; otherwise they are strings. */

@@ -54,12 +54,7 @@ export function contentFinder<Entry extends BodyContent>(
 }
 
 /** Reads the body of an operation; undefined if it has none that is served. */
-export function readBody(
-  node: ContractNode,
-  method: string,
-  schemas: Schemas,
-  is30: boolean,
-): Body | undefined {
+export function readBody(node: ContractNode, method: string, schemas: Schemas, is30: boolean) {
   if (!node.has('requestBody')) return undefined;
   const given = node.at('requestBody');
   if (method === 'get' || method === 'head' || (method === 'delete' && is30)) {
@@ -82,7 +77,7 @@ export function readBody(
   const fix = /form|^multipart/.test(names) ? formFix : textFix;
   if (names !== '' && contents.length === 0) content.fault(`${names} is not supported`, fix);
   else if (names !== '') content.warn(`${names} is refused`, fix);
-  return { required: body.read('required', 'boolean') === true, contents };
+  return { required: body.read('required', 'boolean') === true, contents } satisfies Body;
 }
 
 /** Returns the format of bodies of a media type; undefined if they cannot be served. */
@@ -114,11 +109,8 @@ function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyConten
 /** Reads the notation of the fields of a form. */
 function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart', is30: boolean) {
   const encoding = node.at('encoding');
-  for (const [name, given] of node.entries('encoding')) {
+  for (const [, given] of node.entries('encoding'))
     given.allow('contentType headers style explode allowReserved');
-    if (shape.additional === false && !Object.hasOwn(shape.properties, name))
-      given.fault(`${name} is not a property of the form`, 'Correct the name, or leave it out');
-  }
   const read = (name: string, one: Shape): Field => {
     const given = encoding.at(name);
     const listed = given
@@ -130,14 +122,17 @@ function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart
     const isOfJson = listed?.some(({ type }) => isJson(type)) === true;
     const form = formOf(one, isOfJson, format === 'multipart' && !is30);
     const isObject = one.types?.includes('object') === true;
-    const isFileMisplaced = form.kind === 'file' ? format === 'form' : holdsFile(one, nestedDepth);
+    const isFileMisplaced = form.kind === 'file' ? format === 'form' : holdsFile(one);
     if (isFileMisplaced)
       place.fault(
         `the field ${name} ${form.kind === 'file' ? 'is a file' : 'has a file inside'}`,
         'Write multipart/form-data with a field for each file, or format: byte',
       );
-    if (isStyled && format === 'multipart' && is30) checkIgnored(given);
-    else if (isStyled && form.kind !== 'file') {
+    const isUsual = (given.at('style').value ?? 'form') === 'form' && given.at('explode').value !== false;
+    if (format === 'multipart' && is30) {
+      if (!isUsual)
+        given.warn('OpenAPI 3.0 ignores style and explode in multipart/form-data', 'Write openapi: 3.1.0');
+    } else if (isStyled && form.kind !== 'file') {
       if (isObject) checkProperties(place, one);
       return { name, ...readForm(given, one, 'query') };
     }
@@ -152,22 +147,10 @@ function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart
   };
 }
 
-/** The depth to which fields are searched for files: a schema may contain itself. */
-const nestedDepth = 3;
-
-/** Whether a value may contain bytes. */
-function holdsFile({ binary, items, properties, additional }: Shape, depth: number): boolean {
+/** Whether a value may contain bytes, up to a depth: a schema may contain itself. */
+function holdsFile({ binary, items, properties, additional }: Shape, depth = 3): boolean {
   const parts = [items, additional || undefined, ...Object.values(properties)];
   return binary || (depth > 0 && parts.some((part) => part !== undefined && holdsFile(part, depth - 1)));
-}
-
-/** Warns where a field of a multipart body may be written in another way if 3.0 did not ignore its style. */
-function checkIgnored(encoding: ContractNode): void {
-  if ((encoding.at('style').value ?? 'form') === 'form' && encoding.at('explode').value !== false) return;
-  encoding.warn(
-    'OpenAPI 3.0 ignores style and explode in multipart/form-data',
-    'Leave them out, or write openapi: 3.1.0, where they have an effect',
-  );
 }
 
 /**

@@ -14,9 +14,6 @@ export interface OpenApiDocument {
   readonly [field: string]: unknown;
 }
 
-/** The maximum size of a contract, in bytes. */
-const maxSize = 50_000_000;
-
 /** The contract: the bytes of its file, the parsed document, and its normal form, from which the server is made. */
 export interface Contract {
   readonly bytes: Buffer;
@@ -46,7 +43,7 @@ export interface Contract {
  * @throws ContractError with all faults: what is not valid, and what this server does not support.
  */
 export function loadContract(bytes: Buffer, hasOwnErrors = false): Contract {
-  const isTooLarge = bytes.length > maxSize;
+  const isTooLarge = bytes.length > 50_000_000;
   const text = new ContractText(isTooLarge || !isUtf8(bytes) ? '' : bytes.toString('utf8'));
   if (isTooLarge) text.fault([], 'the file has more than 50 MB', 'Divide the API into several');
   else if (!isUtf8(bytes)) text.fault([], 'the text is not UTF-8', 'Save the file as UTF-8');
@@ -57,44 +54,33 @@ export function loadContract(bytes: Buffer, hasOwnErrors = false): Contract {
   text.throwFaults();
   checkDocument(document, is30);
   try {
-    return { bytes, ...readContract(text, document, is30, hasOwnErrors) };
+    const components = document.at('components');
+    const securitySchemes = readSchemes(components);
+    const schemas = new Schemas(is30);
+    const operations = readOperations({ document, schemas, is30, hasOwnErrors });
+    text.throwFaults();
+    const responses = operations.flatMap(({ declaredResponses }) => declaredResponses);
+    const headers = responses.flatMap((response) => response.headers.map(({ name }) => name));
+    const served = new Set(operations.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : method)));
+    return {
+      bytes,
+      document: text.value as OpenApiDocument,
+      operations,
+      securitySchemes,
+      findScheme: (name, message, fix) => components.at('securitySchemes').at(name).find(message, fix),
+      schemaOf: (name, use) => schemas.known(components.at('schemas').at(name).value, use),
+      methods: methods.map((method) => method.toUpperCase()).filter((method) => served.has(method)),
+      responseHeaders: [...new Set(headers)].sort(),
+      defaults: schemas.defaults,
+      unfilled: schemas.unfilled,
+      warnings: text.warnings,
+    };
   } catch (error) {
     // Schemas are read and searched by functions that call themselves for those inside.
     if (!(error instanceof RangeError && error.message.includes('call stack'))) throw error;
     const fault = text.find([], 'schemas are nested too deeply', 'Nest fewer schemas in each other');
     throw new ContractError([fault], text.warnings);
   }
-}
-
-/** Reads the operations, with all that they refer to. @throws ContractError with all faults. */
-function readContract(
-  text: ContractText,
-  document: ContractNode,
-  is30: boolean,
-  hasOwnErrors: boolean,
-): Omit<Contract, 'bytes'> {
-  const components = document.at('components');
-  const securitySchemes = readSchemes(components);
-  const schemas = new Schemas(is30);
-  const operations = readOperations({ document, schemas, is30, hasOwnErrors });
-  text.throwFaults();
-  const responses = operations.flatMap(({ declaredResponses }) => declaredResponses);
-  return {
-    document: text.value as OpenApiDocument,
-    operations,
-    securitySchemes,
-    findScheme: (name, message, fix) => components.at('securitySchemes').at(name).find(message, fix),
-    schemaOf: (name, use) => schemas.known(components.at('schemas').at(name).value, use),
-    methods: methods
-      .map((method) => method.toUpperCase())
-      .filter((method) =>
-        operations.some((one) => one.method === method || (one.method === 'GET' && method === 'HEAD')),
-      ),
-    responseHeaders: [...new Set(responses.flatMap(({ headers }) => headers.map(({ name }) => name)))].sort(),
-    defaults: schemas.defaults,
-    unfilled: schemas.unfilled,
-    warnings: text.warnings,
-  };
 }
 
 /** Returns whether the document is of OpenAPI 3.0; otherwise it is of 3.1. */

@@ -56,11 +56,6 @@ type DefaultType<Type> = 'application/json' extends Type
       ? never
       : JsonType<Type>;
 
-/** The JSON that a handler returns without naming its type. */
-type JsonContent<T> = T extends { content: infer Content }
-  ? Content[DefaultType<keyof Content> & keyof Content]
-  : undefined;
-
 /** The body of a request, of any of its media types. */
 type RequestContent<T> = T extends { content: infer Content } ? Content[keyof Content] : undefined;
 
@@ -124,8 +119,7 @@ type SuccessKey<Key> = StartingWith<'2' | '3', Key>;
 type ResultBody<Response> = Response extends { content: infer Content }
   ? [JsonType<keyof Content> | RangeType<keyof Content>, IsUnion<keyof Content>] extends [never, false]
     ? RawBody
-    : | ([DefaultType<keyof Content>] extends [never] ? never : JsonBody<JsonContent<Response>>)
-      | NamedBodies<Content>
+    : JsonBody<Content[DefaultType<keyof Content> & keyof Content]> | NamedBodies<Content>
   : undefined;
 
 /** The bodies whose type a handler names. */

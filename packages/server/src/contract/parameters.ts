@@ -1,9 +1,9 @@
 // Reads the parameters of an operation, and the template of its path.
 import type { ContractNode } from './document/contract-node.js';
+import type { TypeName } from './schema/json-types.js';
 import { anySchema, type Schema } from './schema/schema.js';
 import { readContent } from './responses.js';
 import type { Schemas } from './schema/schema-normalizer.js';
-import type { TypeName } from './schema/json-types.js';
 import { anything, shapeOf, type Shape } from './schema/shape.js';
 
 /** The part of a request that has a parameter. */
@@ -36,17 +36,10 @@ export interface Parameter extends TextForm {
 /** Headers that OpenAPI does not allow as parameters: content and security declare them. */
 const reservedHeaders = /^(accept|content-type|authorization)$/i;
 /** The default style of each place; an object in a query may also have another. */
-const styles: Readonly<Record<ParameterPlace, string>> = {
-  ...({ path: 'simple', header: 'simple', query: 'form', cookie: 'form' } as const),
-};
+const styles: Record<string, string> = { path: 'simple', header: 'simple', query: 'form', cookie: 'form' };
 
 /** Reads the parameters of an operation and those of its path item, which the operation may replace. */
-export function readParameters(
-  item: ContractNode,
-  operation: ContractNode,
-  path: string,
-  schemas: Schemas,
-): Parameter[] {
+export function readParameters(item: ContractNode, operation: ContractNode, path: string, schemas: Schemas) {
   const all = new Map<string, { parameter: Parameter; node: ContractNode }>();
   for (const owner of [item, operation]) {
     const keys = new Set<string>();
@@ -97,11 +90,7 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
   if (name === '__proto__')
     node.at('name').fault('the name __proto__ is not supported', 'Write another name');
   const at = where as ParameterPlace;
-  if (at === 'header' && reservedHeaders.test(name)) {
-    const fix = 'Declare it by content or security instead: generated clients may lose an argument';
-    node.warn(`OpenAPI ignores a parameter ${name}`, fix);
-    return undefined;
-  }
+  if (at === 'header' && reservedHeaders.test(name)) return undefined;
   if (!node.has('schema') && !node.has('content') && !node.has('type'))
     node.fault('schema is missing', 'Write schema with a type');
   const required = node.read('required', 'boolean') === true;
@@ -124,7 +113,7 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
 /** Reads the notation of a parameter or a form field. */
 export function readForm(node: ContractNode, shape: Shape, where: ParameterPlace): TextForm {
   const isObject = shape.types?.includes('object') === true;
-  const names = [styles[where], ...(isObject && where === 'query' ? ['deepObject'] : [])];
+  const names = [styles[where]!, ...(isObject && where === 'query' ? ['deepObject'] : [])];
   const style = node.read('style', 'string') ?? names[0]!;
   if (!names.includes(style)) {
     const fix = `Write ${names.join(' or ')}, or for the same URLs type: string, and read the text in the handler`;

@@ -5,15 +5,11 @@ export type RawBody = string | Uint8Array | AsyncIterable<string | Uint8Array>;
 
 /** A body with its media type, for responses that declare several types. */
 export class TypedBody<Type extends string = string, Body = RawBody> {
-  /** The media type of the response. */
+  /** As the contract declares it, or a type in a range that it declares. */
   readonly mediaType: Type;
-  /** The content that is sent. */
+  /** The content; of JSON, the value. */
   readonly body: Body;
 
-  /**
-   * @param mediaType - As the contract declares it, or a type in a range that it declares.
-   * @param body - The content; of JSON, the value.
-   */
   constructor(mediaType: Type, body: Body) {
     this.mediaType = mediaType;
     this.body = body;
@@ -29,11 +25,6 @@ export class UploadedFile {
   /** The name that the client gives it, without folders. Never use it as a path: names may be equal, or reserved. */
   readonly filename: string | undefined;
 
-  /**
-   * @param bytes - The content.
-   * @param mediaType - Its media type.
-   * @param filename - Its name, if it has one.
-   */
   constructor(bytes: Uint8Array, mediaType = 'application/octet-stream', filename?: string) {
     this.bytes = bytes;
     this.mediaType = mediaType;

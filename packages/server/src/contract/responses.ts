@@ -4,7 +4,7 @@ import type { ContractNode } from './document/contract-node.js';
 import { isJson, isMediaType, isRange, mostSpecific, parseMediaType, type MediaType } from './media-type.js';
 import { anySchema, type Schema, type Use } from './schema/schema.js';
 import type { Schemas } from './schema/schema-normalizer.js';
-import { propertyOf, shapeOf } from './schema/shape.js';
+import { shapeOf } from './schema/shape.js';
 
 /** A possible content of a body. */
 export interface Content {
@@ -27,8 +27,6 @@ export interface ResponseHeader {
   readonly schema: Schema;
   /** Whether the server sets it, and not the handler. */
   readonly isOfServer: boolean;
-  /** Whether it is JSON, by its `content`. */
-  readonly isJson: boolean;
   /** Whether an object is written as in `a=1,b=2`, and not as in `a,1,b,2` (RFC 6570 section 3.2.1). */
   readonly isExploded: boolean;
 }
@@ -63,12 +61,7 @@ export interface Responses {
   readonly declaredResponses: readonly Result[];
   /** The bodies of its errors, as far as they describe those of the server. */
   readonly errors: readonly ErrorContents[];
-  /** Whether it declares a status, by itself, a range or `default`. */
-  readonly declares: (status: number) => boolean;
-  /**
-   * Whether it can respond with a status: one that it declares, or one that the server itself returns, such as 429 and
-   * 503.
-   */
+  /** Whether it can respond with a status: one that it declares, or one of the server itself, such as 429. */
   readonly mayReturn: (status: number) => boolean;
   /** Returns the status of an error in this operation. */
   readonly statusOf: (error: ApiError) => number;
@@ -155,17 +148,21 @@ export function readResponses(
   if (results.length === 0) {
     const message = 'no success status is declared: success is 200, without content';
     if (operation.has('responses')) node.warn(message, 'Declare 200, 201, 202 or 204');
-    const nothing = { contents: [], content: undefined, isList: false, headers: [] };
-    results.push({ key: '200', status: 200, node, ...nothing });
+    results.push({
+      key: '200',
+      status: 200,
+      node,
+      contents: [],
+      content: undefined,
+      isList: false,
+      headers: [],
+    });
   }
   const ofServer = [invalidStatus(keys), ...everyOperation, ...own].sort();
   const missing = ofServer.filter((status) => !declares(status));
-  if (missing.length > 0 && operation.has('responses')) {
-    node.warn(
-      `${missing.join(', ')} can be returned but ${missing.length === 1 ? 'is' : 'are'} not declared`,
-      'Declare the status, its range or default',
-    );
-  }
+  const undeclared = `${missing.join(', ')} can be returned without being declared`;
+  if (missing.length > 0 && operation.has('responses'))
+    node.warn(undeclared, 'Declare the status, its range or default');
   const errors = failures.filter(isError).map(({ key, contents }) => ({
     key,
     contents: contents.filter(({ isJson }) => isJson || contents[0]?.isJson === false),
@@ -175,7 +172,6 @@ export function readResponses(
     isConditional: keys.has('304') && results.some(({ isList }) => isList),
     declaredResponses: [...results, ...read],
     errors: errors.filter(({ contents }) => contents.length > 0),
-    declares,
     mayReturn: (status) => declares(status) || ofServer.includes(status),
     // The server's own 400 errors may be declared as 415 or 422.
     statusOf: ({ kind, statusCode }) => {
@@ -214,23 +210,14 @@ function readResponse(place: ContractNode, schemas: Schemas, key: string): Resul
 }
 
 /** @param set - The names of those that the server sets, in lower case. */
-function readHeader(
-  name: string,
-  given: ContractNode,
-  schemas: Schemas,
-  set: readonly string[],
-): ResponseHeader {
+function readHeader(name: string, given: ContractNode, schemas: Schemas, set: string[]): ResponseHeader {
   const node = given.target('headers');
-  node.allow('description required deprecated style explode schema content example examples', 'in schema');
-  const [content] = node.has('content') ? readContent(node, schemas, 'response') : [];
+  node.allow('description required deprecated style explode schema example examples', 'in schema');
   return {
     name,
     required: node.read('required', 'boolean') === true,
-    schema: node.has('schema')
-      ? schemas.normalize(node.at('schema'), 'response')
-      : (content?.schema ?? anySchema),
+    schema: node.has('schema') ? schemas.normalize(node.at('schema'), 'response') : anySchema,
     isOfServer: set.includes(name.toLowerCase()),
-    isJson: content?.isJson === true,
     isExploded: node.read('explode', 'boolean') === true,
   };
 }
@@ -239,10 +226,8 @@ function readHeader(
 function isErrorBody({ contents }: Result): boolean {
   const content = mostSpecific(contents, json);
   if (content === undefined) return false;
-  const shape = shapeOf(content.schema);
-  const has = (name: string, ...types: string[]) =>
-    Object.hasOwn(shape.properties, name) &&
-    propertyOf(shape, name).types?.some((type) => types.includes(type));
-  const isComplete = shape.required.every((name) => name === 'error' || name === 'message');
-  return isComplete && has('error', 'integer', 'number') === true && has('message', 'string') === true;
+  const { properties, required } = shapeOf(content.schema);
+  const isComplete = required.every((name) => name === 'error' || name === 'message');
+  const isNumber = properties['error']?.types?.some((type) => type === 'integer' || type === 'number');
+  return isComplete && isNumber === true && properties['message']?.types?.includes('string') === true;
 }

@@ -8,9 +8,6 @@ export type SecurityScheme =
   | { readonly kind: 'http'; readonly scheme: string }
   | { readonly kind: 'apiKey'; readonly name: string; readonly in: 'header' | 'query' | 'cookie' };
 
-/** The pattern of component names. The names of schemes are part of subjects. */
-const componentName = /^[\w.-]+$/;
-
 /** A scheme that a caller must satisfy, and the scopes that it must grant. */
 export interface SchemeUse {
   readonly scheme: string;
@@ -23,7 +20,8 @@ export type Requirement = readonly SchemeUse[];
 /** Reads the security schemes of the components. */
 export function readSchemes(components: ContractNode): Record<string, SecurityScheme> {
   const schemes = components.entries('securitySchemes').map(([name, given]) => {
-    if (!componentName.test(name))
+    // They are part of subjects.
+    if (!/^[\w.-]+$/.test(name))
       given.fault(`${JSON.stringify(name)} cannot be a name here`, 'Use letters, digits, ., - and _');
     return [name, readScheme(given.target('securitySchemes'))] as const;
   });

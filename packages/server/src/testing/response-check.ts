@@ -118,10 +118,9 @@ export function responseCheck(
 }
 
 /** Parses a header's value as a client does. */
-function readHeader(given: string | string[], { name, schema, isJson, isExploded }: ResponseHeader): unknown {
+function readHeader(given: string | string[], { name, schema, isExploded }: ResponseHeader): unknown {
   const shape = shapeOf(schema);
   const text = String(given);
-  if (isJson) return parseExactJson(text);
   const pairs = () => text.split(',').flatMap((pair) => (isExploded ? pair.split(/=(.*)/s, 2) : pair));
   const items = text === '' ? [] : name.toLowerCase() === 'set-cookie' ? [given].flat() : text;
   const isArray = shape.types?.includes('array');

@@ -17,9 +17,6 @@ const typeNames = { string: 'a text', boolean: 'true or false', number: 'a numbe
 type Kind =
   'schemas' | 'responses' | 'parameters' | 'requestBodies' | 'headers' | 'securitySchemes' | 'pathItems';
 
-/** The maximum length of a chain of references: a longer one is a circle. */
-const maxReferences = 100;
-
 /** A value of a contract, and where it is. */
 export class ContractNode {
   readonly value: unknown;
@@ -106,7 +103,8 @@ export class ContractNode {
         `${reference} is outside of this document`,
         'Bundle the contract into one file with exact integers, as docs/contract.md of contract-server shows',
       );
-    if (count > maxReferences)
+    // So long a chain of references is a circle.
+    if (count > 100)
       return this.#lose(`${reference} leads back to itself`, 'Refer to what it is meant to be');
     const steps = stepsOf(reference) ?? [reference.replace('#', '')];
     const root = new ContractNode(this.#text, this.#text.value, []);
@@ -117,7 +115,7 @@ export class ContractNode {
       node = node.at(step);
     }
     if (node.#isQuiet || kind === undefined) return node;
-    const [top, group = '', ...names] = steps;
+    const [top, group] = steps;
     if (node.value === undefined) {
       const name = steps.at(-1)!;
       const near = closestMatch(name, root.at('components').at(kind).names, { maxDistance: 1 });
@@ -125,17 +123,8 @@ export class ContractNode {
         near === undefined ? `Add ${name} to components/${kind}` : `Write #/components/${kind}/${near}`;
       return this.#lose(`${reference} refers to nothing`, fix);
     }
-    if (
-      top !== 'components' ||
-      names.length > 1 ||
-      group.startsWith('x-') ||
-      (group === kind && names.length > 0)
-    )
-      return node;
-    const fix =
-      group === 'schemas' && kind !== 'schemas'
-        ? 'Write the reference in a field schema'
-        : `Write #/components/${kind}/Name`;
+    if (top !== 'components' || group === kind || steps.length !== 3) return node;
+    const fix = group === 'schemas' ? 'Write it in a field schema' : `Write #/components/${kind}/Name`;
     return this.#lose(`${reference} is not in components/${kind}`, fix);
   }
 

@@ -10,7 +10,6 @@ import {
   visit,
   type Document,
   type Node,
-  type YAMLParseError,
 } from 'yaml';
 import { ContractError, inOrder, pointerOf, type Finding } from './finding.js';
 
@@ -19,8 +18,6 @@ export type Path = readonly (string | number)[];
 
 /** The maximum number of repetitions of an anchor's value, with the aliases inside it. */
 const maxAliasCount = 10_000;
-
-type Mistake = Pick<YAMLParseError, 'message' | 'code'>;
 
 /** Reports a fault of the text at an offset. */
 type Report = (offset: number, message: string, fix: string) => void;
@@ -47,7 +44,7 @@ export class ContractText {
       const options = { prettyErrors: false, merge: true, stringKeys: true };
       this.#document = parseDocument(text, { lineCounter: this.#lines, ...options });
       for (const error of this.#document.errors) {
-        report(error.pos[0], ...describeMistake(text, error));
+        report(error.pos[0], ...describeMistake(text, error.message, error.code));
         // Further errors only follow from this one.
         if (error.code !== 'DUPLICATE_KEY') break;
       }
@@ -128,7 +125,7 @@ function nameOf(key: unknown): string | undefined {
 }
 
 /** Describes a syntax error, with its remedy. */
-function describeMistake(text: string, { message, code }: Mistake): [message: string, fix: string] {
+function describeMistake(text: string, message: string, code: string): [message: string, fix: string] {
   if (code === 'RESOURCE_EXHAUSTION')
     return ['the text is nested too deeply', 'Refer to parts of it with $ref'];
   if (/^\s*<[!\w]/.test(text))

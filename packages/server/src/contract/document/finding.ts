@@ -1,4 +1,5 @@
 // Findings about a contract, and their places. This module loads nothing that reads contracts.
+import { unescape } from 'node:querystring';
 
 /** A fault of a contract, or a reason for a warning, with its place. */
 export interface Finding {
@@ -20,17 +21,8 @@ export function pointerOf(steps: readonly (string | number)[]): string {
 /** The steps of a reference (RFC 6901 section 6); undefined if it does not lead to a part of the document. */
 export function stepsOf(reference: string): string[] | undefined {
   const [start, ...steps] = reference.split('/');
-  return start === '#' && steps.length > 0 ? steps.map(unescape) : undefined;
-}
-
-function unescape(step: string): string {
-  let text = step;
-  try {
-    text = decodeURIComponent(step);
-  } catch {
-    // Not encoded: it is looked up as it is.
-  }
-  return text.replaceAll('~1', '/').replaceAll('~0', '~');
+  if (start !== '#' || steps.length === 0) return undefined;
+  return steps.map((step) => unescape(step).replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
 /** The contract has faults; the message lists all of them, one per line. */

@@ -37,9 +37,8 @@ const matchers = new Map<string, Matcher>();
  * @throws PatternError if it is not a pattern, or RE2 cannot match it.
  */
 export function patternOf(source: string): Matcher {
-  let matcher = matchers.get(source);
-  if (matcher === undefined)
-    matchers.set(source, (matcher = prepare(source.replaceAll(/\\([^])/g, withNumber))));
+  const matcher = matchers.get(source) ?? prepare(source.replaceAll(/\\([^])/g, withNumber));
+  matchers.set(source, matcher);
   return matcher;
 }
 
@@ -55,12 +54,9 @@ function prepare(source: string): Matcher {
   try {
     native = new RegExp(source, 'u');
   } catch (error) {
-    const { message } = error as Error;
-    throw new PatternError(
-      // Without the pattern, which may be long.
-      message.slice(message.lastIndexOf(': ') + 2),
-      'Write a regular expression of ECMAScript, with the flag u',
-    );
+    // Without the pattern, which may be long.
+    const message = (error as Error).message.replace(/^.*: /s, '');
+    throw new PatternError(message, 'Write a regular expression of ECMAScript, with the flag u');
   }
   if (source.length <= maxPlain && plain.test(source)) return native;
   const program = compile((source.match(token) ?? []).map(writePart).join(''));

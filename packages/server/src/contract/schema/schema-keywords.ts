@@ -1,7 +1,7 @@
 // Reads the keywords of a schema, and reports those that the server does not support.
 import type { ContractNode } from '../document/contract-node.js';
-import { isBig, type NumberForm, type TypeName } from './json-types.js';
 import { PatternError, patternOf } from './pattern.js';
+import { isBig, type NumberForm, type TypeName } from './json-types.js';
 import {
   countKeywords,
   numericKeywords,
@@ -25,24 +25,14 @@ const annotations = (
   'title description example examples externalDocs deprecated xml discriminator $comment $schema $defs $anchor ' +
   'definitions contentMediaType contentEncoding contentSchema'
 ).split(' ');
-/** Keywords of JSON Schema that the server does not support. */
-const unsupported = ['$id', '$dynamicRef', '$dynamicAnchor'];
 const supported = [
   'type format enum const pattern uniqueItems required dependentRequired default nullable readOnly writeOnly $ref',
   ...[...Object.values(schemaKeywords).flat(), ...countKeywords, ...numericKeywords, ...annotations],
-  ...unsupported,
 ].join(' ');
 
 /** Whether a keyword has no effect on validation. */
 export function onlyDescribes(keyword: string): boolean {
   return annotations.includes(keyword) || keyword.startsWith('x-');
-}
-
-/** Reports keywords that the server does not support. */
-export function checkKeywords(node: ContractNode): void {
-  for (const name of unsupported.filter((keyword) => node.has(keyword)))
-    node.at(name).fault(`${name} is not supported`, 'Refer to the schema as #/components/schemas/Name');
-  node.allow(supported);
 }
 
 /** The context for reading keywords, besides the node of the schema. */
@@ -56,6 +46,7 @@ export interface KeywordContext {
 
 /** Reads all keywords of a schema but `type`. */
 export function readKeywords(node: ContractNode, context: KeywordContext): Partial<MutableSchema> {
+  node.allow(supported);
   for (const keyword of ['anyOf', 'oneOf', 'enum'])
     if (JSON.stringify(node.at(keyword).value) === '[]')
       node.at(keyword).fault('allows no value', 'List what it allows');
@@ -86,18 +77,6 @@ function readSchemas(node: ContractNode, { normalize }: KeywordContext): Partial
     if (node.has(keyword)) draft[keyword] = Object.fromEntries(parts);
   }
   return draft;
-}
-
-/** Reads a discriminator: the name of its property, and the reference of each value that it maps. */
-export function readDiscriminator(node: ContractNode) {
-  if (!node.has('discriminator')) return undefined;
-  const discriminator = node.at('discriminator');
-  discriminator.allow('propertyName! mapping');
-  const mapping = discriminator.entries('mapping').flatMap(([value, target]) => {
-    const reference = discriminator.at('mapping').read(value, 'string');
-    return reference === undefined ? [] : [[value, target.refer(reference)] as const];
-  });
-  return { name: discriminator.read('propertyName', 'string'), mapping };
 }
 
 function readTexts(node: ContractNode, { use, types }: KeywordContext): Partial<MutableSchema> {
@@ -171,9 +150,6 @@ function checkExact(node: ContractNode, value: unknown): void {
   node.fault('is an integer that programs round', fix);
 }
 
-/** The maximum length of a pattern in a message, in characters. */
-const shownLength = 100;
-
 /** Checks a pattern, and returns whether it is applied. In responses, a pattern that cannot be matched is ignored. */
 function checkPattern(node: ContractNode, pattern: string, use: Use): boolean {
   try {
@@ -182,7 +158,7 @@ function checkPattern(node: ContractNode, pattern: string, use: Use): boolean {
   } catch (error) {
     if (!(error instanceof PatternError)) throw error;
     const { message, fix } = error;
-    const start = pattern.length > shownLength ? `${pattern.slice(0, shownLength)}…` : pattern;
+    const start = pattern.replace(/^(.{100}).+$/s, '$1…');
     if (use === 'response') node.warn(`${start} is not checked in responses: ${message}`, fix);
     else node.fault(`${start} is not supported: ${message}`, fix);
     return false;

@@ -1,9 +1,8 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
 import type { ContractNode } from '../document/contract-node.js';
 import { stepsOf } from '../document/finding.js';
+import { onlyDescribes, readKeywords } from './schema-keywords.js';
 import { isBig, typeNames, type NumberForm, type TypeName } from './json-types.js';
-import { checkTogether, findUnfilled } from './schema-checks.js';
-import { checkKeywords, onlyDescribes, readDiscriminator, readKeywords } from './schema-keywords.js';
 import {
   allSchemas,
   anySchema,
@@ -16,7 +15,14 @@ import {
   type Schema,
   type Use,
 } from './schema.js';
-import { shapeOf } from './shape.js';
+import { absent, propertyShape, shapeOf, type Shape } from './shape.js';
+
+/** A schema, where it is in the contract, and its use. */
+interface Entry {
+  readonly node: ContractNode;
+  readonly use: Use;
+  readonly schema: MutableSchema;
+}
 
 /** Normalizes the schemas of one document. A schema that several places refer to is normalized once for each use. */
 export class Schemas {
@@ -26,12 +32,8 @@ export class Schemas {
     request: new Map(),
     response: new Map(),
   };
-  /** Reads of schemas that are still empty: each may contain itself. */
-  readonly #reads: (() => void)[] = [];
-  /** Functions that copy to a schema what it takes from those inside, to be called when all have been read. */
-  readonly #links: (() => void)[] = [];
-  /** Checks of schemas, to be run after that. */
-  readonly #checks: { readonly schema: MutableSchema; readonly check: () => void }[] = [];
+  /** Schemas that are still empty when they are added: each may contain itself. */
+  #entries: Entry[] = [];
   readonly #nodes = new Map<Schema, ContractNode>();
   /** Schemas that have been searched for themselves. */
   readonly #searched = new Set<Schema>();
@@ -48,11 +50,11 @@ export class Schemas {
   /** Returns the normal form of a schema. */
   normalize(node: ContractNode, use: Use): Schema {
     const schema = this.#find(node, use);
-    for (let read = this.#reads.pop(); read !== undefined; read = this.#reads.pop()) read();
-    for (const link of this.#links.splice(0)) link();
-    const checks = this.#checks.splice(0);
-    for (const { schema: part } of checks) this.#refuseCycles(part, new Set());
-    for (const { check } of checks) check();
+    for (const entry of this.#entries) this.#read(entry);
+    for (const entry of this.#entries) link(entry);
+    for (const entry of this.#entries) this.#refuseCycles(entry.schema, []);
+    for (const entry of this.#entries) this.#check(entry);
+    this.#entries = [];
     return schema;
   }
 
@@ -84,7 +86,7 @@ export class Schemas {
     if (siblings.length > 0 && this.#is30)
       node.warn(
         `OpenAPI 3.0 ignores what is next to $ref (${siblings.join(', ')})`,
-        'Leave that out, or write allOf with the reference, and the rest next to it, which then has an effect',
+        'Write the reference in allOf',
       );
     return this.#is30 || siblings.length === 0;
   }
@@ -99,15 +101,12 @@ export class Schemas {
     const schema: MutableSchema = {};
     this.#known[use].set(node.value, schema);
     this.#nodes.set(schema, node);
-    this.#reads.push(() => {
-      this.#read(node, use, schema);
-    });
+    this.#entries.push({ node, use, schema });
     return schema;
   }
 
   /** Reads a schema into its normal form. */
-  #read(node: ContractNode, use: Use, schema: MutableSchema): void {
-    checkKeywords(node);
+  #read({ node, use, schema }: Entry): void {
     const types = this.#types(node);
     const normalize = (part: ContractNode) => this.#find(part, use);
     const number = numberForm(node, types);
@@ -123,64 +122,41 @@ export class Schemas {
       use === 'request' ? (['readOnly', 'read-only'] as const) : (['writeOnly', 'write-only'] as const);
     if (node.read(flag, 'boolean') === true && use !== 'text') schema.hidden = hidden;
     if (node.has('$ref')) schema.allOf = [normalize(node.follow('schemas')), ...(schema.allOf ?? [])];
-    const discriminator = readDiscriminator(node);
-    this.#links.push(() => {
-      if (discriminator?.name !== undefined)
-        discriminate(node, schema, discriminator.name, discriminator.mapping);
-      for (const [name, property] of Object.entries(schema.properties ?? {})) {
-        const refused = whyHidden(property);
-        if (refused !== undefined) schema.properties = { ...schema.properties, [name]: { refused } };
-      }
-    });
-    const check = () => {
-      checkTogether(node, schema);
-      if (use !== 'response') this.#addDefault(node, schema);
-    };
-    this.#checks.push({ schema, check });
   }
 
   /** Refuses a schema that contains itself other than in its properties or items; it then combines none. */
-  #refuseCycles(schema: MutableSchema, outer: Set<Schema>): void {
+  #refuseCycles(schema: MutableSchema, outer: readonly Schema[]): void {
     if (this.#searched.has(schema)) return;
-    outer.add(schema);
-    for (const part of partsOf(schema, combiningKeywords)) {
-      if (!outer.has(part)) this.#refuseCycles(part, outer);
-      else {
-        this.#nodes
-          .get(schema)
-          ?.fault('the schema contains itself', 'Refer to it only in a property or in items');
-        for (const keyword of combiningKeywords) Reflect.deleteProperty(schema, keyword);
-        break;
-      }
-    }
-    outer.delete(schema);
+    const chain = [...outer, schema];
+    const parts = partsOf(schema, combiningKeywords);
+    if (parts.some((part) => chain.includes(part))) {
+      const fix = 'Refer to it only in a property or in items';
+      this.#nodes.get(schema)?.fault('the schema contains itself', fix);
+      for (const keyword of combiningKeywords) Reflect.deleteProperty(schema, keyword);
+    } else for (const part of parts) this.#refuseCycles(part, chain);
     this.#searched.add(schema);
   }
 
-  #addDefault(node: ContractNode, schema: Schema): void {
+  #check({ node, use, schema }: Entry): void {
+    checkTogether(node, schema);
     // Values that a request must not contain are not filled in.
-    if (whyHidden(schema) !== undefined) return;
+    if (use === 'response' || whyHidden(schema) !== undefined) return;
     for (const lost of findUnfilled(schema)) {
       this.unfilled.add(lost);
-      (this.#nodes.get(lost) ?? node)
-        .placeOf('default')
-        .warn(
-          'it is not filled in: its schema, or another one of the same value, does not allow it',
-          'Fill it in in the handler',
-        );
+      const place = (this.#nodes.get(lost) ?? node).placeOf('default');
+      place.warn('it is not filled in: its schema, or another part, refuses it', 'Fill it in in the handler');
     }
     const { default: value } = shapeOf(schema);
-    const place = node.placeOf('default');
-    if (value !== undefined)
-      this.defaults.push({ schema, value, find: (message, fix) => place.find(message, fix) });
+    if (value !== undefined) this.defaults.push({ schema, value, node: node.placeOf('default') });
   }
 
   #types(node: ContractNode): readonly TypeName[] | undefined {
     const type = node.at('type');
+    const nullable = node.at('nullable');
     const isNullable = node.read('nullable', 'boolean') === true;
     if (type.value === undefined) {
       if (isNullable && !node.has('$ref'))
-        node.at('nullable').warn('nullable has no effect without a type', 'Write type next to it');
+        nullable.warn('nullable has no effect without a type', 'Write type next to it');
       return undefined;
     }
     const names: unknown[] = [type.value].flat();
@@ -191,16 +167,24 @@ export class Schemas {
       return undefined;
     }
     const types = [...new Set([...names, ...(isNullable ? ['null'] : [])])] as TypeName[];
-    const listed = node.at('enum').value;
-    if (types.includes('null') && Array.isArray(listed) && !listed.includes(null))
-      node
-        .at('enum')
-        .warn('null is not in enum: it is refused', 'Add null to enum, or leave null out of the type');
+    const listed = node.at('enum');
+    if (types.includes('null') && Array.isArray(listed.value) && !listed.value.includes(null))
+      listed.warn('null is not in enum: it is refused', 'Add null to enum, or leave null out of the type');
     if (isNullable && !this.#is30)
-      node
-        .at('nullable')
-        .warn('OpenAPI 3.1 has no nullable: it is read as in 3.0', `Write type: ${JSON.stringify(types)}`);
+      nullable.warn(
+        'OpenAPI 3.1 has no nullable: it is read as in 3.0',
+        `Write type: ${JSON.stringify(types)}`,
+      );
     return types;
+  }
+}
+
+/** Copies to a schema what it takes from those inside, when all have been read. */
+function link({ node, schema }: Entry): void {
+  if (node.has('discriminator')) discriminate(node, schema);
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const refused = whyHidden(property);
+    if (refused !== undefined) schema.properties = { ...schema.properties, [name]: { refused } };
   }
 }
 
@@ -208,12 +192,15 @@ export class Schemas {
  * Holds each alternative to the values by which the discriminator names it, so that a value is what it says it is. An
  * alternative that has values of its own keeps them, and one without the property is left alone.
  */
-function discriminate(
-  node: ContractNode,
-  schema: MutableSchema,
-  name: string,
-  mapping: readonly (readonly [value: string, reference: string])[],
-): void {
+function discriminate(node: ContractNode, schema: MutableSchema): void {
+  const discriminator = node.at('discriminator');
+  discriminator.allow('propertyName! mapping');
+  const mapping = discriminator.entries('mapping').flatMap(([value, target]) => {
+    const reference = discriminator.at('mapping').read(value, 'string');
+    return reference === undefined ? [] : [[value, target.refer(reference)] as const];
+  });
+  const name = discriminator.read('propertyName', 'string');
+  if (name === undefined) return;
   const hold = (part: Schema, reference: unknown): Schema => {
     if (typeof reference !== 'string') return part;
     const mapped = mapping.filter(([, target]) => target === reference).map(([value]) => value);
@@ -251,4 +238,59 @@ function numberForm(node: ContractNode, types: readonly TypeName[] | undefined):
   if (!types?.includes('integer')) return undefined;
   const format = node.at('format').value as NumberForm;
   return isBig(format) ? format : 'integer';
+}
+
+/** Reports contradictions in a schema with all the schemas that it combines. */
+function checkTogether(node: ContractNode, schema: Schema): void {
+  const shape = shapeOf(schema);
+  checkContradictions(node, shape);
+  checkRoom(node, shape);
+}
+
+/** Refuses values that two parts give different types, also in properties up to a depth. */
+function checkContradictions(node: ContractNode, shape: Shape, place = '', depth = 3): void {
+  const { parts } = shape;
+  if (parts.length < 2) return;
+  const agree = 'Let all parts of allOf, and all alternatives, agree';
+  const what = place === '' ? 'a value' : place;
+  const types = parts.map((part) => part.types).filter((names) => names !== undefined);
+  if (shape.types?.length === 0 && types.every(({ length }) => length > 0)) {
+    const listed = new Set(types.map((names) => names.join(' or ')));
+    node.fault(`${what} cannot be ${[...listed].join(' and ')} at the same time`, agree);
+    return;
+  }
+  const forms = parts.map(({ number }) => number).filter((form) => form !== undefined);
+  const big = forms.find(isBig);
+  if (big !== undefined && forms.some((form) => form !== big))
+    node.fault(`${what} cannot have the format ${big} and be another number at the same time`, agree);
+  if (depth > 0 && parts.filter((part) => part.types?.includes('object') ?? true).length > 1)
+    for (const [name, property] of Object.entries(shape.properties))
+      checkContradictions(node, property, place === '' ? name : `${place}.${name}`, depth - 1);
+}
+
+/** Finds properties that a part describes, and another one, which is closed, does not have. */
+function checkRoom(node: ContractNode, { parts, types }: Shape): void {
+  if (types?.includes('object') === false) return;
+  const closed = parts.filter(({ additional }) => additional === false);
+  const names = parts
+    .flatMap(({ properties }) => Object.keys(properties).filter((name) => properties[name] !== absent))
+    .filter((name) => closed.some(({ properties }) => !Object.hasOwn(properties, name)));
+  if (names.length === 0) return;
+  node.warn(
+    `no object can have ${[...new Set(names)].slice(0, 5).join(', ')}: another part has no additional properties`,
+    'Leave additionalProperties: false out of the parts, or write all properties in one schema',
+  );
+}
+
+/** Finds the schemas whose defaults they, or others of the same value, do not allow: they are not filled in everywhere. */
+function findUnfilled(schema: Schema): Schema[] {
+  const own = schema.default !== undefined && shapeOf(schema).default === undefined ? [schema] : [];
+  const together = [...allSchemas(schema, ['allOf', 'anyOf', 'oneOf', 'then', 'else', 'dependentSchemas'])];
+  const named = together.flatMap(({ properties = {} }) => Object.entries(properties));
+  const lost = named.filter(([name, property]) => {
+    const value = propertyShape(property).default;
+    const isRefused = ([other, part]: [string, Schema]) => other === name && !shapeOf(part).accepts(value);
+    return value !== undefined && named.some(isRefused);
+  });
+  return [...own, ...lost.map(([, property]) => property)];
 }

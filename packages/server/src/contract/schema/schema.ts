@@ -1,5 +1,5 @@
 // The normal form of a schema.
-import type { Finding } from '../document/finding.js';
+import type { ContractNode } from '../document/contract-node.js';
 import type { NumberForm, TypeName } from './json-types.js';
 
 /** The use of a schema. URLs and headers contain only text. */
@@ -61,8 +61,8 @@ export interface Schema
 export interface Sample {
   readonly schema: Schema;
   readonly value: unknown;
-  /** Describes a fault of the value, with its place in the contract. */
-  readonly find: (message: string, fix: string) => Finding;
+  /** Its place in the contract. */
+  readonly node: ContractNode;
 }
 
 /** A schema that is being read. */

@@ -1,6 +1,6 @@
 // The shape of a value: the types and places that all parts of its schema describe together, without the limits.
-import { isAnything, isNothing, type Schema } from './schema.js';
 import { isBig, isOfType, typeOf, type NumberForm, type TypeName } from './json-types.js';
+import { isAnything, isNothing, type Schema } from './schema.js';
 
 /** Facts about a value, whichever alternatives it matches. */
 export interface Shape {

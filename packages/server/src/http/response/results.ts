@@ -120,7 +120,6 @@ function headerCheck(
 /** Writes a header in the style `simple`; of Set-Cookie, each item is a line of its own (RFC 9110 section 5.3). */
 function writeHeader(value: unknown, header: ResponseHeader | undefined): string | string[] {
   const write = (one: unknown) => (typeof one === 'string' ? one : exactJson(one)!);
-  if (header?.isJson) return exactJson(value)!;
   if (Array.isArray(value)) {
     const items = value.map(write);
     return header?.name.toLowerCase() === 'set-cookie' ? items : items.join(',');

@@ -88,8 +88,8 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
 /** Refuses wrong defaults, and what the contract needs and the code lacks, all at once. */
 function refuseMissing({ contract, handlers, authentication }: RoutesOptions): void {
   const ofOperations = contract.operations.flatMap((operation) => {
-    const { operationId, find } = operation;
-    const missing = find(
+    const { operationId, node } = operation;
+    const missing = node.find(
       `Operation ${operationId} of the contract has no handler`,
       `Add a handler ${operationId}`,
     );

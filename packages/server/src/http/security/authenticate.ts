@@ -25,13 +25,13 @@ type Admission = (request: FastifyRequest, reply: unknown, done: (error?: Error)
 
 /** Finds the scopes of an operation that no caller can have. */
 export function findUnknownScopes(
-  { operationId, security, requiredScope, find }: Operation,
+  { operationId, security, requiredScope, node }: Operation,
   { scopes }: AuthenticationOptions,
 ): Finding[] {
   const needed = new Set([requiredScope ?? [], security.flat().map((use) => use.scopes)].flat(2));
   const unknown = [...needed].filter((scope) => !scopes.includes(scope));
   return unknown.map((scope) =>
-    find(
+    node.find(
       `Operation ${operationId} requires scope ${scope}, which no caller can have`,
       'Correct the scope, or add it to those of the service',
     ),

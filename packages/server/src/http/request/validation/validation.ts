@@ -58,10 +58,10 @@ export function responseFault(schema: Schema, data: unknown): string | undefined
 
 /** Finds the defaults that their schemas do not allow: they would be filled in without a check. */
 export function findWrongDefaults(defaults: readonly Sample[]): Finding[] {
-  return defaults.flatMap(({ schema, value, find }) => {
+  return defaults.flatMap(({ schema, value, node }) => {
     const fault = textOf(faultsOf(schema, value));
     if (fault === '') return [];
-    return find(
+    return node.find(
       `the default does not match its schema: ${fault}`,
       'Write a value that the schema allows, or leave it out; what requests without a value mean changes',
     );
