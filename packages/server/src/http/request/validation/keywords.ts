@@ -125,8 +125,8 @@ function createRequired({ required = [], dependentRequired = {} }: Schema): Chec
   const dependent = Object.entries(dependentRequired);
   return (judge, data, at, together) => {
     if (!isObject(data)) return;
-    const names = dependent.flatMap(([name, others]) => (Object.hasOwn(data, name) ? others : []));
-    for (const name of names.length === 0 ? required : new Set([...required, ...names]))
+    const others = dependent.flatMap(([name, names]) => (Object.hasOwn(data, name) ? names : []));
+    for (const name of others.length === 0 ? required : [...required, ...others])
       if (!Object.hasOwn(data, name) && !together.some((schema) => isAbsent(schema, name)))
         judge.add({ path: pathOf(at) + pointerOf([name]), rule: 'required', message: 'is missing' });
   };
