@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, posix } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
@@ -17,7 +17,6 @@ try {
     for (const message of messages) console.error(`${manifest.name}: ${formatMessage(message, manifest)}`);
     if (messages.length > 0) process.exitCode = 1;
   }
-  await checkLinks();
   const { stdout } = await run(
     'npm',
     ['pack', './packages/client', '--silent', '--pack-destination', folder],
@@ -30,32 +29,4 @@ try {
   });
 } finally {
   await rm(folder, { recursive: true });
-}
-
-/** Checks that each relative link of the pages in contract-server's tarball leads to a file in it. */
-async function checkLinks() {
-  const { stdout } = await run(
-    'npm',
-    ['pack', './packages/server', '--dry-run', '--json', '--ignore-scripts'],
-    {
-      cwd: root,
-    },
-  );
-  /** @type {[{ files: { path: string }[] }]} */
-  const [{ files }] = JSON.parse(stdout);
-  const packed = new Set(files.map(({ path }) => path));
-  for (const page of packed) {
-    if (!page.endsWith('.md')) continue;
-    const text = await readFile(join(root, 'packages/server', page), 'utf8');
-    // Those of templates/ are for a service: they lead to its files, or into its node_modules/.
-    const installed = page.startsWith('templates/') ? 'node_modules/contract-server/' : '';
-    for (const [, link = ''] of text.matchAll(/\]\((?![a-z]+:|#)([^)#\s]+)/g)) {
-      if (!link.startsWith(installed)) continue;
-      const target = link.slice(installed.length);
-      if (!packed.has(installed ? target : posix.join(posix.dirname(page), target))) {
-        console.error(`contract-server: the tarball lacks ${target}, to which ${page} links`);
-        process.exitCode = 1;
-      }
-    }
-  }
 }

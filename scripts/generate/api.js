@@ -4,7 +4,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor';
-import ts from 'typescript';
 import { writeGenerated } from '../lib/generated.js';
 
 const folder = resolve(import.meta.dirname, '../../packages/server');
@@ -31,19 +30,13 @@ await writeGenerated('packages/server/docs/reference.md', parts.join('\n'));
  * @param {string} module - Its file, from the package's folder.
  */
 function describe(name, module) {
-  const source = ts.createSourceFile('api.ts', declarations(module), ts.ScriptTarget.Latest, true);
-  const found = source.statements.flatMap((statement) => {
-    const declared = ts.isVariableStatement(statement)
-      ? statement.declarationList.declarations[0]
-      : statement;
-    const identifier =
-      declared && 'name' in declared ? /** @type {ts.Identifier} */ (declared.name) : undefined;
-    const isExported =
-      ts.canHaveModifiers(statement) && statement.modifiers?.[0]?.kind === ts.SyntaxKind.ExportKeyword;
-    return identifier === undefined
-      ? []
-      : [{ name: identifier.text, isExported, text: statement.getFullText().trim() }];
-  });
+  const found = declarations(module)
+    .replaceAll('\r\n', '\n')
+    .split(/\n\n+/)
+    .flatMap((text) => {
+      const [, word, name = ''] = /^(export )?declare (?:abstract )?\w+ (\w+)/m.exec(text) ?? [];
+      return name === '' ? [] : [{ name, isExported: word !== undefined, text: text.trim() }];
+    });
   const sections = (/** @type {boolean} */ isExported) =>
     found
       .filter((one) => one.isExported === isExported)
