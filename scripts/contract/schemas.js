@@ -9,7 +9,10 @@ import { join } from 'node:path';
 import { loadContract } from '../../packages/server/dist/contract/contract.js';
 import { ContractError } from '../../packages/server/dist/contract/document/finding.js';
 import { parseExactJson } from '../../packages/server/dist/contract/document/exact-json.js';
-import { readValue, responseFault } from '../../packages/server/dist/http/request/validation/validation.js';
+import {
+  Compiler,
+  createResponseValidator,
+} from '../../packages/server/dist/http/request/validation/validation.js';
 import { createSerializer } from '../../packages/server/dist/http/response/serializer.js';
 import { deviations } from './schema-deviations.js';
 
@@ -53,14 +56,16 @@ function accepting(schema, use) {
     components: { schemas: { Tested: placed(schema) } },
   };
   const [operation] = loadContract(Buffer.from(JSON.stringify(document))).operations;
+  const compiler = new Compiler();
   if (use === 'request') {
     const [body] = operation?.body?.contents ?? [];
     if (body === undefined) throw new Error('the contract has no body');
-    return (data) => readValue(body.schema, parseExactJson(JSON.stringify(data)), 'json').faults.length === 0;
+    const compiled = compiler.compile(body.schema, 'json');
+    return (data) => compiled.read(parseExactJson(JSON.stringify(data))).faults.length === 0;
   }
   const body = operation?.results[0]?.content;
   if (!body) throw new Error('the contract has no response');
-  const serialize = createSerializer(body.schema, 'post', (one) => (value) => responseFault(one, value));
+  const serialize = createSerializer(body.schema, 'post', (one) => createResponseValidator(compiler, one));
   return (data) => {
     try {
       return serialize(data) === JSON.stringify(data);

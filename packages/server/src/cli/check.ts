@@ -5,7 +5,7 @@ import { loadContract, type Contract } from '../contract/contract.js';
 import { ContractError, formatFinding } from '../contract/document/finding.js';
 import type { Finding } from '../contract/document/finding.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
-import { findWrongDefaults } from '../http/request/validation/validation.js';
+import { Compiler, findWrongDefaults } from '../http/request/validation/validation.js';
 
 /** The faults and warnings of a contract, and the contract if it could be read. */
 export interface Checked {
@@ -22,9 +22,10 @@ export interface Checked {
 export function checkContract(file: string, hasOwnErrors: boolean): Checked {
   try {
     const contract = loadContract(readFileSync(file), hasOwnErrors);
+    const compiler = new Compiler();
     const faults = [
-      ...findWrongDefaults(contract.defaults),
-      ...(hasOwnErrors ? [] : findUnfitErrors(contract)),
+      ...findWrongDefaults(compiler, contract.defaults),
+      ...(hasOwnErrors ? [] : findUnfitErrors(compiler, contract)),
     ];
     return { faults, warnings: contract.warnings, contract };
   } catch (error) {
@@ -35,10 +36,10 @@ export function checkContract(file: string, hasOwnErrors: boolean): Checked {
 }
 
 /** Finds the operations whose errors seem to have the form of the server's, but do not allow all of them. */
-function findUnfitErrors({ operations }: Contract): Finding[] {
+function findUnfitErrors(compiler: Compiler, { operations }: Contract): Finding[] {
   return operations.flatMap((operation) => {
     try {
-      createErrorRenderer([operation], { errors: {} });
+      createErrorRenderer(compiler, [operation], { errors: {} });
       return [];
     } catch (error) {
       return operation.node.find((error as Error).message, 'Allow it, or render errors with renderError');

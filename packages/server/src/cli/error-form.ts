@@ -4,6 +4,7 @@ import type { Content } from '../contract/responses.js';
 import { shapeOf, type Shape } from '../contract/schema/shape.js';
 import type { ErrorFacts } from '../base/errors.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
+import { Compiler } from '../http/request/validation/validation.js';
 import { keyOf, quoted } from './schema-types.js';
 import { messageOf } from '../storage/core/interface.js';
 
@@ -56,6 +57,7 @@ export const ownForm: ErrorForm = {
  * @param contract - As a service has it that renders errors itself.
  */
 export function findErrorForm({ operations }: Contract): ErrorForm | string {
+  const compiler = new Compiler();
   const declared = operations.flatMap(({ errors }) => errors);
   // Handlers may have errors of statuses that the server itself does not have.
   const errors = Object.fromEntries(
@@ -66,7 +68,7 @@ export function findErrorForm({ operations }: Contract): ErrorForm | string {
   const mismatchOf = ({ mediaType, body }: ErrorForm): string | undefined => {
     const render = (error: ErrorFacts) => ({ mediaType, body: valueOf(body, error) as object });
     try {
-      createErrorRenderer(operations, { errors, render });
+      createErrorRenderer(compiler, operations, { errors, render });
       return undefined;
     } catch (error) {
       return messageOf(error);

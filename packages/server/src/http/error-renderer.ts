@@ -17,7 +17,7 @@ import {
 } from '../base/errors.js';
 import type { Report } from '../base/events.js';
 import { textOf as describe } from './request/validation/fault-messages.js';
-import { faultsOf } from './request/validation/validation.js';
+import type { Compiler } from './request/validation/validation.js';
 
 /** The errors of a service, and how it renders them. */
 export interface OwnErrors {
@@ -36,6 +36,7 @@ export interface OwnErrors {
  * @throws Error naming the error that does not match, or whose code is taken or belongs to no status of an error.
  */
 export function createErrorRenderer(
+  compiler: Compiler,
   operations: readonly Pick<Operation, 'errors' | 'statusOf'>[],
   { errors, render, report }: OwnErrors,
 ): ErrorRenderer {
@@ -53,7 +54,7 @@ export function createErrorRenderer(
     const keys = errors.map(({ key }) => key);
     return errors.map((one) => ({ ...one, keys }));
   });
-  const findFault = createCheck(declared);
+  const findFault = createCheck(compiler, declared);
   for (const [name, error] of sent) {
     const fault = findFault(error.statusCode, write(error));
     if (fault !== undefined) throw new Error(`Error ${name} does not match the contract: ${fault}`);
@@ -102,8 +103,9 @@ interface DeclaredError extends ErrorContents {
 }
 
 /** Returns the function that describes what is wrong with an error that was written, or returns undefined. */
-function createCheck(declared: readonly DeclaredError[]) {
+function createCheck(compiler: Compiler, declared: readonly DeclaredError[]) {
   const schemas = [...new Set(declared.flatMap(({ contents }) => contents.map(({ schema }) => schema)))];
+  const validators = new Map(schemas.map((schema) => [schema, compiler.compile(schema, 'json')]));
   const distinct = new Map(
     declared.map((one) => {
       const parts = one.contents.map(({ name, schema }) => `${name} ${schemas.indexOf(schema)}`);
@@ -118,7 +120,7 @@ function createCheck(declared: readonly DeclaredError[]) {
       if (found === undefined)
         return `it is ${mediaType}, not ${contents.map(({ name }) => name).join(' or ')}`;
       const value: unknown = found.isJson ? JSON.parse(text) : text;
-      const fault = describe(faultsOf(found.schema, value));
+      const fault = describe(validators.get(found.schema)!.faultsOf(value));
       if (fault !== '') return fault;
     }
     return undefined;

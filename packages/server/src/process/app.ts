@@ -23,6 +23,7 @@ import { prepareShutdown } from '../http/connection/shutdown.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
 import { serveDocsPage } from '../http/pages/docs-page.js';
 import { publishContract } from '../http/pages/published-contract.js';
+import { Compiler } from '../http/request/validation/validation.js';
 import { createErrorHandler } from '../http/response/error-handler.js';
 import { PageTurns } from '../http/response/page-turns.js';
 import { watchRoutes } from '../http/routing/outside-routes.js';
@@ -188,13 +189,14 @@ function createParts(
   }: PluginOptions,
   limits: Limits,
 ) {
+  const compiler = new Compiler();
   const report = reportTo(app.log, observe, monotonic);
   const { errors, renderError: render } = service;
-  const write = createErrorRenderer(contract.operations, { errors, render, report });
+  const write = createErrorRenderer(compiler, contract.operations, { errors, render, report });
   return {
     ...options,
     ...{ service, worker, contract, verifyTimeout, corsOrigins, maxEventLoopDelay, now, monotonic },
-    ...{ limits, report, write },
+    ...{ limits, compiler, report, write },
     handleError: createErrorHandler(errors, write, report),
     rates: createRateLimits(limits, monotonic),
   };
@@ -249,14 +251,14 @@ async function createAuthentication(parts: Parts, { verifiers, credentialSchemes
 /** Adds the operations with their own steps: authentication, body, validation and handler (http/routing/routes.ts). */
 async function addOperations(
   app: FastifyInstance,
-  { service, contract, limits, rates, worker, handleError, monotonic }: Parts,
+  { service, contract, compiler, limits, rates, worker, handleError, monotonic }: Parts,
   { handlers }: OpenedService,
   authentication: AuthenticationOptions,
 ): Promise<void> {
   // After waiting, a body still has half of the request timeout to arrive.
   const budget = (bytes: number) => new MemoryBudget(bytes, limits.requestTimeout / 2);
   await registerRoutes(app, {
-    ...{ contract, handlers, authentication, handleError },
+    ...{ contract, compiler, handlers, authentication, handleError },
     bodies: { limit: limits.bodyLimit, budget: budget(limits.memoryBudget) },
     lists: {
       stallTime: limits.requestTimeout,

@@ -17,7 +17,11 @@ import {
 } from '../base/errors.js';
 import { operationsAt, pathOf } from './operations-at.js';
 import { readTexts } from '../http/request/texts.js';
-import { responseFault } from '../http/request/validation/validation.js';
+import {
+  Compiler,
+  createResponseValidator,
+  type ResponseValidator,
+} from '../http/request/validation/validation.js';
 
 /** A response as a client sees it. */
 export interface HttpResponse {
@@ -49,8 +53,13 @@ export function responseCheck(
     .map((name) => new ApiError(name as ErrorKind))
     .flatMap((error) => [error, ...operations.map(({ statusOf }) => withStatus(error, statusOf(error)))]);
   const errors: ErrorEntry[] = [...new Set(ofServer), notImplementedEntry, ...Object.values(ownErrors)];
-  const mismatchOf = (value: unknown, schema: Schema) =>
-    responseFault(schema, value) ?? unknownField(value, shapeOf(schema));
+  const compiler = new Compiler();
+  const validators = new Map<Schema, ResponseValidator>();
+  const mismatchOf = (value: unknown, schema: Schema) => {
+    const validate = validators.get(schema) ?? createResponseValidator(compiler, schema);
+    validators.set(schema, validate);
+    return validate(value) ?? unknownField(value, shapeOf(schema));
+  };
 
   return (method, url, response) => {
     const where = `${method} ${url.slice(0, 80)} returned ${response.status}`;

@@ -599,7 +599,7 @@ t.test('what is readOnly in one part of a schema is required and filled in by no
       },
     },
   ]);
-  t.match(await sow(',"id":7'), error(40002, 'secret is missing; id is read-only: leave it out'));
+  t.match(await sow(',"id":7'), error(40002, 'id is read-only: leave it out; secret is missing'));
   const listed = await app.inject({ url: '/seeds', headers: { host: 'x', ...season } });
   t.match(
     listed,

@@ -22,7 +22,7 @@ import { createSplitter } from './delimited.js';
 import { createFormReader } from './forms.js';
 import { JsonReader } from './json-reader.js';
 import { createTextReader, type Values } from './texts.js';
-import { readValue } from './validation/validation.js';
+import type { Compiler } from './validation/validation.js';
 
 /** The input of a handler. */
 class Input {
@@ -63,6 +63,7 @@ class Input {
 
 /** The context of a reader, besides the operation. */
 export interface ReaderOptions {
+  compiler: Compiler;
   /** Query parameters that belong to the authentication. */
   credentials: readonly string[];
   /** Whether a body that the operation does not declare is ignored. */
@@ -76,20 +77,36 @@ interface PartReader {
   readonly read: (request: FastifyRequest) => unknown;
 }
 
-/** A place of parameters: where a handler gets them, the kind of their faults, and their texts. */
-type Place = readonly [
-  part: ParameterPlace,
-  name: PartReader['name'],
-  kind: ErrorKind,
-  valuesIn: (request: FastifyRequest, operation: Operation) => Values,
-];
+/** A place of parameters. */
+interface Place {
+  readonly part: ParameterPlace;
+  readonly name: PartReader['name'];
+  /** The kind of its faults. */
+  readonly kind: ErrorKind;
+  readonly valuesIn: (request: FastifyRequest, operation: Operation) => Values;
+}
 
 /** The places of parameters, in the order of their faults. */
 const places: readonly Place[] = [
-  ['path', 'params', 'invalidPath', ({ params }, { route }) => renamed(params as Values, route.names)],
-  ['query', 'query', 'invalidQuery', ({ query }) => query as Values],
-  ['header', 'headers', 'invalidHeader', ({ headers }, { parameters }) => headersOf(headers, parameters)],
-  ['cookie', 'cookies', 'invalidHeader', ({ raw }) => ({ ...cookiesOf(raw) })],
+  {
+    part: 'path',
+    name: 'params',
+    kind: 'invalidPath',
+    valuesIn: ({ params }, { route }) => renamed(params as Values, route.names),
+  },
+  { part: 'query', name: 'query', kind: 'invalidQuery', valuesIn: ({ query }) => query as Values },
+  {
+    part: 'header',
+    name: 'headers',
+    kind: 'invalidHeader',
+    valuesIn: ({ headers }, { parameters }) => headersOf(headers, parameters),
+  },
+  {
+    part: 'cookie',
+    name: 'cookies',
+    kind: 'invalidHeader',
+    valuesIn: ({ raw }) => ({ ...cookiesOf(raw) }),
+  },
 ];
 
 /**
@@ -123,8 +140,8 @@ export function createRequestReader(
 /** Returns the reader of the parameters of a place; undefined if there are none, except in a query. */
 function parameterReader(
   operation: Operation,
-  [part, name, kind, valuesIn]: Place,
-  { credentials }: ReaderOptions,
+  { part, name, kind, valuesIn }: Place,
+  { compiler, credentials }: ReaderOptions,
 ): PartReader | undefined {
   const parameters = operation.parameters.filter((parameter) => parameter.in === part);
   if (parameters.length === 0 && part !== 'query') return undefined;
@@ -133,7 +150,7 @@ function parameterReader(
     ...others,
     ...parameters.map(({ name, schema }) => [name, schema]),
   ]) as Record<string, Schema>;
-  const check = partChecker(part, kind, 'text', {
+  const check = partChecker(compiler, part, kind, 'text', {
     type: ['object'],
     properties,
     required: parameters.filter(({ required }) => required).map(({ name }) => name),
@@ -156,13 +173,15 @@ function parameterReader(
 
 /** Returns the function that validates and reads a part of a request. */
 function partChecker(
+  compiler: Compiler,
   part: RequestFault['in'],
   kind: ErrorKind,
   source: ValueSource,
   schema: Schema,
 ): (data: unknown) => unknown {
+  const compiled = compiler.compile(schema, source);
   return (data) => {
-    const { value, faults } = readValue(schema, data, source);
+    const { value, faults } = compiled.read(data);
     if (faults.length === 0) return value;
     throw new ApiError(kind, {
       detail: textOf(faults),
@@ -171,13 +190,15 @@ function partChecker(
   };
 }
 
-function bodyReader({ body }: Operation, { ignoresBody }: ReaderOptions): PartReader['read'] {
+function bodyReader({ body }: Operation, options: ReaderOptions): PartReader['read'] {
   const contents = body?.contents ?? [];
-  const find = contentFinder(contents.map((content) => ({ ...content, check: contentChecker(content) })));
+  const find = contentFinder(
+    contents.map((content) => ({ ...content, check: contentChecker(content, options) })),
+  );
   return ({ body: data, headers }) => {
     if (isApiError(data)) throw data;
     if (data === undefined && body?.required === true) throw missingBody();
-    if (data === undefined || (body === undefined && ignoresBody)) return undefined;
+    if (data === undefined || (body === undefined && options.ignoresBody)) return undefined;
     if (body === undefined) throw new ApiError('invalidBody', { detail: 'the operation takes no body' });
     const content = find(headers['content-type'] ?? '');
     if (content !== undefined) return content.check(data);
@@ -186,9 +207,9 @@ function bodyReader({ body }: Operation, { ignoresBody }: ReaderOptions): PartRe
 }
 
 /** Returns the function that validates and converts a body. */
-function contentChecker(content: BodyContent): (data: unknown) => unknown {
+function contentChecker(content: BodyContent, { compiler }: ReaderOptions): (data: unknown) => unknown {
   const { format, schema } = content;
-  const check = partChecker('body', 'invalidBody', format === 'json' ? 'json' : 'text', schema);
+  const check = partChecker(compiler, 'body', 'invalidBody', format === 'json' ? 'json' : 'text', schema);
   if (format !== 'form' && format !== 'multipart') return check;
   const read = createFormReader(content);
   return (data) => check(read(data));

@@ -18,7 +18,11 @@ import {
 } from '../../base/errors.js';
 import { bodyHook, releaseBody, type BodyBounds } from '../request/body.js';
 import { createRequestReader } from '../request/reader.js';
-import { findWrongDefaults, responseFault } from '../request/validation/validation.js';
+import {
+  createResponseValidator,
+  findWrongDefaults,
+  type Compiler,
+} from '../request/validation/validation.js';
 import { createSender, type BodyLimits } from '../response/results.js';
 import { keepSealed, sendSealed } from '../response/sealed.js';
 import {
@@ -34,6 +38,8 @@ import { schemaOf } from './route-schema.js';
 export interface RoutesOptions {
   contract: Contract;
   handleError: FastifyInstance['errorHandler'];
+  /** Compiles the schemas of the contract. */
+  compiler: Compiler;
   handlers: AnyHandlers;
   authentication: AuthenticationOptions;
   bodies: BodyBounds;
@@ -86,7 +92,7 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
 }
 
 /** Refuses wrong defaults, and what the contract needs and the code lacks, all at once. */
-function refuseMissing({ contract, handlers, authentication }: RoutesOptions): void {
+function refuseMissing({ contract, compiler, handlers, authentication }: RoutesOptions): void {
   const ofOperations = contract.operations.flatMap((operation) => {
     const { operationId, node } = operation;
     const missing = node.find(
@@ -98,7 +104,7 @@ function refuseMissing({ contract, handlers, authentication }: RoutesOptions): v
       ...findUnknownScopes(operation, authentication),
     ];
   });
-  const wrong = findWrongDefaults(contract.defaults);
+  const wrong = findWrongDefaults(compiler, contract.defaults);
   const faults = [...wrong, ...ofOperations, ...authentication.faults];
   if (faults.length > 0) throw new ContractError(faults, contract.warnings);
 }
@@ -143,9 +149,10 @@ function createRoute(app: FastifyInstance, operation: Operation, options: Routes
   });
 }
 
-function readerOf(operation: Operation, { contract, ignoresBodies }: RoutesOptions) {
+function readerOf(operation: Operation, { contract, compiler, ignoresBodies }: RoutesOptions) {
   const schemes = operation.security.flat().map(({ scheme }) => contract.securitySchemes[scheme]);
   return createRequestReader(operation, {
+    compiler,
     credentials: schemes.flatMap((scheme) =>
       scheme?.kind === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
     ),
@@ -154,10 +161,10 @@ function readerOf(operation: Operation, { contract, ignoresBodies }: RoutesOptio
 }
 
 function operationHandler(operation: Operation, options: RoutesOptions): RouteHandlerMethod {
-  const { handlers, lists } = options;
+  const { handlers, lists, compiler } = options;
   const read = readerOf(operation, options);
   const handle = handlers[operation.operationId] as Handle;
-  const validatorOf = (schema: Schema) => (data: unknown) => responseFault(schema, data);
+  const validatorOf = (schema: Schema) => createResponseValidator(compiler, schema);
   const send = createSender(operation, { ...lists, validatorOf });
   const challenges = challengesOf(operation, options.authentication);
   return async (request, reply) => {

@@ -11,7 +11,10 @@ import type { Failure, Result, Unit, WriterData, WriterRequest } from './committ
  */
 export async function startWriter(data: WriterData): Promise<Writer> {
   const thread = new Worker(new URL('./committer.js', import.meta.url), { workerData: data });
-  await once(thread, 'message').catch((error: unknown) => {
+  const exited = once(thread, 'exit').then(([status]) => {
+    throw new Error(`the writer exited during startup with status ${String(status)}`);
+  });
+  await Promise.race([once(thread, 'message'), exited]).catch((error: unknown) => {
     throw toStorageError('SQLite', error);
   });
   return new Writer(thread);

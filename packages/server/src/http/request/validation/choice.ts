@@ -2,7 +2,7 @@
 import { isOfType, type TypeName } from '../../../contract/schema/json-types.js';
 import { allSchemas, type Schema } from '../../../contract/schema/schema.js';
 import { shapeOf } from '../../../contract/schema/shape.js';
-import type { Check, Choose } from './judge.js';
+import type { At, Verdict } from './verdict.js';
 
 type Texts = readonly string[];
 
@@ -14,39 +14,36 @@ interface Alternative {
   readonly fixed: ReadonlyMap<string, Texts>;
 }
 
-/** The alternatives that apply to a value, and the check that there are any. */
+/** The check of alternatives, and a schema with what they have in common, which is to be compiled by itself. */
 export interface Choice {
-  readonly choose: Choose;
-  readonly check: Check;
+  readonly check: (this: Verdict, data: unknown, at: At) => void;
+  readonly common: Schema;
 }
 
-/** Creates the check of alternatives: those apply that match, or the only one that may match. */
+/** Creates the check of alternatives: what those say that match applies to the value, or the only one that may match. */
 export function createChoice(keyword: 'anyOf' | 'oneOf', schemas: readonly Schema[]): Choice {
   const alternatives = schemas.map((schema): Alternative => {
     const { types, binary } = shapeOf(schema);
     return { schema, types: binary ? undefined : types, fixed: fixedTexts(schema) };
   });
   const common = commonOf(alternatives);
-  const choose: Choose = (judge, data, at, together) => {
-    const fitting = alternatives
-      .filter(
-        ({ types, fixed }) => hasType(data, types) && [...fixed].every((entry) => hasText(data, ...entry)),
-      )
-      .map(({ schema }) => schema);
-    const matching = fitting.filter((schema) => judge.faultsOf(schema, data, at, together).length === 0);
-    if (matching.length > 0 || fitting.length === 1) return fitting.length === 1 ? fitting : matching;
-    return fitting.length === 0 && judge.faultsOf(common, data, at).length > 0 ? [common] : [];
+  const check = function (this: Verdict, data: unknown, at: At) {
+    const fitting = alternatives.filter(
+      ({ types, fixed }) => hasType(data, types) && [...fixed].every((entry) => hasText(data, ...entry)),
+    );
+    const verdicts = fitting.map(({ schema }) => this.judge(schema, data, at));
+    const matching = fitting.filter((_, i) => verdicts[i]!.isValid);
+    const [only = this.judge(common, data, at)] = verdicts;
+    if (matching.length > 1 && keyword === 'oneOf') {
+      const numbers = matching.map((alternative) => alternatives.indexOf(alternative) + 1);
+      const message = `matches the alternatives ${numbers.join(' and ')}, and must match only one`;
+      this.refuse(at, data, keyword, message);
+    } else if (matching.length > 0) {
+      for (const verdict of verdicts) if (verdict.isValid) this.accept(verdict);
+    } else if (verdicts.length < 2 && !only.isValid) this.accept(only);
+    else this.refuse(at, data, keyword, 'must match one of the alternatives');
   };
-  const check: Check = (judge, data, at, together) => {
-    const chosen = choose(judge, data, at, together);
-    if (chosen.length === 1) judge.addAll(judge.faultsOf(chosen[0]!, data, at, together));
-    if (chosen.length === 0) judge.refuse(at, data, keyword, 'must match one of the alternatives');
-    if (chosen.length < 2 || keyword === 'anyOf') return;
-    const numbers = chosen.map((schema) => schemas.indexOf(schema) + 1);
-    const message = `matches the alternatives ${numbers.join(' and ')}, and must match only one`;
-    judge.refuse(at, data, keyword, message);
-  };
-  return { choose, check };
+  return { check, common };
 }
 
 /** The requirements that all alternatives share: they say what is wrong with a value that fits none at a glance. */

@@ -1,6 +1,7 @@
 // Describes the faults of a request or a response, for the person who can correct them.
 import type { ErrorObject } from 'ajv';
 import { listedFaults, type RequestFault } from '../../../base/errors.js';
+import { pointerOf } from '../../../contract/document/finding.js';
 import { repeated, unreadable } from '../texts.js';
 
 /** The source of a value: JSON has types, the other parts of a request have only text. */
@@ -52,29 +53,48 @@ export function faultAt(
   return { path, rule, ...(expected !== undefined && { expected }), message };
 }
 
+/** The parameters of errors of Ajv. */
+interface ErrorParams {
+  readonly additionalProperty?: string;
+  readonly type?: string | readonly string[];
+  readonly pattern?: string;
+  readonly format?: string;
+  /** The limit, if there are too few or too many. */
+  readonly limit?: number;
+}
+
 /** The keywords that count something, with the names of one and of several. */
-const counted: Readonly<Record<string, readonly [one: string, several: string]>> = {
-  Length: ['character', 'characters'],
-  Items: ['item', 'items'],
-  Properties: ['property', 'properties'],
+const counted: Readonly<Record<string, readonly [rule: string, one: string, several: string]>> = {
+  minLength: ['minLength', 'character', 'characters'],
+  maxLength: ['maxLength', 'character', 'characters'],
+  minItems: ['minItems', 'item', 'items'],
+  maxItems: ['maxItems', 'item', 'items'],
+  // Ajv's name for items of a list that has prefixItems.
+  additionalItems: ['items', 'item', 'items'],
+  minProperties: ['minProperties', 'property', 'properties'],
+  maxProperties: ['maxProperties', 'property', 'properties'],
 };
 
 /** The pattern by which contracts exclude U+0000: few people could tell from its text what is wrong. */
 const withoutNull = /^\^\[\^\\(x00|u0000)\]\*\$$/;
 
-/** Describes an error of Ajv, with the value of its keyword. */
-export function messageOf(
-  { keyword, message = '' }: ErrorObject,
-  expected: unknown,
-  data: unknown,
-  source: ValueSource,
-): string {
-  if (keyword === 'type') return typeMessage([expected].flat() as string[], data, source);
-  if (keyword === 'pattern' && withoutNull.test(expected as string))
-    return 'must not contain the null character, U+0000';
-  const names = counted[keyword.slice(3)];
-  if (names === undefined) return message;
-  return `must have at ${keyword.startsWith('min') ? 'least' : 'most'} ${String(expected)} ${names[expected === 1 ? 0 : 1]}`;
+/** Describes an error of one of Ajv's own keywords. */
+export function faultOf(error: ErrorObject, source: ValueSource): Fault {
+  const { instancePath: path, keyword, message = 'is not valid', data } = error;
+  const { additionalProperty, limit, type, pattern, format }: ErrorParams = error.params;
+  if (additionalProperty !== undefined)
+    return { path: path + pointerOf([additionalProperty]), rule: keyword, message: 'is unknown' };
+  if (keyword === 'false schema') return { path, rule: keyword, message: 'is not allowed' };
+  const [rule, single, several] = counted[keyword] ?? [keyword];
+  const text =
+    type !== undefined
+      ? typeMessage([type].flat(), data, source)
+      : limit !== undefined
+        ? `must have at ${keyword.startsWith('min') ? 'least' : 'most'} ${limit} ${limit === 1 ? single : several}`
+        : pattern !== undefined && withoutNull.test(pattern)
+          ? 'must not contain the null character, U+0000'
+          : message;
+  return faultAt(path, data, { rule, message: text, expected: type ?? limit ?? pattern ?? format });
 }
 
 const typeNames: Readonly<Record<string, string>> = {

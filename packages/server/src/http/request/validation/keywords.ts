@@ -1,192 +1,205 @@
-// The checks of each keyword: Ajv's for what concerns a value alone, and ours for what leads to other schemas.
-import { Ajv, type ValidateFunction } from 'ajv';
-import { pointerOf } from '../../../contract/document/finding.js';
+// Our keywords of Ajv: those that it does not have, or that note what becomes of a value where a schema applies.
 import { UploadedFile } from '../../../contract/raw-body.js';
+import { setOwn } from '../../../contract/document/exact-json.js';
+import { pointerOf } from '../../../contract/document/finding.js';
 import { isOfType } from '../../../contract/schema/json-types.js';
-import { patternOf } from '../../../contract/schema/pattern.js';
-import { combiningKeywords, isAnything, partsOf, type Schema } from '../../../contract/schema/schema.js';
-import { absent, propertyOf, propertyShape, shapeOf } from '../../../contract/schema/shape.js';
-import { createChoice } from './choice.js';
-import { messageOf, shown, typeMessage } from './fault-messages.js';
-import { addTextFormats } from './formats.js';
-import { isObject, pathOf, type Check, type Plan } from './judge.js';
-import { createNumericCheck, isNumeric } from './numbers.js';
+import {
+  allSchemas,
+  combiningKeywords,
+  isNothing,
+  partsOf,
+  type Schema,
+} from '../../../contract/schema/schema.js';
+import { propertyShape, shapeOf, type Shape } from '../../../contract/schema/shape.js';
+import { evaluates } from './evaluated.js';
+import { shown, typeMessage } from './fault-messages.js';
+import { atPart, type At, type Verdict } from './verdict.js';
 
-/** The keywords that Ajv checks, by itself or with a type. */
-const plainKeywords = [
-  ...(['format', 'pattern', 'minLength', 'maxLength'] as const),
-  ...(['minItems', 'maxItems', 'minProperties', 'maxProperties'] as const),
-];
+/** Checks a value: adds its faults to the verdict, and notes what follows if the schema applies. */
+export type Check = (this: Verdict, data: unknown, at: At) => void;
 
-const ajv = new Ajv({
-  allErrors: true,
-  // The normal form is valid; compiling the meta-schema would delay the start.
-  meta: false,
-  validateSchema: false,
-  // Parts of a composition may leave the type to another part.
-  strictTypes: false,
-  code: { regExp: Object.assign(patternOf, { code: 'patternOf' }) },
-});
-addTextFormats(ajv);
-
-/** The functions of Ajv by their schemas: a contract has few different ones. */
-const compiled = new Map<string, ValidateFunction>();
-
-/** Creates the check by Ajv; none if it has nothing to check. */
-function createPlain(schema: Schema): Check[] {
-  if (schema.binary) return [];
-  const keywords = plainKeywords.filter((keyword) => schema[keyword] !== undefined);
-  const plain = {
-    ...(schema.type !== undefined && !isNumeric(schema) && { type: schema.type }),
-    ...Object.fromEntries(keywords.map((keyword) => [keyword, schema[keyword]])),
-  };
-  const text = JSON.stringify(plain);
-  if (text === '{}') return [];
-  const validate = compiled.get(text) ?? ajv.compile(plain);
-  compiled.set(text, validate);
-  return [
-    (judge, data, at) => {
-      if (validate(data)) return;
-      for (const error of validate.errors!) {
-        const expected: unknown = schema[error.keyword as keyof Schema];
-        judge.refuse(at, data, error.keyword, messageOf(error, expected, data, judge.source), expected);
-      }
+/** Creates the checks of our keywords, each in place of a keyword of the normal form, in the order in which they run. */
+export const ownKeywords: { readonly [Keyword in keyof Schema]?: (schema: Schema) => Check } = {
+  required: ({ required = [] }) =>
+    function (data, at) {
+      if (isObject(data)) this.require(data, at, required);
     },
-  ];
-}
-
-/** Creates the checks of our keywords, in the order in which they run. */
-const ownKeywords: { readonly [Keyword in keyof Schema]?: (schema: Schema) => Check } = {
-  required: createRequired,
-  dependentRequired: createRequired,
-  refused:
-    ({ refused }) =>
-    (judge, data, at) => {
-      judge.refuse(at, data, 'readOnly', `is ${refused!}: leave it out`);
+  dependentRequired: ({ dependentRequired = {} }) =>
+    function (data, at) {
+      if (!isObject(data)) return;
+      for (const [name, names] of Object.entries(dependentRequired))
+        if (Object.hasOwn(data, name)) this.require(data, at, names);
+    },
+  refused: ({ refused }) =>
+    function (data, at) {
+      this.refuse(at, data, 'readOnly', `is ${refused!}: leave it out`);
     },
   binary: createBytes,
   enum: createListed,
-  uniqueItems: () => (judge, data, at) => {
-    if (!Array.isArray(data)) return;
-    const numbers = new Set(data.map((item) => judge.numberOf(item)));
-    if (numbers.size < data.length) judge.refuse(at, data, 'uniqueItems', 'must not contain equal items');
-  },
-  contains: createContained,
-  propertyNames:
-    ({ propertyNames }) =>
-    (judge, data, at) => {
-      if (!isObject(data)) return;
-      for (const name of Object.keys(data)) {
-        const [fault] = judge.faultsOf(propertyNames!, name, at);
-        if (fault === undefined) continue;
-        const path = pathOf(at) + pointerOf([name]);
-        judge.add({ path, rule: 'propertyNames', message: `has a name that ${fault.message}` });
-      }
+  uniqueItems: () =>
+    function (data, at) {
+      if (!Array.isArray(data)) return;
+      const numbers = data.map((item) => this.validation.numberOf(item));
+      if (new Set(numbers).size < data.length)
+        this.refuse(at, data, 'uniqueItems', 'must not contain equal items');
     },
+  contains: createContained,
+  propertyNames: createNames,
   not: createExcluded,
+  if: ({ if: condition, then, else: otherwise }) =>
+    function (data, at) {
+      const part = this.judge(condition!, data, at).isValid ? then : otherwise;
+      if (part !== undefined) this.accept(this.judge(part, data, at));
+    },
+  unevaluatedItems: (schema) => createRest(schema, 'unevaluatedItems'),
+  unevaluatedProperties: (schema) => createRest(schema, 'unevaluatedProperties'),
 };
 
-/** Prepares a schema, but not yet those inside. */
-function createPlan(schema: Schema): Plan {
-  const own = Object.entries(ownKeywords).filter(
-    ([keyword]) => schema[keyword as keyof Schema] !== undefined,
-  );
-  const choices = (['anyOf', 'oneOf'] as const).flatMap((keyword) => {
-    const alternatives = schema[keyword];
-    return alternatives === undefined ? [] : [createChoice(keyword, alternatives)];
-  });
+/** Creates the check by a schema that is compiled by itself. */
+export function createReference(schema: Schema): Check {
+  return function (data, at) {
+    this.accept(this.judge(schema, data, at));
+  };
+}
+
+/**
+ * Whether a schema, with all that it combines, has properties with defaults, or those that an object must not have, at
+ * once or in an object that several of its parts describe.
+ */
+export function isSpecial(schema: Schema): boolean {
+  if (sharedNames(schema).length > 0) return true;
+  const together = [...allSchemas(schema, combiningKeywords)];
+  return together
+    .flatMap((part) => partsOf(part, ['properties']))
+    .some((property) => property.refused !== undefined || propertyShape(property).default !== undefined);
+}
+
+/** Creates the check of an object for which isSpecial holds: it fills in the defaults that no other schema refuses. */
+export function createSpecial(schema: Schema): Check {
+  const shape = shapeOf(schema);
   const defaults = Object.entries(schema.properties ?? {}).map(
-    ([name, part]) => [name, propertyShape(part).default] as const,
+    ([name, part]) => [name, part, propertyShape(part).default] as const,
   );
-  return {
-    checks: [
-      ...own.map(([, create]) => create(schema)),
-      ...createPlain(schema),
-      ...(isNumeric(schema) ? [createNumericCheck(schema)] : []),
-      ...choices.map(({ check }) => check),
-    ],
-    isAlone: partsOf(schema, combiningKeywords).length === 0,
-    choices: choices.map(({ choose }) => choose),
-    defaults: defaults.filter(([, value]) => value !== undefined),
-  };
-}
-
-const plans = new WeakMap<Schema, Plan>();
-
-/** Returns the plan of a schema, which is made when it is first needed. */
-export function planOf(schema: Schema): Plan {
-  let plan = plans.get(schema);
-  if (plan === undefined) plans.set(schema, (plan = createPlan(schema)));
-  return plan;
-}
-
-/** Creates the check of properties that are missing, unless a schema says that the object must not have them. */
-function createRequired({ required = [], dependentRequired = {} }: Schema): Check {
-  const dependent = Object.entries(dependentRequired);
-  return (judge, data, at, together) => {
+  const shared = sharedNames(schema);
+  return function (data, at) {
     if (!isObject(data)) return;
-    const others = dependent.flatMap(([name, names]) => (Object.hasOwn(data, name) ? names : []));
-    for (const name of others.length === 0 ? required : [...required, ...others])
-      if (!Object.hasOwn(data, name) && !together.some((schema) => isAbsent(schema, name)))
-        judge.add({ path: pathOf(at) + pointerOf([name]), rule: 'required', message: 'is missing' });
+    this.describe(data, shape);
+    for (const name of shared)
+      if (Object.hasOwn(data, name))
+        describeWithin(this, (data as Record<string, unknown>)[name], shape.properties[name]!);
+    this.note('default', () => {
+      for (const [name, part, value] of defaults) {
+        const isFilled = value === undefined || Object.hasOwn(data, name);
+        if (isFilled || this.shapesOf(data, name).some(({ accepts }) => !accepts(value))) continue;
+        setOwn(data, name, structuredClone(value));
+        const filled = (data as Record<string, unknown>)[name];
+        this.judge(part, filled, atPart(at, data, name)).complete();
+      }
+    });
   };
 }
 
-function isAbsent(schema: Schema, name: string): boolean {
-  return propertyOf(shapeOf(schema), name) === absent;
+/** The properties that several of the schemas describe that a schema combines, if they may contain objects. */
+function sharedNames(schema: Schema): string[] {
+  if (schema.allOf === undefined) return [];
+  const { parts, properties } = shapeOf(schema);
+  return Object.entries(properties)
+    .filter(([, { types }]) => types?.some((type) => type === 'object' || type === 'array') ?? true)
+    .map(([name]) => name)
+    .filter((name) => parts.filter((part) => Object.hasOwn(part.properties, name)).length > 1);
+}
+
+/** Notes what all these schemas say about the objects inside before any of them judges these: one may lift a requirement. */
+function describeWithin(verdict: Verdict, data: unknown, shape: Shape): void {
+  if (Array.isArray(data)) {
+    if (shape.items) for (const item of data) describeWithin(verdict, item, shape.items);
+  } else if (isObject(data)) {
+    verdict.describe(data, shape);
+    for (const [name, part] of Object.entries(data))
+      if (Object.hasOwn(shape.properties, name)) describeWithin(verdict, part, shape.properties[name]!);
+  }
+}
+
+function isObject(data: unknown): data is object {
+  return typeof data === 'object' && data !== null && !Array.isArray(data);
 }
 
 /** Creates the check of bytes, a file of a form or a whole body. In JSON, they are a text. */
 function createBytes({ type, minLength = 0, maxLength = Infinity }: Schema): Check {
-  return (judge, data, at) => {
-    const isText = judge.source === 'json';
+  return function (data, at) {
+    const { source } = this.validation;
+    const isText = source === 'json';
     const bytes = data instanceof UploadedFile ? data.bytes : data;
     if (isText ? !isOfType(data, type) : !(bytes instanceof Uint8Array))
-      judge.refuse(at, data, 'type', isText ? typeMessage(type ?? [], data, 'json') : 'must be a file');
+      this.refuse(at, data, 'type', isText ? typeMessage(type ?? [], data, source) : 'must be a file');
     if (typeof bytes !== 'string' && !(bytes instanceof Uint8Array)) return;
     const unit = isText ? 'characters' : 'bytes';
     if (bytes.length < minLength)
-      judge.refuse(at, data, 'minLength', `must have at least ${minLength} ${unit}`, minLength);
+      this.refuse(at, data, 'minLength', `must have at least ${minLength} ${unit}`, minLength);
     if (bytes.length > maxLength)
-      judge.refuse(at, data, 'maxLength', `must have at most ${maxLength} ${unit}`, maxLength);
+      this.refuse(at, data, 'maxLength', `must have at most ${maxLength} ${unit}`, maxLength);
   };
 }
 
 function createListed({ enum: values = [] }: Schema): Check {
   const message = `must be one of ${values.map(shown).join(', ')}`;
-  return (judge, data, at) => {
+  return function (data, at) {
     const isListed =
       typeof data === 'object' || typeof data === 'bigint'
-        ? values.some((value) => judge.numberOf(value) === judge.numberOf(data))
+        ? values.some((value) => this.validation.numberOf(value) === this.validation.numberOf(data))
         : values.includes(data);
-    if (!isListed) judge.refuse(at, data, 'enum', message, values);
+    if (!isListed) this.refuse(at, data, 'enum', message, values);
   };
 }
 
 function createContained({ contains, minContains = 1, maxContains = Infinity }: Schema): Check {
-  return (judge, data, at) => {
+  return function (data, at) {
     if (!Array.isArray(data)) return;
-    const count = data.filter((item, i) => {
-      const place = { owner: data, key: String(i), outer: at };
-      return judge.faultsOf(contains!, item, place).length === 0;
-    }).length;
+    const count = data.filter((item, i) => this.judge(contains!, item, atPart(at, data, i)).isValid).length;
     const [rule, bound] = count < minContains ? ['minContains', minContains] : ['maxContains', maxContains];
     if (count < minContains || count > maxContains)
-      judge.refuse(at, data, rule, `has ${count} items of the form that ${bound} must have`, bound);
+      this.refuse(at, data, rule, `has ${count} items of the form that ${bound} must have`, bound);
+  };
+}
+
+function createNames({ propertyNames }: Schema): Check {
+  return function (data, at) {
+    if (!isObject(data)) return;
+    for (const name of Object.keys(data)) {
+      const [fault] = this.judge(propertyNames!, name, at).faults;
+      if (fault === undefined) continue;
+      const path = at.instancePath + pointerOf([name]);
+      this.add({ path, rule: 'propertyNames', message: `has a name that ${fault.message}` });
+    }
   };
 }
 
 function createExcluded({ not }: Schema): Check {
   const { enum: values, required, ...others } = not!;
   const isShort = Object.keys(others).length === 0;
-  const message = isAnything(not!)
-    ? 'is not allowed'
-    : isShort && values !== undefined
+  const message =
+    isShort && values !== undefined
       ? `must not be ${values.map(shown).join(' or ')}`
       : isShort && required !== undefined
         ? `must not have ${required.join(' and ')}${required.length > 1 ? ' together' : ''}`
         : 'is of a form that the contract excludes';
-  return (judge, data, at) => {
-    if (judge.faultsOf(not!, data, at).length === 0) judge.refuse(at, data, 'not', message);
+  return function (data, at) {
+    if (this.judge(not!, data, at).isValid) this.refuse(at, data, 'not', message);
+  };
+}
+
+/** Creates the check of what no other keyword describes, of the schema and those that it combines. */
+function createRest(schema: Schema, rule: 'unevaluatedItems' | 'unevaluatedProperties'): Check {
+  const { [rule]: rest, ...others } = schema;
+  return function (data, at) {
+    if (typeof data !== 'object' || data === null) return;
+    const isArray = Array.isArray(data);
+    if (isArray !== (rule === 'unevaluatedItems')) return;
+    for (const [key, part] of Object.entries(data) as [string, unknown][]) {
+      if (evaluates(this, others, data, key, at)) continue;
+      const place = atPart(at, data, key);
+      if (isNothing(rest!)) this.refuse(place, part, rule, isArray ? 'is not allowed' : 'is unknown');
+      else this.accept(this.judge(rest!, part, place));
+    }
   };
 }

@@ -3,7 +3,7 @@ import { integerRanges, isInexact, toDouble } from '../../../contract/document/e
 import { isBig, typeOf } from '../../../contract/schema/json-types.js';
 import { numericKeywords, type Schema } from '../../../contract/schema/schema.js';
 import { insteadOf, typeMessage } from './fault-messages.js';
-import type { Check } from './judge.js';
+import type { At, Verdict } from './verdict.js';
 
 /** A limit of a number; bigint and number compare exactly. */
 interface Limit {
@@ -21,45 +21,46 @@ export function isNumeric({ type, binary, ...schema }: Schema): boolean {
   return isSaid && binary !== true;
 }
 
-/** Creates the check of the type of a value, and if it is a number, of its limits. */
-export function createNumericCheck(schema: Schema): Check {
-  const { type } = schema;
+/** Creates the check of the type of a value, and if it is a number, of its limits. An int64 becomes a bigint. */
+export function createNumericCheck(schema: Schema) {
+  const { type, number } = schema;
   const isInteger = type !== undefined && !type.includes('number');
-  const range = isInteger ? rangeOf(schema) : undefined;
-  const name = range === undefined ? 'a number' : `an integer from ${range.minimum} to ${range.maximum}`;
+  const name = isInteger ? rangeOf(schema) : 'a number';
   const hint = isInteger ? ', in canonical decimal digits' : ', in decimal digits';
-  const limits = limitsOf({ ...schema, ...range }, range && `must be ${name}`);
+  const limits = limitsOf(schema, isInteger ? `must be ${name}` : undefined);
   /** The value that is compared; undefined if it is not of the type. */
   const read = (data: unknown): number | bigint | undefined => {
     if (isInexact(data)) return isInteger ? undefined : toDouble(data);
     if (typeof data === 'bigint') return data;
     return (isInteger ? Number.isSafeInteger(data) : Number.isFinite(data)) ? (data as number) : undefined;
   };
-  return (judge, data, at) => {
+  return function (this: Verdict, data: unknown, at: At): void {
     const isNumber = typeof data === 'number' || typeof data === 'bigint' || isInexact(data);
     if (!isNumber && (type?.includes(typeOf(data)) ?? true)) return;
     const value = isNumber ? read(data) : undefined;
-    const isText = judge.source === 'text';
+    const { source } = this.validation;
+    const isText = source === 'text';
     if (value === undefined) {
       const ofNumber = `must be ${name}${isText ? hint : isNumber ? '' : insteadOf(data, 'json')}`;
       const isSeveral = type !== undefined && type.filter((other) => other !== 'null').length > 1;
-      const message = isSeveral && !isNumber ? typeMessage(type, data, judge.source) : ofNumber;
-      judge.refuse(at, data, 'type', message, type);
+      const message = isSeveral && !isNumber ? typeMessage(type, data, source) : ofNumber;
+      this.refuse(at, data, 'type', message, type);
       return;
     }
     for (const { rule, expected, message, holds } of limits)
       if (!holds(value))
-        judge.refuse(at, data, rule, message + (isText && message.endsWith(name) ? hint : ''), expected);
+        this.refuse(at, data, rule, message + (isText && message.endsWith(name) ? hint : ''), expected);
+    if (isBig(number)) this.change(at, BigInt(value));
+    else if (number === 'double' && typeof data !== 'number') this.change(at, Number(value));
   };
 }
 
-/** The range of the integers of a schema: its limits, where they are in the range of the format, or of doubles. */
-function rangeOf({ number, minimum, maximum }: Schema) {
+/** Names the integers of a schema; its limits are integers where they are in the range of doubles. */
+function rangeOf({ number, minimum, maximum }: Schema): string {
   const { min, max } = integerRanges[isBig(number) ? number : 'double'];
-  return {
-    minimum: minimum !== undefined && minimum > min ? minimum : min,
-    maximum: maximum !== undefined && maximum < max ? maximum : max,
-  };
+  const from = minimum !== undefined && minimum > min ? minimum : min;
+  const to = maximum !== undefined && maximum < max ? maximum : max;
+  return `an integer from ${from} to ${to}`;
 }
 
 const comparisons = [
@@ -68,22 +69,25 @@ const comparisons = [
   ['exclusiveMinimum', '>', (value: number | bigint, bound: number | bigint) => value > bound],
   ['exclusiveMaximum', '<', (value: number | bigint, bound: number | bigint) => value < bound],
 ] as const;
-type Bounds = { readonly [Rule in (typeof comparisons)[number][0]]?: number | bigint };
 
 /** @param ofRange - The message about an integer that is outside of its range. */
-function limitsOf(
-  { multipleOf: factor, ...bounds }: Pick<Schema, 'multipleOf'> & Bounds,
-  ofRange?: string,
-): Limit[] {
-  const limits = comparisons.flatMap(([rule, sign, compare]): Limit[] => {
-    const bound = bounds[rule];
-    if (bound === undefined) return [];
-    const expected = Number(bound);
-    // Comparing a number with a bigint takes long; no safe integer is on the other side of the rounded bound.
-    const holds = (value: number | bigint) => compare(value, Number.isSafeInteger(value) ? expected : bound);
-    const message = (rule.startsWith('m') && ofRange) || `must be ${sign} ${bound}`;
-    return [{ rule, expected, message, holds }];
-  });
+function limitsOf(schema: Schema, ofRange: string | undefined): Limit[] {
+  const { min, max } = integerRanges[isBig(schema.number) ? schema.number : 'double'];
+  const range = ofRange === undefined ? {} : { minimum: min, maximum: max };
+  const limits = [range, schema].flatMap(
+    (bounds: { readonly [Rule in (typeof comparisons)[number][0]]?: number | bigint }) =>
+      comparisons.flatMap(([rule, sign, compare]): Limit[] => {
+        const bound = bounds[rule];
+        if (bound === undefined) return [];
+        const message = rule.startsWith('m') ? ofRange : undefined;
+        const expected = Number(bound);
+        // Comparing a number with a bigint takes long; no safe integer is on the other side of the rounded bound.
+        const holds = (value: number | bigint) =>
+          compare(value, Number.isSafeInteger(value) ? expected : bound);
+        return [{ rule, expected, message: message ?? `must be ${sign} ${bound}`, holds }];
+      }),
+  );
+  const { multipleOf: factor } = schema;
   if (factor === undefined) return limits;
   const message = `must be multiple of ${factor}`;
   const holds = (value: number | bigint) => isMultiple(value, factor);

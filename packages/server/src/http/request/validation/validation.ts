@@ -1,49 +1,99 @@
-// Validates requests and responses against the contract's schemas, and reads the values of requests.
+// Validates requests and responses with Ajv against the contract's schemas, and reads the values of requests.
+import { Ajv, type FuncKeywordDefinition, type ValidateFunction } from 'ajv';
 import { listedFaults } from '../../../base/errors.js';
-import type { Finding } from '../../../contract/document/finding.js';
+import { pointerOf, type Finding } from '../../../contract/document/finding.js';
+import { UploadedFile } from '../../../contract/raw-body.js';
+import { patternOf } from '../../../contract/schema/pattern.js';
 import type { Sample, Schema } from '../../../contract/schema/schema.js';
-import { Completion } from './completion.js';
+import { unreadable } from '../texts.js';
+import { WrittenSchema } from './ajv-schema.js';
 import { textOf, type Fault, type ValueSource } from './fault-messages.js';
-import { Judge } from './judge.js';
-import { planOf } from './keywords.js';
+import { addTextFormats } from './formats.js';
+import { Validation, type At, type Verdict } from './verdict.js';
 
-/** A value that has been validated; it means nothing if it has faults: at most one more than are listed. */
-interface Validated {
-  readonly value: unknown;
-  readonly faults: readonly Fault[];
+/** Compiles schemas with all that they contain. */
+export class Compiler {
+  readonly #ajv: Ajv;
+  readonly #compiled = new Map<Schema, ValidateFunction>();
+
+  constructor() {
+    this.#ajv = new Ajv({
+      allErrors: true,
+      // Passes the verdict to our checks.
+      passContext: true,
+      // Lets messages name the actual type.
+      verbose: true,
+      // The normal form is valid; compiling the meta-schema would delay the start.
+      meta: false,
+      validateSchema: false,
+      // Parts of a composition may leave the type to another part.
+      strictTypes: false,
+      strictTuples: false,
+      allowMatchingProperties: true,
+      // V8 leaves out what has no effect; Ajv would take longer for that than for the rest.
+      code: { optimize: false, regExp: Object.assign(patternOf, { code: 'patternOf' }) },
+      // Otherwise, a request would seem to have a property that objects inherit, such as "constructor".
+      ownProperties: true,
+    });
+    addTextFormats(this.#ajv);
+    // The checks that refuse a property come first, before other schemas miss it.
+    type Compile = NonNullable<FuncKeywordDefinition['compile']>;
+    const compile: Compile = (find: () => ReturnType<Compile>) => find();
+    this.#ajv.addKeyword({ keyword: 'checks', errors: false, before: 'allOf', compile });
+  }
+
+  /** Compiles a schema. @param source - Whether values are JSON, or texts that have been read. */
+  compile(schema: Schema, source: ValueSource): CompiledSchema {
+    const all = new Set([schema]);
+    for (const part of all) {
+      if (this.#compiled.has(part)) continue;
+      const written = new WrittenSchema(part);
+      this.#compiled.set(part, this.#ajv.compile(written.schema));
+      for (const inner of written.separate) all.add(inner);
+    }
+    return new CompiledSchema(schema, (part) => this.#compiled.get(part)!, source);
+  }
 }
 
-/**
- * Validates a value from a client, and turns it into what handlers expect, in place as far as it is an object or array.
- * @param source - Whether it is JSON, or texts that have been read.
- */
-export function readValue(schema: Schema, data: unknown, source: ValueSource): Validated {
-  return validate(schema, data, source, [schema]);
+/** Validates values by a schema. */
+export class CompiledSchema {
+  readonly #schema: Schema;
+  readonly #find: (schema: Schema) => ValidateFunction;
+  readonly #source: ValueSource;
+
+  /** @param find - Finds the compiled form of the schema, and of each inside. */
+  constructor(schema: Schema, find: (schema: Schema) => ValidateFunction, source: ValueSource) {
+    this.#schema = schema;
+    this.#find = find;
+    this.#source = source;
+  }
+
+  /** Returns the faults of a value, at most one more than are listed; none if it is valid. */
+  faultsOf(data: unknown): readonly Fault[] {
+    return withUnkept(this.#judge({ value: data }), data);
+  }
+
+  /**
+   * Validates a value from a client, and turns it into what handlers expect, in place as far as it is an object or array.
+   * @returns The value, which means nothing if it has faults.
+   */
+  read(data: unknown): { readonly value: unknown; readonly faults: readonly Fault[] } {
+    const owner = { value: data };
+    const verdict = this.#judge(owner);
+    verdict.complete();
+    return { value: owner.value, faults: withUnkept(verdict, owner.value) };
+  }
+
+  #judge(owner: { value: unknown }): Verdict {
+    const place = { instancePath: '', parentData: owner, parentDataProperty: 'value' };
+    return new Validation(this.#find, this.#source).judge(this.#schema, owner.value, place as unknown as At);
+  }
 }
 
-/** Returns the faults of a value that a handler or the contract has; none if it is valid. */
-export function faultsOf(schema: Schema, data: unknown): readonly Fault[] {
-  return validate(schema, data, 'json', []).faults;
-}
-
-/** @param completed - The schemas by which the value is completed. */
-function validate(
-  schema: Schema,
-  data: unknown,
-  source: ValueSource,
-  completed: readonly Schema[],
-): Validated {
-  const owner = { value: data };
-  const at = { owner, key: 'value', outer: undefined };
-  const judge = new Judge(planOf, source);
-  const faults = judge.judge(schema, data, at);
-  const completion = new Completion(judge, faults.length === 0);
-  completion.complete(completed, at);
-  return { value: owner.value, faults: withUnkept(faults, completion.faults) };
-}
-
-/** The faults of a value, each once, and those of what cannot be kept, unless it is wrong anyway. */
-function withUnkept(faults: readonly Fault[], unkept: readonly Fault[]): readonly Fault[] {
+/** The faults of a verdict, each once, and those of values that cannot be kept, in no form that a schema names. */
+function withUnkept({ faults }: Verdict, data: unknown): readonly Fault[] {
+  const unkept: Fault[] = [];
+  findUnkept(data, [], unkept);
   if (faults.length === 0 && unkept.length === 0) return faults;
   const isTold = ({ path }: Fault) => faults.some((other) => `${path}/`.startsWith(`${other.path}/`));
   const all = [...faults, ...unkept.filter((fault) => !isTold(fault))];
@@ -51,15 +101,41 @@ function withUnkept(faults: readonly Fault[], unkept: readonly Fault[]): readonl
   return [...distinct.values()].slice(0, listedFaults + 1);
 }
 
-/** Describes all faults of a response; undefined if it is valid. */
-export function responseFault(schema: Schema, data: unknown): string | undefined {
-  return textOf(faultsOf(schema, data)) || undefined;
+/** Finds the values that handlers would get in another form than they were sent: some numbers, and broken texts. */
+function findUnkept(value: unknown, steps: string[], faults: Fault[]): void {
+  if (typeof value === 'string') {
+    const message = 'must not contain unpaired surrogates';
+    if (!value.isWellFormed()) faults.push({ path: pointerOf(steps), rule: 'format', message });
+  } else if (typeof value === 'symbol' || (typeof value === 'number' && !Number.isFinite(value))) {
+    const message = 'is a number with more digits than the server keeps: send it as a string';
+    faults.push({ path: pointerOf(steps), rule: 'type', message: unreadable(value) ?? message });
+  } else if (typeof value === 'object' && value !== null && !isBytes(value))
+    // Nothing is inherited here, and this takes less time than a list of the keys.
+    for (const key in value) {
+      if (faults.length > listedFaults) return;
+      steps.push(key);
+      findUnkept((value as Record<string, unknown>)[key], steps, faults);
+      steps.pop();
+    }
+}
+
+function isBytes(value: object): boolean {
+  return value instanceof UploadedFile || ArrayBuffer.isView(value);
+}
+
+/** Returns a description of all faults of a response, or undefined if it is valid. */
+export type ResponseValidator = (data: unknown) => string | undefined;
+
+/** Compiles the validator of a response. */
+export function createResponseValidator(compiler: Compiler, schema: Schema): ResponseValidator {
+  const compiled = compiler.compile(schema, 'json');
+  return (data) => textOf(compiled.faultsOf(data)) || undefined;
 }
 
 /** Finds the defaults that their schemas do not allow: they would be filled in without a check. */
-export function findWrongDefaults(defaults: readonly Sample[]): Finding[] {
+export function findWrongDefaults(compiler: Compiler, defaults: readonly Sample[]): Finding[] {
   return defaults.flatMap(({ schema, value, node }) => {
-    const fault = textOf(faultsOf(schema, value));
+    const fault = textOf(compiler.compile(schema, 'json').faultsOf(value));
     if (fault === '') return [];
     return node.find(
       `the default does not match its schema: ${fault}`,
