@@ -38,7 +38,7 @@ export default tseslint.config(
   {
     // The others open files before SQLite does, when the last connection has been closed, or in commands.
     files: ['packages/server/src/storage/{open.ts,sqlite/**}'],
-    ignores: ['packages/server/src/storage/sqlite/{copy,files,lock,replacement,restore}.ts'],
+    ignores: ['packages/server/src/storage/sqlite/{copy,files,lock,restore}.ts'],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',

@@ -21,18 +21,6 @@ const attempts = 3;
 /** @type {readonly Control[]} */
 const controls = [
   {
-    name: 'a change is stored whatever the document has become',
-    edits: [
-      {
-        file: 'storage/core/collections.js',
-        text: "when: 'equals', expected, text }",
-        by: "when: 'present', text }",
-      },
-    ],
-    threads: 1,
-    expected: /no order explains/,
-  },
-  {
     name: 'a transaction is committed whatever has become of what it has read',
     edits: [
       {

@@ -72,8 +72,6 @@ export const transactionLimits = {
   time: 10_000,
   /** The maximum number of times that its function runs. */
   attempts: 100,
-  /** The maximum number that wait for their turn with one subject. */
-  waiting: 1_000,
 } as const;
 
 /** Limits of the admin listener, which are fixed: probes and scrapes send few and small requests. */

@@ -6,7 +6,7 @@ import type { ExampleRequest, Service } from '../service/definition.js';
 import { issueToken } from '../storage/core/tokens.js';
 import type { Storage } from '../storage/core/interface.js';
 import { describeStore } from '../storage/open.js';
-import { isPostgres } from '../storage/sqlite/location.js';
+import { isPostgres } from '../storage/sqlite/files.js';
 import type { Config } from './config.js';
 
 const loopback = ['127.0.0.1', '::1', 'localhost'];

@@ -74,11 +74,11 @@ export interface ServiceContext {
    *
    * It resolves with the function's result when everything is durable, and rejects with what the function threw; then only
    * its reads are checked. Transactions of one subject whose reads did not hold take turns in each thread. In the function,
-   * do not call another transaction or `change` of the subject: it throws.
+   * do not call another transaction or `change` of the subject: it could have to wait for this one.
    * @throws StorageError `too-large` if it reads more than 1,000 documents, or 16 MiB of them in memory, where a character
    *   takes two bytes; nothing has changed, and the response is that for a body that is too large.
-   * @throws StorageError `overloaded` if it takes more than 10 seconds, if other changes come first 100 times, if
-   *   too many wait for the subject, or if all transactions of the thread take more than 64 MiB.
+   * @throws StorageError `overloaded` if it takes more than 10 seconds, if other changes come first 100 times,
+   *   or if all transactions of the thread take more than 64 MiB.
    */
   readonly transaction: <Result>(
     subject: string,

@@ -12,9 +12,13 @@ import {
   type ListRange,
   type OpenCollection,
   type Outcomes,
+  StorageError,
   type StoredDocument,
   type Transaction,
 } from '../storage/core/interface.js';
+
+/** The maximum time for counting, in ms. */
+const countTime = 10_000;
 
 /** A value as it is read from a document: an int64 is a bigint only where a number would round it. */
 export type Stored<Value> = {
@@ -170,8 +174,17 @@ export class Documents<I extends Id, Value extends object> {
    * while other requests go on. It is no snapshot: of the documents that are stored or deleted meanwhile, some count.
    * @throws StorageError if that takes more than ten seconds, for which the response is 503; otherwise as `list` does.
    */
-  count(subject: string, range: IdRange<I> = {}): Promise<number> {
-    return this.#collection.count(subject, range).catch(refusal('invalidQuery'));
+  async count(subject: string, range: IdRange<I> = {}): Promise<number> {
+    const deadline = performance.now() + countTime;
+    let total = 0;
+    for (let rest = range; ;) {
+      const { count, next } = await this.#collection.page(subject, rest).catch(refusal('invalidQuery'));
+      total += count;
+      if (next === undefined) return total;
+      if (performance.now() > deadline)
+        throw new StorageError('overloaded', 'counting the documents takes too long');
+      rest = { after: next, before: range.before, to: range.to };
+    }
   }
 
   /**
@@ -235,8 +248,8 @@ export class Documents<I extends Id, Value extends object> {
    * concurrent changes is lost. Stored fields that the constructor did not list stay as they are: a newer release may
    * have added them, or an older one.
    * @param update - Returns the changed value; may be called several times. What it throws rejects the change.
-   * @throws StorageError when too many other writes to the document come first, or too many changes wait: the response
-   *   is 50301, and nothing has changed.
+   * @throws StorageError when too many other writes to the document come first: the response is 50301, and nothing has
+   *   changed.
    * @throws ApiError or RangeError as `document` does; nothing has changed.
    */
   async change(

@@ -6,7 +6,7 @@ import { loadSchema, type Migration } from './core/migrations.js';
 import type { PostgresOptions } from './postgres/connection/statement-runner.js';
 import type { SqliteShare } from './sqlite/storage.js';
 import { noStore, openNoStore } from './no-store.js';
-import { existingFileOf, fileOf, isPostgres } from './sqlite/location.js';
+import { existingFileOf, fileOf, isPostgres } from './sqlite/files.js';
 
 // Each engine is imported only when it is used, to start faster.
 const sqlite = () => import('./sqlite/storage.js');

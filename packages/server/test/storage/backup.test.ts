@@ -3,7 +3,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { spawn } from 'node:child_process';
 import { on, once } from 'node:events';
 import { watch } from 'node:fs';
-import { copyFile, mkdir, readdir, readFile, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import { basename, dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -131,7 +131,7 @@ t.test('names of files are names of files, in the URL of a store and in the name
       { bytes, documents, mode: mode & 0o777 },
       { bytes: size, documents: { plants: 0 }, mode: 0o600 },
     );
-    const beside = (await readdir(folder)).filter((one) => !/-(wal|shm|lock|lock-holder)$/.test(one));
+    const beside = (await readdir(folder)).filter((one) => !/-(wal|shm|lock)$/.test(one));
     t.strictSame(beside.sort(), [name, `${name} copy`].sort(), 'and nothing else is made');
   }
 });
@@ -199,25 +199,4 @@ t.test('a backup that a signal ends leaves nothing', async (t) => {
     (await readdir(folder)).filter((name) => name.includes('.')),
     [],
   );
-});
-
-t.test('what a backup that was killed has left is removed by another one half a day later', async (t) => {
-  const { file } = await fillStore(t, 5_000, (i) => `plant ${i}`.repeat(100));
-  const folder = join(dirname(file), 'backups');
-  await mkdir(folder);
-  for (let attempt = 0; (await readdir(folder)).every((name) => !name.endsWith('.partial')); attempt++) {
-    const { backup, ended } = await startBackup(t, file, join(folder, `killed ${attempt}`));
-    backup.kill('SIGKILL');
-    await ended();
-  }
-  const left = (await readdir(folder)).filter((name) => name.includes('.partial'));
-  await backUp(`file:${file}`, join(folder, 'soon'));
-  t.strictSame(
-    (await readdir(folder)).filter((name) => name.includes('.partial')),
-    left,
-    'another process may still write it',
-  );
-  for (const name of left) await utimes(join(folder, name), Date.now() / 1000, Date.now() / 1000 - 50_000);
-  await backUp(`file:${file}`, join(folder, 'later'));
-  t.notOk((await readdir(folder)).some((name) => name.includes('.partial')));
 });

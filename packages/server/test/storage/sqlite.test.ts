@@ -13,6 +13,7 @@ import { failure, issueToken, laterRelease, openExistingStorage, openStorage } f
 import { startWriter } from '../support/writer-process.js';
 import { plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
+import { Documents } from '../../dist/index.js';
 import {
   migrateStorage,
   openExistingStorage as openExisting,
@@ -115,12 +116,13 @@ t.test('a count is refused when it has taken too long, and has no effect on othe
   const storage = await openStorage(await engines[0]!.createUrl(t));
   t.teardown(() => storage.close());
   const documents = storage.collection(plants);
+  const counting = () => new Documents(documents, {}).count('s');
   const ids = Array.from({ length: 5_001 }, (_, i) => BigInt(i));
   await Promise.all(ids.map((id) => documents.write('s', id, { when: 'any', text: '{}' })));
   const { now } = performance;
-  const counts = [documents.count('s', {})];
+  const counts = [counting()];
   performance.now = () => now.call(performance) + 5_000;
-  counts.push(documents.count('s', {}));
+  counts.push(counting());
   performance.now = () => now.call(performance) + 11_000;
   t.equal(await failure(counts[0]!), 'overloaded');
   t.equal(await counts[1], 5_001);
@@ -209,7 +211,7 @@ t.test('a command of a later release migrates no store whose server runs', async
   const url = `file:${join(await temporaryFolder(t), 'plants.db')}`;
   const later = await laterRelease(t, 'ALTER TABLE plants ADD COLUMN watered_at text');
   const writer = await startWriter(t, url);
-  const refused = { message: /the store is in use by process \d+ on host .*\. Stop it first/ };
+  const refused = { message: /the store is in use by process \d+\. Stop it first/ };
   await t.rejects(openExisting(later, url), refused);
   await t.rejects(migrateStorage(later, url), refused);
   await writer.kill();

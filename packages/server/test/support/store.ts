@@ -18,7 +18,7 @@ import { service } from '../../../../dist/service.js';
 import { loadSchema, type Migration } from '../../dist/storage/core/migrations.js';
 import type { WriteLimits } from '../../dist/storage/core/group-commit.js';
 import * as open from '../../dist/storage/open.js';
-import * as sqliteBackup from '../../dist/storage/sqlite/backup.js';
+import * as sqliteBackup from '../../dist/storage/sqlite/copy.js';
 import * as sqliteRestore from '../../dist/storage/sqlite/restore.js';
 
 export { completeMigrations, type Migration };

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { Service } from '../../service/definition.js';
 import { migrateStorage } from '../../storage/open.js';
-import { backUp } from '../../storage/sqlite/backup.js';
+import { backUp } from '../../storage/sqlite/copy.js';
 import { version } from '../../base/version.js';
 import { addCheckCommand } from './check-command.js';
 import { createCommand } from './command-line.js';

@@ -10,7 +10,6 @@ import {
   type Id,
   type IdKind,
   type IdOf,
-  type IdRange,
   type ListRange,
   type OpenCollection,
   type Outcome,
@@ -20,10 +19,14 @@ import {
   type StoredDocument,
   type Transaction,
 } from './interface.js';
-import type { GroupCommit, TransactionLimits, WriteLimits } from './group-commit.js';
+import { defaultWriteLimits, GroupCommit, type TransactionLimits, type WriteLimits } from './group-commit.js';
 import { type Bounds, boundsOf, canHave } from './ids.js';
-import { SubjectMutex } from './mutex.js';
-import { hasEffect, outcomeOf, type Step, type TransactionCommitter } from './writes.js';
+import { type Committer, hasEffect, outcomeOf, type Step, type TransactionCommitter } from './writes.js';
+
+/** The maximum number of documents in the first page of a list, and in a part of documents with their keys. */
+export const pageRows = 500;
+/** The maximum size of a page in bytes, including commas. A single document may exceed it. */
+export const pageBytes = 256 * 1024;
 
 /** A page that an engine reads. */
 export interface BoundedPage extends Bounds {
@@ -41,8 +44,6 @@ export type StoredRange = Omit<BoundedPage, 'isFirst'>;
 /** Reads the documents of a collection. */
 export interface CollectionReader {
   readonly page: (subject: string, page: BoundedPage) => Promise<Page<Id>>;
-  /** Returns the texts of documents in the order of `ids`, which must be valid; undefined where there is none. */
-  readonly texts: (subject: string, ids: readonly Id[]) => Promise<(string | undefined)[]>;
   /** See `OpenCollection`. */
   readonly stored: (subject: string, page: StoredRange) => Promise<readonly StoredDocument[]>;
   readonly storedOfAll: (after: DocumentKey | undefined) => Promise<readonly StoredDocument[]>;
@@ -60,8 +61,6 @@ function storedRangeOf(definition: CollectionDefinition, range: ListRange<Id>): 
 
 /** The longest pause after an attempt with which others came first, in ms. */
 const longestPause = 10;
-/** The maximum time for counting, in ms. */
-const countTime = 10_000;
 
 /** The function of a transaction. */
 type Work<Result> = (transaction: Transaction) => Result | Promise<Result>;
@@ -70,29 +69,29 @@ type Ending<Result> = { readonly result: Result } | { readonly thrown: unknown }
 
 /** The documents of an open store. */
 export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction'> {
-  readonly #collections: ReadonlyMap<CollectionDefinition, OpenCollection<Id>>;
-  readonly #groupCommit: GroupCommit;
-  readonly #committer: TransactionCommitter;
+  /** The queue of all writes. */
+  readonly writes: GroupCommit;
   /** The limits of transactions. */
   readonly limits: TransactionLimits;
   /** The memory that all running transactions take, as an estimate in bytes. */
   memory = 0;
+  readonly #collections: ReadonlyMap<CollectionDefinition, OpenCollection<Id>>;
+  readonly #committer: TransactionCommitter;
   readonly #report: WriteLimits['report'];
-  readonly #mutex: SubjectMutex;
+  /** The end of the last work on each subject that has or waits for its turn. */
+  readonly #turns = new Map<string, Promise<unknown>>();
 
   /** @param readerOf - Returns the reader of a collection. */
   constructor(
     definitions: readonly CollectionDefinition[],
-    groupCommit: GroupCommit,
     readerOf: (definition: CollectionDefinition) => CollectionReader,
-    committer: TransactionCommitter,
-    { transactions, report }: WriteLimits,
+    committer: Committer & TransactionCommitter,
+    writeLimits: Partial<WriteLimits> = {},
   ) {
-    this.#groupCommit = groupCommit;
+    this.writes = new GroupCommit(committer, { ...defaultWriteLimits, ...writeLimits });
+    this.limits = { ...transactionLimits, ...writeLimits.transactions };
     this.#committer = committer;
-    this.limits = { ...transactionLimits, ...transactions };
-    this.#report = report;
-    this.#mutex = new SubjectMutex(this.limits.waiting);
+    this.#report = writeLimits.report;
     this.#collections = new Map(
       definitions.map((definition) => [definition, this.#open(definition, readerOf(definition))]),
     );
@@ -107,9 +106,14 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
     return collection as OpenCollection<IdOf<Kind>>;
   }
 
-  /** Runs a transaction; see `ServiceContext`. */
+  /**
+   * Runs a transaction; see `ServiceContext`. It is attempted once beside all others, and then alone in this thread, so that
+   * it does not always come second.
+   */
   async transaction<Result>(subject: string, work: Work<Result>): Promise<Result> {
-    const ending = await this.#untilFirst(subject, (deadline) => this.#attempt(subject, work, deadline));
+    const deadline = performance.now() + this.limits.time;
+    const attempt = () => this.#attempt(subject, work, deadline);
+    const ending = (await attempt()) ?? (await this.#inTurn(subject, () => this.#repeat(attempt)));
     if ('thrown' in ending) throw ending.thrown;
     return ending.result;
   }
@@ -120,7 +124,7 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
       write: async (subject, id, change) => {
         if (!canHave(definition, id, change)) return 'missing';
         if (typeof subject !== 'string') return running(subject).write(definition, id, change);
-        return this.#groupCommit.write({ collection: definition, subject, id, ...change });
+        return this.writes.write({ collection: definition, subject, id, ...change });
       },
       get: async (subject, id) => {
         if (!canHave(definition, id)) return undefined;
@@ -131,53 +135,51 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
         return count === 1 ? json : undefined;
       },
       getMany: async (subject, ids) => {
-        if (typeof subject !== 'string') return Promise.all(ids.map((id) => collection.get(subject, id)));
         const { documents: most } = this.limits;
         if (ids.length > most)
           throw new StorageError('too-large', `at most ${most} documents are read at once`);
-        const valid = ids.filter((id) => canHave(definition, id));
-        const texts = await reader.texts(subject, valid);
-        return ids.map((id) => (canHave(definition, id) ? texts.shift() : undefined));
+        return Promise.all(ids.map((id) => collection.get(subject, id)));
       },
       page: async (subject, range) => {
         const bounded = storedRangeOf(definition, range);
         if (bounded === undefined) return { json: '', count: 0, next: undefined };
         return reader.page(subject, bounded);
       },
-      count: (subject, range) => countAll(collection, subject, range),
       stored: async (subject, range) => {
         const bounded = storedRangeOf(definition, range);
         return bounded === undefined ? [] : reader.stored(subject, bounded);
       },
       storedOfAll: (after) => reader.storedOfAll(after),
       change: async (subject, id, update) => {
-        const attempt = () => changeOnce(collection, subject, id, update);
-        const { text } = await (typeof subject === 'string'
-          ? this.#untilFirst(subject, attempt)
-          : this.#repeat(this.limits.attempts, attempt));
-        return text;
+        if (typeof subject === 'string')
+          return this.transaction(subject, (transaction) => collection.change(transaction, id, update));
+        return canHave(definition, id) ? running(subject).change(definition, id, update) : undefined;
       },
     };
     return collection;
   }
 
   /**
-   * Attempts a change before others change the same: once beside all others, and then alone in this thread, so that it
-   * does not always come second.
-   * @param attempt - Resolves with undefined if others came first.
+   * Does work when all earlier work on the subject has ended.
+   * @param work - Ends itself when it has no time left: those that wait have no timers.
    */
-  async #untilFirst<T>(subject: string, attempt: (deadline: number) => Promise<T | undefined>): Promise<T> {
-    const deadline = performance.now() + this.limits.time;
-    const again = () => this.#repeat(this.limits.attempts - 1, () => attempt(deadline));
-    return (await attempt(deadline)) ?? this.#mutex.run(subject, again);
+  async #inTurn<Result>(subject: string, work: () => Promise<Result>): Promise<Result> {
+    const result = (this.#turns.get(subject) ?? Promise.resolve()).then(work);
+    const end = result.catch(() => undefined);
+    this.#turns.set(subject, end);
+    try {
+      return await result;
+    } finally {
+      if (this.#turns.get(subject) === end) this.#turns.delete(subject);
+    }
   }
 
-  async #repeat<T>(attempts: number, attempt: () => Promise<T | undefined>): Promise<T> {
-    for (let lost = 0; lost < attempts; lost++) {
-      // An attempt that followed at once would come second again, to the process that has just committed.
-      if (lost > 0) await pause(Math.random() * Math.min(lost, longestPause));
+  async #repeat<T>(attempt: () => Promise<T | undefined>): Promise<T> {
+    for (let lost = 1; lost < this.limits.attempts; lost++) {
       const result = await attempt();
       if (result !== undefined) return result;
+      // An attempt that followed at once would come second again, to the process that has just committed.
+      await pause(Math.random() * Math.min(lost, longestPause));
     }
     throw new StorageError('overloaded', 'other changes to the same documents came first too often');
   }
@@ -210,40 +212,6 @@ async function endingOf<Result>(work: Work<Result>, transaction: Transaction): P
   } catch (thrown) {
     return { thrown };
   }
-}
-
-/** Counts a subject's documents in a range, page by page. @throws StorageError if that takes too long. */
-async function countAll(
-  collection: OpenCollection<Id>,
-  subject: string,
-  range: IdRange<Id>,
-): Promise<number> {
-  const deadline = performance.now() + countTime;
-  let total = 0;
-  for (let rest = range; ;) {
-    const { count, next } = await collection.page(subject, rest);
-    total += count;
-    if (next === undefined) return total;
-    if (performance.now() > deadline)
-      throw new StorageError('overloaded', 'counting the documents takes too long');
-    rest = { after: next, before: range.before, to: range.to };
-  }
-}
-
-/** Changes a document. Resolves with undefined if another write to it came first. */
-async function changeOnce(
-  collection: OpenCollection<Id>,
-  subject: string | Transaction,
-  id: Id,
-  update: (text: string) => string,
-): Promise<{ readonly text: string | undefined } | undefined> {
-  const expected = await collection.get(subject, id);
-  if (expected === undefined) return { text: undefined };
-  const text = update(expected);
-  if (text === expected) return { text };
-  const outcome = await collection.write(subject, id, { when: 'equals', expected, text });
-  // With 'same', another request has just made the same change. If both count something, this one is still to do.
-  return outcome === 'replaced' ? { text } : undefined;
 }
 
 /** The memory that a document takes beside its texts. */
@@ -279,6 +247,19 @@ class RunningTransaction implements Transaction {
   /** Returns the text of a document; undefined if there is none. */
   async get(collection: CollectionDefinition, id: Id): Promise<string | undefined> {
     return (await this.#read(collection, id)).text ?? undefined;
+  }
+
+  /** Changes a document, and returns it; undefined if there is none. */
+  async change(
+    collection: CollectionDefinition,
+    id: Id,
+    update: (text: string) => string,
+  ): Promise<string | undefined> {
+    const read = await this.#read(collection, id);
+    if (read.text === null) return undefined;
+    const text = update(read.text);
+    this.#use(text);
+    return (read.text = text);
   }
 
   /** Makes a change if its condition holds. It takes effect when the transaction is committed. */

@@ -34,10 +34,6 @@ export function storeCommand(
   return `"${command === undefined ? name : nodeCommand(command)} ${action}"`;
 }
 
-/** The reason to refuse a database without the mark that every release records in its schema. */
-export const madeByNoRelease =
-  'another program has made the database, or a version before 1.0.0, the first release: use another database';
-
 /**
  * Loads the schema of a service for an engine.
  * @throws StorageError if the migrations do not create the table of tokens, and one for each collection.

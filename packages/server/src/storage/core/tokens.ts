@@ -81,38 +81,27 @@ export const tokenIndexes = ['tokens_by_subject', 'tokens_by_end'] as const;
 export const tokenColumns = 'id, subject, scopes, created_at, expires_at, revoked_at, hash, prune_at';
 
 /** The values of `tokenColumns`: times are in milliseconds since the epoch, and the hash is in hexadecimal digits. */
-export type TokenRow<Time = number> = readonly [
-  id: string,
-  subject: string,
-  scopes: string,
-  createdAt: Time,
-  expiresAt: Time | null,
-  revokedAt: Time | null,
-  hash: string,
-  pruneAt: Time | null,
-];
+export type TokenRow = readonly (string | number | null)[];
 
 /** Converts a token to a row. */
-export function toTokenRow(token: Token): TokenRow {
-  const {
-    id,
-    subject,
-    scopes,
-    createdAt,
-    expiresAt = null,
-    revokedAt = null,
-    hash,
-    keptUntil = null,
-  } = token;
+export function toTokenRow({ id, subject, scopes, createdAt, hash, ...ends }: Token): TokenRow {
+  const { expiresAt = null, revokedAt = null, keptUntil = null } = ends;
   return [id, subject, scopes.join(' '), createdAt, expiresAt, revokedAt, hash, keptUntil];
 }
 
 /** Converts a row to a token. A driver may return the times, which are 64-bit columns, as text. */
 export function toToken(row: readonly unknown[]): Token {
-  const [id, subject, scopes, createdAt, expiresAt, revokedAt, hash, pruneAt] = row as TokenRow<
-    number | string
-  >;
-  const time = (value: number | string | null) => (value === null ? undefined : Number(value));
+  const [id, subject, scopes, createdAt, expiresAt, revokedAt, hash, pruneAt] = row as [
+    string,
+    string,
+    string,
+    unknown,
+    unknown,
+    unknown,
+    string,
+    unknown,
+  ];
+  const time = (value: unknown) => (value === null ? undefined : Number(value));
   return {
     id,
     subject,

@@ -49,11 +49,7 @@ export interface TransactionCommitter {
 }
 
 /** A text that identifies the document of a write: no name of a collection contains a space, and no id U+0000. */
-export function documentKey({
-  collection,
-  subject,
-  id,
-}: Pick<Write, 'collection' | 'subject' | 'id'>): string {
+export function documentKey({ collection, subject, id }: Write): string {
   return `${collection.name} ${id}\0${subject}`;
 }
 

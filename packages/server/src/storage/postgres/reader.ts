@@ -1,8 +1,13 @@
 // Reads the documents of a collection, on PostgreSQL and Citus.
-import type { BoundedPage, CollectionReader, StoredRange } from '../core/collections.js';
+import {
+  type BoundedPage,
+  type CollectionReader,
+  pageBytes,
+  pageRows,
+  type StoredRange,
+} from '../core/collections.js';
 import { idRules } from '../core/ids.js';
 import type { CollectionDefinition, DocumentKey, Id, Page, StoredDocument } from '../core/interface.js';
-import { pageBytes, pageRows } from '../core/page-size.js';
 import type { StatementRunner } from './connection/statement-runner.js';
 import { ReadQueue } from './read-queue.js';
 import type { DocumentSql } from './statements.js';
@@ -55,12 +60,6 @@ export class PostgresReader implements CollectionReader {
       count: documents.length,
       next: documents.length < count ? documents.at(-1)?.id : next,
     };
-  }
-
-  async texts(subject: string, ids: readonly Id[]): Promise<(string | undefined)[]> {
-    const rows = await this.#runner.read(this.#sql.byIds, [subject, ids.map(String)]);
-    const texts = new Map(rows as [string, string][]);
-    return ids.map((id) => texts.get(`${id}`));
   }
 
   stored(subject: string, { from, to, descending, limit }: StoredRange): Promise<readonly StoredDocument[]> {

@@ -1,6 +1,6 @@
 // The statements of PostgreSQL on documents, as constant texts; with one more condition they suit Citus, too.
 import type { CollectionDefinition, IdKind } from '../core/interface.js';
-import { pageBytes } from '../core/page-size.js';
+import { pageBytes } from '../core/collections.js';
 import type { Write } from '../core/writes.js';
 
 /**
@@ -102,8 +102,6 @@ export function documentSql(definition: CollectionDefinition, isDistributed: boo
     },
     /** The documents of all subjects, after a key. */
     storedOfAll: storedText(definition, '(subject, id) > ($2, $3)', 'ASC'),
-    /** The texts of documents of a subject by their ids. */
-    byIds: `SELECT id::text, ${column} FROM ${name} WHERE subject = $1 AND id = ANY ($2::${type}[])`,
   };
 }
 

@@ -9,7 +9,7 @@ import {
   type StoreDefinition,
 } from '../core/interface.js';
 import { StoreDocuments } from '../core/collections.js';
-import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../core/group-commit.js';
+import type { WriteLimits } from '../core/group-commit.js';
 import { loadSchema, storeCommand, type StoreSchema, pendingMigrations } from '../core/migrations.js';
 import { requireNone, setUpSession, storeFaults } from './checks.js';
 import { isDistributed } from './citus.js';
@@ -36,8 +36,12 @@ interface OpenOptions extends PostgresOptions {
  * @throws StorageError when the server is unreachable, or else one that names all that is wrong: settings that would not
  *   make writes durable, privileges that the role lacks, and what the schema lacks.
  */
-export async function openPostgres({ store, writes, waits, ...options }: OpenOptions): Promise<Storage> {
-  const limits: WriteLimits = { ...defaultWriteLimits, ...writes };
+export async function openPostgres({
+  store,
+  writes: limits = {},
+  waits,
+  ...options
+}: OpenOptions): Promise<Storage> {
   // Loaded once: a release that is installed over this one has other migrations.
   const schema = loadSchema(store, 'postgres');
   const runner = new StatementRunner(store.name, options, (query, statementTime) =>
@@ -81,26 +85,24 @@ async function checkStore(read: Query, schema: StoreSchema, state: { isReadOnly:
 function storageOn(
   runner: StatementRunner,
   { collections }: StoreDefinition,
-  limits: WriteLimits,
+  limits: Partial<WriteLimits>,
   isOnCitus: boolean,
 ): Omit<Storage, 'check'> {
   const sql: StoreSql = new Map(
     collections.map((definition) => [definition, documentSql(definition, isOnCitus)]),
   );
-  const committer = postgresCommitter(runner, sql);
-  const groupCommit = new GroupCommit(committer, { ...limits, maxAge: runner.time });
   const readerOf = (definition: CollectionDefinition) =>
     new PostgresReader(runner, definition, documentSql(definition, isOnCitus));
-  const transactions = transactionCommitter(runner, sql);
-  const documents = new StoreDocuments(collections, groupCommit, readerOf, transactions, limits);
+  const committer = { ...postgresCommitter(runner, sql), ...transactionCommitter(runner, sql) };
+  const documents = new StoreDocuments(collections, readerOf, committer, { ...limits, maxAge: runner.time });
   return {
     collection: (definition) => documents.collection(definition),
     transaction: (subject, work) => documents.transaction(subject, work),
-    tokens: openPostgresTokens(runner, groupCommit),
+    tokens: openPostgresTokens(runner, documents.writes),
     // Never resolves: new connections may succeed after any failure of the server.
     broken: new Promise(() => undefined),
     async close() {
-      await groupCommit.close();
+      await documents.writes.close();
       await runner.close();
     },
   };

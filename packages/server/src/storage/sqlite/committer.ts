@@ -40,7 +40,10 @@ interface WaitingRequest {
 }
 
 function serve(parent: NonNullable<typeof parentPort>, { file, collections }: WriterData): void {
-  const database = openForWriting(file);
+  const database = new DatabaseSync(existing(file), { timeout });
+  // Acknowledged writes are durable only with this. The log shrinks to this size, in bytes, once those who read an old state
+  // of it have moved on.
+  database.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864');
   const committer = new BatchCommitter(database, collections);
   const receive = (port: MessagePort) => {
     port.on('message', (request: WriterRequest) => {
@@ -61,25 +64,6 @@ function serve(parent: NonNullable<typeof parentPort>, { file, collections }: Wr
   };
   receive(parent);
   parent.postMessage('open');
-}
-
-/**
- * Opens the connection for writes. Acknowledged writes are durable only with both settings, so it reads them back.
- * @throws Error if SQLite has not taken them.
- */
-function openForWriting(file: string): DatabaseSyncInstance {
-  const database = new DatabaseSync(existing(file), { timeout });
-  // The log shrinks to this size, in bytes, once those who read an old state of it have moved on.
-  database.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864');
-  const settings = database.prepare(
-    'SELECT journal_mode, synchronous FROM pragma_journal_mode, pragma_synchronous',
-  );
-  const { journal_mode: journal, synchronous } = settings.get() as Record<string, unknown>;
-  if (journal !== 'wal' || synchronous !== 2)
-    throw new Error(
-      `the writer runs with journal_mode ${String(journal)} and synchronous ${String(synchronous)}`,
-    );
-  return database;
 }
 
 /** Commits units, all that wait in one transaction of SQLite. The senders limit how many there are. */
@@ -143,18 +127,18 @@ class BatchCommitter {
 
   /** Makes a write in the transaction that is open, or the steps of a transaction if what it has read holds. */
   #make(unit: Unit): Result {
-    if (!('steps' in unit)) return this.#writeDocument(unit);
+    if (!('steps' in unit)) return this.#write(unit);
     const { subject, steps } = unit;
     const holds = steps.every(
       ({ collection, id, expected }) => (this.#tableOf(collection).find(subject, id) ?? null) === expected,
     );
     if (!holds) return 'conflict';
     for (const { collection, id, text } of steps.filter((step) => !isCheck(step)))
-      this.#writeDocument({ collection, subject, id, when: 'any', text });
+      this.#write({ collection, subject, id, when: 'any', text });
     return 'committed';
   }
 
-  #writeDocument(write: Write): Outcome {
+  #write(write: Write): Outcome {
     return this.#tableOf(write.collection).make(write);
   }
 

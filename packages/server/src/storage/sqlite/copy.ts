@@ -1,28 +1,79 @@
-// Copies databases: a copy has its name when it is complete, checked and on the disk.
+// Copies databases in a thread: a copy has its name when it is complete, checked and on the disk.
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, linkSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { Worker } from 'node:worker_threads';
-import type { DatabaseSyncInstance } from '@photostructure/sqlite';
-import type { StoreDefinition } from '../core/interface.js';
-import type { CopyTask } from './copy-thread.js';
-import { suffixes, syncFolder, syncPath } from './files.js';
-import { hasTable } from './schema.js';
+import { closeSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { isMainThread, Worker, workerData } from 'node:worker_threads';
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import { messageOf, StorageError, type StoreDefinition } from '../core/interface.js';
+import { hasTable, openForReading, readFrom } from './database.js';
+import { existing, existingFileOf, isPostgres, suffixes, syncFolder, syncPath } from './files.js';
 
-/** The end of the names of files that are not complete, and of those that SQLite puts beside them. */
-const partial = /\.[0-9a-f]{8}\.partial(-\w+)?$/;
-/** Longer than any work goes without writing to its file, in ms. */
-const longestPause = 12 * 60 * 60 * 1000;
+/**
+ * Copies a snapshot of the store to a file and checks the copy, without blocking writers.
+ * @param url - The URL of the store, as for `openStorage`.
+ * @param path - The path of the copy, which must not exist. Only this user can read the copy.
+ * @returns The number of documents of each collection in the copy, by its name, and its size in bytes.
+ * @throws StorageError when the store is not a file, the target exists, or the copy fails.
+ */
+export async function backUp(
+  store: Pick<StoreDefinition, 'name' | 'collections'>,
+  url: string,
+  path: string,
+): Promise<{ documents: Record<string, number>; bytes: number }> {
+  if (isPostgres(url))
+    throw new StorageError('unavailable', 'only a SQLite store can be copied; for PostgreSQL, use pg_dump');
+  // SQLite takes a relative path that begins with "file:" as a URL.
+  const [file, target] = [resolve(existingFileOf(url)), resolve(path)];
+  // lstat also finds a symbolic link whose target does not exist.
+  if (lstatSync(target, { throwIfNoEntry: false }) !== undefined)
+    throw new StorageError('unavailable', `${path} already exists`);
+  try {
+    openForReading(file, store.name).close();
+    const documents = await makeFile(target, async (copy) => {
+      await copyInto(file, copy);
+      return readFrom(copy, store.name, (database) => countDocuments(database, store));
+    });
+    return { documents, bytes: statSync(target).size };
+  } catch (error) {
+    throw new StorageError('unavailable', `the copy failed: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/**
+ * Copies one snapshot of a database to an empty file, without blocking writers, and without what it no longer uses. Checks
+ * every page, row and index of the copy. Signals can end the process meanwhile.
+ * @param source - A path or URI.
+ * @throws Error when one of them is damaged; see `isDamage`.
+ */
+export async function copyInto(source: string, target: string): Promise<void> {
+  await once(new Worker(new URL(import.meta.url), { workerData: { source, target } }), 'exit');
+}
+
+/**
+ * Makes a file for this user only, which has its name when it is complete and on the disk.
+ * @param target - Its path, at which there must be no file.
+ * @param fill - Writes to the path of an empty file, which gets the name.
+ */
+export async function makeFile<T>(target: string, fill: (path: string) => Promise<T>): Promise<T> {
+  const result = await withNewFile(target, async (path) => {
+    const filled = await fill(path);
+    syncPath(path);
+    // Unlike a rename, a link does not replace a file that another process has created in the meantime.
+    linkSync(path, target);
+    return filled;
+  });
+  syncFolder(dirname(target));
+  return result;
+}
 
 /**
  * Makes an empty file for this user only, for work that writes to it. Removes it with all that SQLite has put beside it when
- * the work has ended, and when a signal ends the process. What a process that was killed has left is removed before.
+ * the work has ended, and when a signal ends the process.
  * @param target - The path to whose name that of the file is similar.
  * @throws Error when the file cannot be made, and what the work throws.
  */
 export async function withNewFile<T>(target: string, work: (path: string) => Promise<T>): Promise<T> {
-  removeLeftovers(dirname(target));
   const path = `${target}.${randomBytes(4).toString('hex')}.partial`;
   const remove = () => {
     for (const suffix of ['', ...suffixes]) rmSync(`${path}${suffix}`, { force: true });
@@ -44,42 +95,6 @@ export async function withNewFile<T>(target: string, work: (path: string) => Pro
   }
 }
 
-function removeLeftovers(folder: string): void {
-  for (const name of readdirSync(folder).filter((entry) => partial.test(entry))) {
-    const path = join(folder, name);
-    const { mtimeMs = Infinity } = statSync(path, { throwIfNoEntry: false }) ?? {};
-    if (mtimeMs < Date.now() - longestPause) rmSync(path, { force: true });
-  }
-}
-
-/**
- * Copies one snapshot of a database to an empty file, without blocking writers, and without what it no longer uses. Checks
- * every page, row and index of the copy.
- * @param source - A path or URI.
- * @throws Error when one of them is damaged; see `isDamage`.
- */
-export async function copyInto(source: string, target: string): Promise<void> {
-  const task: CopyTask = { source, target };
-  await once(new Worker(new URL('./copy-thread.js', import.meta.url), { workerData: task }), 'exit');
-}
-
-/**
- * Makes a file for this user only, which has its name when it is complete and on the disk.
- * @param target - Its path, at which there must be no file.
- * @param fill - Writes to the path of an empty file, which gets the name.
- */
-export async function makeFile<T>(target: string, fill: (path: string) => Promise<T>): Promise<T> {
-  const result = await withNewFile(target, async (path) => {
-    const filled = await fill(path);
-    syncPath(path);
-    // Unlike a rename, a link does not replace a file that another process has created in the meantime.
-    linkSync(path, target);
-    return filled;
-  });
-  syncFolder(dirname(target));
-  return result;
-}
-
 /** Returns the number of documents of each collection, by its name. A newer release may have collections without a table. */
 export function countDocuments(
   database: DatabaseSyncInstance,
@@ -92,4 +107,19 @@ export function countDocuments(
       return [name, row.count];
     }),
   );
+}
+
+// In the thread that copies.
+const task = workerData as { source?: string; target: string } | null;
+if (!isMainThread && task?.source !== undefined) {
+  const database = new DatabaseSync(task.source, { timeout: 5_000, readOnly: true });
+  // SQLite's backup interface would restart whenever another process writes, and so never finish while a server is busy.
+  // If a signal has just removed the file, SQLite must not make it again.
+  database.prepare('VACUUM INTO ?').run(existing(task.target));
+  database.close();
+  const made = new DatabaseSync(task.target, { readOnly: true });
+  const row = made.prepare('PRAGMA integrity_check(1)').get() as { integrity_check: string };
+  made.close();
+  if (row.integrity_check !== 'ok')
+    throw new Error(`database disk image is malformed: ${row.integrity_check}`);
 }

@@ -1,9 +1,16 @@
-// Opens and closes the SQLite file, and syncs what SQLite does not.
+// Opens and closes the SQLite file, syncs what SQLite does not, and reads and completes its schema.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { dirname } from 'node:path';
+import {
+  applyMigrations,
+  checkService,
+  pendingMigrations,
+  type AppliedMigration,
+  type Migration,
+  type StoreSchema,
+} from '../core/migrations.js';
 import { checkFiles, existing, logOf, realPathOf, syncFolder, syncPath } from './files.js';
-import { finishReplacement } from './replacement.js';
-import { checkMark } from './schema.js';
+import { finishReplacement, lockStore } from './lock.js';
 
 /** The time that a connection waits for the locks of others, in ms. */
 export const timeout = 5_000;
@@ -20,6 +27,8 @@ export function openDatabase(path: string, mayCreate: boolean): DatabaseSyncInst
   // file removes the locks that SQLite holds on it in this process.
   syncPath(path, mayCreate ? 'a' : 'r+', 0o600);
   return checked(new DatabaseSync(existing(path), { timeout }), (database) => {
+    // A database of another program is not changed.
+    appliedIn(database);
     // This connection writes only for commands, and migrations. The writer thread runs the checkpoints. Before SQLite
     // 3.51.3, several connections that write could corrupt a database; the library contains a later one.
     database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0');
@@ -33,23 +42,24 @@ export function openDatabase(path: string, mayCreate: boolean): DatabaseSyncInst
 
 /**
  * Opens a store that exists to read it, and changes nothing in it.
- * @throws Error as `openDatabase`.
+ * @throws Error as `openDatabase`; StorageError when another service has migrated it.
  */
-export function openForReading(file: string): DatabaseSyncInstance {
+export function openForReading(file: string, service: string): DatabaseSyncInstance {
   const path = realPathOf(file);
   finishReplacement(path);
   checkFiles(path);
-  return checked(new DatabaseSync(path, { timeout, readOnly: true }));
+  return checked(new DatabaseSync(path, { timeout, readOnly: true }), (database) => {
+    for (const step of appliedIn(database)) checkService(service, step.service);
+  });
 }
 
-/** Returns a database that a release has begun, or an empty one, when it is prepared; closes any other. @throws Error */
+/** Returns a database after a check, which closes it if it throws. */
 function checked(
   database: DatabaseSyncInstance,
-  prepare?: (database: DatabaseSyncInstance) => void,
+  check: (database: DatabaseSyncInstance) => void,
 ): DatabaseSyncInstance {
   try {
-    checkMark(database);
-    prepare?.(database);
+    check(database);
     return database;
   } catch (error) {
     database.close();
@@ -58,8 +68,8 @@ function checked(
 }
 
 /** Reads from a store that exists. @throws Error as `openForReading`, and what the call throws. */
-export function readFrom<T>(file: string, read: (database: DatabaseSyncInstance) => T): T {
-  const database = openForReading(file);
+export function readFrom<T>(file: string, service: string, read: (database: DatabaseSyncInstance) => T): T {
+  const database = openForReading(file, service);
   try {
     return read(database);
   } finally {
@@ -80,5 +90,51 @@ export function closeWithCheckpoint(database: DatabaseSyncInstance): void {
     // The next start reads the log, and reports the fault.
   } finally {
     if (database.isOpen) database.close();
+  }
+}
+
+/** Whether a database has a table. */
+export function hasTable(database: DatabaseSyncInstance, name: string): boolean {
+  const table = database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?");
+  return table.get(name) !== undefined;
+}
+
+/** The migrations that were applied to a database; none if it is empty. @throws Error when no release has begun it. */
+export function appliedIn(database: DatabaseSyncInstance): AppliedMigration[] {
+  if (hasTable(database, 'migrations')) {
+    const select = 'SELECT version, oldest_application AS "oldestApplication", service FROM migrations';
+    return database.prepare(select).all() as AppliedMigration[];
+  }
+  if (database.prepare('SELECT 1 FROM sqlite_schema').get() === undefined) return [];
+  throw new Error(
+    'another program has made the database, or a version before 1.0.0, the first release: use another database',
+  );
+}
+
+/**
+ * Applies the migrations that a database lacks. No server may use it then: it could be one of an earlier release.
+ * @param unlocked - The path of the database, without symbolic links, if the caller does not have its lock.
+ * @throws StorageError when the schema requires a newer application; Error when another process has the lock.
+ */
+export async function migrate(
+  schema: StoreSchema,
+  database: DatabaseSyncInstance,
+  unlocked?: string,
+): Promise<Migration[]> {
+  if (pendingMigrations(schema, appliedIn(database)).length === 0) return [];
+  const release = unlocked === undefined ? undefined : lockStore(unlocked);
+  try {
+    database.exec('BEGIN IMMEDIATE');
+    const applied = await applyMigrations(schema, {
+      execute: (sql) => {
+        database.exec(sql);
+      },
+      read: () => appliedIn(database),
+    });
+    database.exec('COMMIT');
+    return applied;
+  } finally {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    release?.();
   }
 }

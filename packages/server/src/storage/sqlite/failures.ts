@@ -1,11 +1,6 @@
 // Interprets errors of SQLite by their messages: the library's all() and iterate() leave out their codes.
 import { messageOf, StorageError } from '../core/interface.js';
 
-/** Whether another connection has the lock that SQLite needs. */
-export function isBusy(error: unknown): boolean {
-  return messageOf(error) === 'database is locked';
-}
-
 /** Whether SQLite had no space for what it had to write, and so rolled back. */
 export function isFull(error: unknown): boolean {
   return messageOf(error) === 'database or disk is full';

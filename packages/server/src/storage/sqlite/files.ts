@@ -1,4 +1,4 @@
-// The files of a store: their paths, whether they belong together, and how they reach the disk.
+// The files of a store: where they are, whether they belong together, and how they reach the disk.
 import {
   chownSync,
   closeSync,
@@ -12,11 +12,47 @@ import {
   statSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { StorageError } from '../core/interface.js';
+import { withStorageErrors } from './failures.js';
 
 /** The suffixes that SQLite gives to the log of a database, its index, and the journal of a database without a log. */
 export const suffixes = ['-wal', '-shm', '-journal'] as const;
+
+/** Whether a URL refers to PostgreSQL. */
+export function isPostgres(url: string): boolean {
+  return /^postgres(ql)?:/.test(url);
+}
+
+/**
+ * The path of the SQLite file: the URL is the path itself, in which no character has another meaning, `file:` and the
+ * path, or a file URL (RFC 8089).
+ * @throws StorageError when the URL does not refer to a file; TypeError for a file URL of another machine.
+ */
+export function fileOf(url: string): string {
+  const [scheme] = /^[a-z][a-z0-9+.-]+:/i.exec(url) ?? [];
+  if (scheme === undefined) return url;
+  if (scheme !== 'file:')
+    throw new StorageError('unavailable', `no storage engine for a URL that starts with ${scheme}`);
+  return url.startsWith('file://') ? fileURLToPath(url) : url.slice(scheme.length);
+}
+
+/**
+ * The path of the SQLite file, which must exist, if only by a part of its store.
+ * @param reason - The reason why it is not created, if the caller creates it otherwise.
+ * @throws StorageError when there is none, or the URL does not refer to a file.
+ */
+export function existingFileOf(url: string, reason?: string): string {
+  const file = fileOf(url);
+  const path = withStorageErrors(file, () => realPathOf(file));
+  if ([path, logOf(path), replacementOf(path)].some((each) => sizeOf(each) > 0)) return file;
+  const since = reason === undefined ? '' : `, and none is created, since ${reason}`;
+  throw new StorageError(
+    'unavailable',
+    `no store at ${resolve(file)}${since}: correct DATABASE_URL; if the store was deleted, ` +
+      'restore a backup; "init" creates an empty one',
+  );
+}
 
 /**
  * The path of a file, which may not exist, without symbolic links. SQLite resolves them before it names its other files.
@@ -24,17 +60,21 @@ export const suffixes = ['-wal', '-shm', '-journal'] as const;
  */
 export function realPathOf(file: string): string {
   const path = resolve(file);
-  if (existsSync(path)) return realpathSync(path);
-  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined)
-    throw new Error(
-      `${path} is a symbolic link, but what it leads to is missing: put it back, or remove the link`,
-    );
+  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) return realpathSync(path);
   return dirname(path) === path ? path : join(realPathOf(dirname(path)), basename(path));
 }
 
 /** The path of the write-ahead log. @param database - The path without symbolic links. */
 export function logOf(database: string): string {
   return `${database}-wal`;
+}
+
+/**
+ * The path of the copy that takes the place of a store. As long as there is one, every opener of the store first finishes
+ * the replacement. @param database - The path without symbolic links.
+ */
+export function replacementOf(database: string): string {
+  return `${database}-restore`;
 }
 
 /** The URI with which SQLite opens a file for reading and writing, but does not create it. */
@@ -48,21 +88,14 @@ export function sizeOf(path: string): number {
 }
 
 /**
- * Checks that a file begins like a database, and that the log beside it can be its own, since SQLite writes any log into
- * any database. Only a copy that VACUUM has made shows that it is not: no server has opened it. Must be called before this
- * process opens the store.
+ * Checks that the log beside a database can be its own, since SQLite writes any log into any database. Only a copy that
+ * VACUUM has made shows that it is not: no server has opened it. Must be called before this process opens the store.
  * @param database - The path without symbolic links.
- * @throws StorageError that says what to do; Error when the file is none of SQLite.
+ * @throws StorageError that says what to do.
  */
 export function checkFiles(database: string): void {
   const log = logOf(database);
-  const header = headerOf(database);
-  if (header.length > 0 && header.toString('latin1', 0, 15) !== 'SQLite format 3')
-    throw new Error(
-      `file is not a database: it begins with ${JSON.stringify(header.toString('utf8', 0, 12))}`,
-    );
-  // A database that has a log says so (https://sqlite.org/fileformat2.html).
-  if (sizeOf(log) === 0 || header[18] === 2) return;
+  if (sizeOf(log) === 0 || (existsSync(database) && hasLog(database))) return;
   throw new StorageError(
     'damaged',
     `${database} is missing, or a backup that was put in its place, but its log, ${log}, has acknowledged writes: put the ` +
@@ -70,13 +103,13 @@ export function checkFiles(database: string): void {
   );
 }
 
-/** The first bytes of a database; empty if there is none. */
-function headerOf(database: string): Buffer {
-  if (sizeOf(database) === 0) return Buffer.alloc(0);
+/** Whether a database says that it has a log (https://sqlite.org/fileformat2.html). */
+function hasLog(database: string): boolean {
   const descriptor = openSync(database, 'r');
   try {
-    const header = Buffer.alloc(19);
-    return header.subarray(0, readSync(descriptor, header, 0, header.length, 0));
+    const version = Buffer.alloc(1);
+    readSync(descriptor, version, 0, 1, 18);
+    return version[0] === 2;
   } finally {
     closeSync(descriptor);
   }
@@ -103,19 +136,11 @@ export function syncFolder(folder: string): void {
   if (process.platform !== 'win32') syncPath(folder);
 }
 
-/**
- * Creates a folder, accessible to this user only, and its parents, durably. The `recursive` option of mkdir in Node.js 20
- * loops forever where folders cannot be created, for example in /proc.
- */
+/** Creates a folder, accessible to this user only, and its parents, durably. */
 export function makeFolder(folder: string): void {
   if (existsSync(folder)) return;
-  const parent = dirname(folder);
-  if (parent !== folder) makeFolder(parent);
-  try {
-    mkdirSync(folder, { mode: 0o700 });
-    syncFolder(parent);
-  } catch (error) {
-    // Another process may have created it in the meantime.
-    if (!existsSync(folder)) throw error;
-  }
+  // The `recursive` option of mkdir in Node.js 20 loops forever where folders cannot be created, for example in /proc.
+  makeFolder(dirname(folder));
+  mkdirSync(folder, { mode: 0o700 });
+  syncFolder(dirname(folder));
 }

@@ -1,10 +1,16 @@
-// The statements that read the documents of a collection: pages, single documents, and documents with their keys.
+// Reads the documents of collections: pages, and documents with their keys.
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
-import type { StoredRange } from '../core/collections.js';
+import { type CollectionReader, pageBytes, pageRows, type StoredRange } from '../core/collections.js';
 import { idRules } from '../core/ids.js';
 import type { CollectionDefinition, Id, KeyRange, Page, StoredDocument } from '../core/interface.js';
-import { pageBytes, pageRows } from '../core/page-size.js';
-import { isDamage } from './failures.js';
+import { oncePerIteration } from '../../base/once-per-iteration.js';
+import { SubjectQueue } from '../../base/subject-queue.js';
+import { isDamage, toSqliteError } from './failures.js';
+
+/** The time after which no further read begins, in ms: reads block the event loop, and their texts are in memory together. */
+const timeTogether = 2;
+/** Stands for all subjects, which take turns with each of them. No subject is empty. */
+const ofAllSubjects = '';
 
 /** A document with more bytes is long; `pageRows` others fit into a page. An index has the same condition. */
 export const longBytes = 512;
@@ -70,9 +76,9 @@ export function storedReads(database: DatabaseSyncInstance, { name, column, id }
     return { documents, hasMore: false };
   };
   return {
-    stored: (subject: string, range: StoredRange) =>
+    stored: (subject: string, range: StoredRange): StoredDocument[] =>
       fitting(beforeDamage(rowsOf(subject, range)), range.limit).documents,
-    storedOfAll({ subject, after, before, descending: isDescending }: KeyRange): StoredDocument[] {
+    storedOfAll: ({ subject, after, before, descending: isDescending }: KeyRange): StoredDocument[] => {
       const low: KeyEnd = after ? [after.subject, following(after.id) ?? beyond] : [subject ?? '', first];
       const high: KeyEnd = before
         ? [before.subject, preceding(before.id) ?? -Infinity]
@@ -80,7 +86,7 @@ export function storedReads(database: DatabaseSyncInstance, { name, column, id }
       return fitting(beforeDamage(rowsBetween(low, high, isDescending))).documents;
     },
     /** Reads a page of documents of any length. Damage in it is an error. */
-    page(subject: string, range: StoredRange): Page<Id> {
+    page: (subject: string, range: StoredRange): Page<Id> => {
       const { documents, hasMore } = fitting(rowsOf(subject, range), range.limit);
       const json = documents.map(({ text }) => text).join();
       return { json, count: documents.length, next: hasMore ? documents.at(-1)?.id : undefined };
@@ -88,22 +94,54 @@ export function storedReads(database: DatabaseSyncInstance, { name, column, id }
   };
 }
 
-/** All reads of a collection, as the methods of `CollectionReader`. */
-export function collectionReads(database: DatabaseSyncInstance, definition: CollectionDefinition) {
-  const { name, column } = definition;
-  const anyLength = storedReads(database, definition);
-  const ascending = shortPages(database, definition, false);
-  const descending = shortPages(database, definition, true);
-  const select = prepareRows(database, `SELECT ${column} FROM ${name} WHERE subject = ? AND id = ?`);
-  return {
-    ...anyLength,
-    texts: (subject: string, ids: readonly Id[]) =>
-      ids.map((each) => (select.get(subject, each) as [string] | undefined)?.[0]),
-    page(subject: string, range: StoredRange): Page<Id> {
-      const page = (range.descending ? descending : ascending)(subject, range);
-      // It is empty if there are no documents or if any of them is long.
-      return page.count > 0 ? page : anyLength.page(subject, range);
-    },
+/** Makes a read of a subject when it has its turn. */
+type ReadInTurn = <T>(subject: string, read: () => T) => Promise<T>;
+
+/** Returns what makes reads: subjects take turns, and the event loop goes on between them. */
+function takingTurns(file: string): ReadInTurn {
+  const waiting = new SubjectQueue<{ readonly subject: string; readonly run: () => void }>();
+  const readSoon = oncePerIteration(() => {
+    const end = performance.now() + timeTogether;
+    do waiting.take()?.run();
+    while (waiting.size > 0 && performance.now() < end);
+    if (waiting.size > 0) readSoon();
+  });
+  return (subject, read) =>
+    new Promise((resolve, reject) => {
+      const run = () => {
+        try {
+          resolve(read());
+        } catch (error) {
+          reject(toSqliteError(file, error));
+        }
+      };
+      waiting.add({ subject, run });
+      readSoon();
+    });
+}
+
+/**
+ * Returns what opens the reader of a collection.
+ * @param database - Must be referenced as long as the result, whose statements do not reference it themselves.
+ */
+export function readersOf(
+  database: DatabaseSyncInstance,
+): (definition: CollectionDefinition) => CollectionReader {
+  const inTurn = takingTurns(database.location() ?? '');
+  return (definition) => {
+    const { page, stored, storedOfAll } = storedReads(database, definition);
+    const ascending = shortPages(database, definition, false);
+    const descending = shortPages(database, definition, true);
+    return {
+      page: (subject, range) =>
+        inTurn(subject, () => {
+          const short = (range.descending ? descending : ascending)(subject, range);
+          // It is empty if there are no documents or if any of them is long.
+          return short.count > 0 ? short : page(subject, range);
+        }),
+      stored: (subject, range) => inTurn(subject, () => stored(subject, range)),
+      storedOfAll: (after) => inTurn(ofAllSubjects, () => storedOfAll({ subject: undefined, after })),
+    };
   };
 }
 

@@ -1,5 +1,4 @@
 // Puts a backup in the place of a SQLite store: afterwards there is the one or the other, whatever interrupts it.
-import { chmodSync, existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { backup as writeInto, DatabaseSync } from '@photostructure/sqlite';
@@ -7,13 +6,10 @@ import { messageOf, StorageError, type StoreDefinition } from '../core/interface
 import { loadSchema } from '../core/migrations.js';
 import { keptFor } from '../core/tokens.js';
 import { copyInto, countDocuments, makeFile, withNewFile } from './copy.js';
-import { closeWithCheckpoint, openDatabase, readFrom } from './database.js';
+import { appliedIn, closeWithCheckpoint, hasTable, migrate, openDatabase, readFrom } from './database.js';
 import { isDamage, toSqliteError } from './failures.js';
-import { giveToOwner, logOf, makeFolder, realPathOf, sizeOf, syncPath } from './files.js';
-import { fileOf, isPostgres } from './location.js';
-import { lockStore } from './lock.js';
-import { finishReplacement, replaceFiles, timeOf } from './replacement.js';
-import { appliedIn, checkMark, checkOwner, hasTable, migrate } from './schema.js';
+import { fileOf, giveToOwner, isPostgres, logOf, makeFolder, realPathOf, sizeOf, syncPath } from './files.js';
+import { finishReplacement, lockStore, replaceFiles, timeOf } from './lock.js';
 
 /** Options of a restore. */
 interface RestoreOptions {
@@ -38,14 +34,11 @@ interface Restored {
 }
 
 /** One run of the command. Its paths are without symbolic links. */
-interface Run extends RestoreOptions {
+interface Run extends Omit<RestoreOptions, 'isDryRun'> {
   readonly store: StoreDefinition;
   readonly database: string;
   readonly backup: string;
 }
-
-/** The tokens of the present store, or the reason why it cannot be read. */
-type Present = { readonly tokens: string } | { readonly fault: string };
 
 /**
  * Replaces the contents of a store by a backup, and brings its schema up to date. A token of the backup stays valid only if
@@ -60,7 +53,7 @@ export async function restore(
   store: StoreDefinition,
   url: string,
   path: string,
-  options: RestoreOptions,
+  { isDryRun, keepsTokens }: RestoreOptions,
 ): Promise<Restored> {
   if (isPostgres(url)) throw refusal('only a SQLite store can be restored; for PostgreSQL, use pg_restore');
   const file = fileOf(url);
@@ -68,9 +61,16 @@ export async function restore(
     const [database, backup] = [realPathOf(file), realPathOf(path)];
     if (sizeOf(backup) === 0) throw refusal(`there is no backup at ${backup}`);
     if (backup === database) throw refusal(`${backup} is the store itself, not a backup`);
-    const run = { ...options, store, database, backup };
-    if (!options.isDryRun) return await replaceStore(run);
-    return await withNewFile(backup, (copy) => fillCopy(run, copy, readPresent(run)));
+    const run = { store, database, backup, keepsTokens };
+    if (isDryRun) return await withNewFile(backup, (copy) => fillCopy(run, copy));
+    makeFolder(dirname(database));
+    finishReplacement(database);
+    const release = lockStore(database);
+    try {
+      return await withNewFile(database, (copy) => replaceStore(run, copy));
+    } finally {
+      release();
+    }
   } catch (error) {
     throw toSqliteError(file, error);
   }
@@ -80,35 +80,33 @@ function refusal(reason: string, cause?: unknown): StorageError {
   return new StorageError('unavailable', reason, { cause });
 }
 
-async function replaceStore(run: Run): Promise<Restored> {
+async function replaceStore(run: Run, copy: string): Promise<Restored> {
   const { database } = run;
-  makeFolder(dirname(database));
-  finishReplacement(database);
-  const release = lockStore(database);
+  const restored = await fillCopy(run, copy);
+  const saved = `${database}-before-restore-${timeOf(new Date())}`;
   try {
-    return await withNewFile(database, async (copy) => {
-      const present = readPresent(run);
-      const restored = await fillCopy(run, copy, present);
-      const saved = 'tokens' in present ? await saveStore(database) : undefined;
-      if (saved === undefined) return { ...restored, aside: moveAside(database, copy) };
+    if (restored.fault === undefined) {
+      await makeFile(saved, (path) => copyInto(database, path));
+      giveToOwner(saved, database);
       await writeContent(database, copy);
       return { ...restored, saved };
-    });
-  } finally {
-    release();
+    }
+  } catch (error) {
+    if (!isDamage(error)) throw error;
   }
+  return { ...restored, aside: replaceFiles(database, copy) };
 }
 
 /**
  * Reads the store that is there: the ids of its valid tokens as JSON, or of its revoked ones if others stay valid.
+ * @returns Those, and the reason why it cannot be read, if that is so.
  * @throws Error if it can be read, but must not be replaced.
  */
-function readPresent({ database, store, keepsTokens }: Run): Present {
+function readPresent({ database, store, keepsTokens }: Run): { tokens: string; fault?: string } {
   if (sizeOf(database) === 0 && sizeOf(logOf(database)) === 0)
-    return { fault: `There is no store at ${database}.` };
+    return { tokens: '[]', fault: `There is no store at ${database}.` };
   try {
-    return readFrom(database, (present) => {
-      checkOwner(present, store.name);
+    return readFrom(database, store.name, (present) => {
       if (!hasTable(present, 'tokens')) throw new StorageError('damaged', 'it has no tokens');
       const condition = keepsTokens ? 'IS NOT NULL' : 'IS NULL';
       const ids = `SELECT json_group_array(id) AS tokens FROM tokens WHERE revoked_at ${condition}`;
@@ -116,7 +114,8 @@ function readPresent({ database, store, keepsTokens }: Run): Present {
     });
   } catch (error) {
     if (!isDamage(error)) throw error;
-    return { fault: `The store that is there is damaged: ${toSqliteError(database, error).message}.` };
+    const fault = `The store that is there is damaged: ${toSqliteError(database, error).message}.`;
+    return { tokens: '[]', fault };
   }
 }
 
@@ -125,15 +124,15 @@ function readPresent({ database, store, keepsTokens }: Run): Present {
  * @param copy - The path of an empty file, which is on the disk afterwards.
  * @throws StorageError when the backup cannot be restored.
  */
-async function fillCopy(run: Run, copy: string, present: Present): Promise<Restored> {
+async function fillCopy(run: Run, copy: string): Promise<Restored> {
   const { store, backup, keepsTokens } = run;
-  // Without a log or a journal, SQLite need not make a file beside the backup, whose folder may be write-protected.
-  const isAlone = ['-wal', '-journal'].every((suffix) => sizeOf(`${backup}${suffix}`) === 0);
+  const { tokens, fault } = readPresent(run);
+  // Without a log, SQLite need not make a file beside the backup, whose folder may be write-protected.
+  const isAlone = sizeOf(logOf(backup)) === 0;
   try {
     await copyInto(isAlone ? `${pathToFileURL(backup).href}?immutable=1` : backup, copy);
     const database = new DatabaseSync(copy);
     try {
-      checkMark(database);
       if (appliedIn(database).length === 0) throw new Error('it is no store');
       await migrate(loadSchema(store, 'sqlite'), database);
       const now = Date.now();
@@ -141,9 +140,8 @@ async function fillCopy(run: Run, copy: string, present: Present): Promise<Resto
         `UPDATE tokens SET revoked_at = ?, prune_at = min(prune_at, ?)
          WHERE revoked_at IS NULL AND id ${keepsTokens ? 'IN' : 'NOT IN'} (SELECT value FROM json_each(?))`,
       );
-      const { changes } = revoke.run(now, now + keptFor, 'tokens' in present ? present.tokens : '[]');
-      const documents = countDocuments(database, store);
-      return { documents, revokedTokens: changes, ...('fault' in present && present) };
+      const { changes } = revoke.run(now, now + keptFor, tokens);
+      return { documents: countDocuments(database, store), revokedTokens: changes, fault };
     } finally {
       database.close();
       syncPath(copy);
@@ -151,21 +149,6 @@ async function fillCopy(run: Run, copy: string, present: Present): Promise<Resto
   } catch (error) {
     if (error instanceof StorageError) throw error;
     throw refusal(`${backup} cannot be restored: ${messageOf(error)}`, error);
-  }
-}
-
-/** Copies the store that is there. @returns The path of the copy; undefined if the store is too damaged for that. */
-async function saveStore(database: string): Promise<string | undefined> {
-  try {
-    const saved = `${database}-before-restore-${timeOf(new Date())}`;
-    await makeFile(saved, async (copy) => {
-      await copyInto(database, copy);
-      giveToOwner(copy, database);
-    });
-    return saved;
-  } catch (error) {
-    if (!isDamage(error)) throw error;
-    return undefined;
   }
 }
 
@@ -184,15 +167,4 @@ async function writeContent(database: string, copy: string): Promise<void> {
     source.close();
     closeWithCheckpoint(present);
   }
-}
-
-/**
- * Puts a copy in the place of a store that is missing or damaged. @returns The new name of the files that were there.
- */
-function moveAside(database: string, copy: string): string | undefined {
-  const isThere = [database, logOf(database)].some(existsSync);
-  giveToOwner(copy, existsSync(database) ? database : dirname(database));
-  if (existsSync(database)) chmodSync(copy, statSync(database).mode);
-  const aside = replaceFiles(database, copy);
-  return isThere ? aside : undefined;
 }

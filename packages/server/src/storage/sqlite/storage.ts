@@ -3,19 +3,25 @@ import { statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import type { CollectionDefinition, Storage, StoreContents, StoreDefinition } from '../core/interface.js';
+import type { Storage, StoreContents, StoreDefinition } from '../core/interface.js';
 import { StoreDocuments } from '../core/collections.js';
-import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../core/group-commit.js';
+import type { WriteLimits } from '../core/group-commit.js';
 import { loadSchema, pendingMigrations } from '../core/migrations.js';
-import { closeWithCheckpoint, openDatabase, openForReading, readFrom, timeout } from './database.js';
+import {
+  appliedIn,
+  closeWithCheckpoint,
+  hasTable,
+  migrate,
+  openDatabase,
+  openForReading,
+  readFrom,
+  timeout,
+} from './database.js';
 import { toSqliteError, withStorageErrors } from './failures.js';
 import { makeFolder, realPathOf } from './files.js';
-import { lockStore } from './lock.js';
-import { PageReader } from './page-reader.js';
-import { storedReads } from './reads.js';
-import { finishReplacement } from './replacement.js';
-import { appliedIn, checkOwner, hasTable, migrate } from './schema.js';
-import { openSqliteTokens, storedTokenReader } from './tokens.js';
+import { finishReplacement, lockStore } from './lock.js';
+import { readersOf, storedReads } from './reads.js';
+import { openSqliteTokens, storedTokens } from './tokens.js';
 import { startWriter, Writer } from './writer.js';
 
 /** The options of the SQLite engine. */
@@ -66,7 +72,7 @@ export async function openSqlite({
     const started = (writer = await startWriter({ file: path, collections: store.collections }));
     limits?.report?.({ type: 'store opened', measures: { disk_free_bytes: () => freeSpaceFor(path) } });
     const share = (): SqliteShare => ({ file: path, port: started.connect() });
-    return { ...createStorage(store, database, started, limits, release), share, applied };
+    return { ...storageOn(store, database, started, limits, release), share, applied };
   } catch (error) {
     await writer?.close();
     if (database !== undefined) closeWithCheckpoint(database);
@@ -90,9 +96,11 @@ function freeSpaceFor(path: string): number | undefined {
  * @throws StorageError when a server could not open it, or a step of its schema is missing.
  */
 export function checkSqlite(store: StoreDefinition, file: string): void {
-  withStorageErrors(file, () => {
-    readFrom(file, (database) => pendingMigrations(loadSchema(store, 'sqlite'), appliedIn(database)));
-  });
+  withStorageErrors(file, () =>
+    readFrom(file, store.name, (database) =>
+      pendingMigrations(loadSchema(store, 'sqlite'), appliedIn(database)),
+    ),
+  );
 }
 
 /* eslint-disable @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not */
@@ -102,29 +110,22 @@ export function checkSqlite(store: StoreDefinition, file: string): void {
  * @throws StorageError when it cannot be opened, or is the store of another service.
  */
 export function openSqliteContents({ name }: StoreDefinition, file: string): StoreContents {
-  return withStorageErrors(file, () => {
-    const database = openForReading(file);
-    checkOwner(database, name);
-    const readers = new Map<CollectionDefinition, ReturnType<typeof storedReads>>();
-    return {
-      async documents(definition, range) {
-        return withStorageErrors(file, () => {
-          // The store may be of a release that did not have the collection yet.
-          if (!readers.has(definition) && hasTable(database, definition.name))
-            readers.set(definition, storedReads(database, definition));
-          return readers.get(definition)?.storedOfAll(range) ?? [];
-        });
-      },
-      async tokens(after, subject) {
-        return withStorageErrors(file, () => storedTokenReader(database)(after, subject));
-      },
-      async close() {
-        database.close();
-      },
-    };
-  });
+  const database = withStorageErrors(file, () => openForReading(file, name));
+  return {
+    async documents(definition, range) {
+      return withStorageErrors(file, () =>
+        // The store may be of a release that did not have the collection yet.
+        hasTable(database, definition.name) ? storedReads(database, definition).storedOfAll(range) : [],
+      );
+    },
+    async tokens(after, subject) {
+      return withStorageErrors(file, () => storedTokens(database, after, subject));
+    },
+    async close() {
+      database.close();
+    },
+  };
 }
-/* eslint-enable @typescript-eslint/require-await */
 
 /**
  * Opens the SQLite engine in another thread than that which has opened the store. It only reads, and runs no checkpoint.
@@ -135,49 +136,37 @@ export function openSqliteReader(
   { store, writes: limits }: Pick<SqliteOptions, 'store' | 'writes'>,
   { file, port }: SqliteShare,
 ): Storage {
-  let database: DatabaseSyncInstance | undefined;
-  try {
-    database = new DatabaseSync(file, { timeout, readOnly: true });
-    return createStorage(store, database, new Writer(port), limits);
-  } catch (error) {
-    database?.close();
-    port.close();
-    throw toSqliteError(file, error);
-  }
+  return withStorageErrors(file, () => {
+    const database = new DatabaseSync(file, { timeout, readOnly: true });
+    return storageOn(store, database, new Writer(port), limits);
+  });
 }
 
 /**
  * Creates the storage of an open SQLite engine.
  * @param database - The storage keeps it open as long as its statements, which do not reference it themselves.
  */
-function createStorage(
+function storageOn(
   { collections }: StoreDefinition,
   database: DatabaseSyncInstance,
   writer: Writer,
   limits: Partial<WriteLimits> | undefined,
   release?: () => void,
 ): Storage {
-  const allLimits = { ...defaultWriteLimits, ...limits };
-  const groupCommit = new GroupCommit(writer, allLimits);
   const file = database.location() ?? '';
-  const reader = new PageReader(database);
-  const readerOf = (definition: CollectionDefinition) => reader.open(definition);
-  const documents = new StoreDocuments(collections, groupCommit, readerOf, writer, allLimits);
+  const documents = new StoreDocuments(collections, readersOf(database), writer, limits);
   return {
     collection: (definition) => documents.collection(definition),
     transaction: (subject, work) => documents.transaction(subject, work),
-    tokens: openSqliteTokens(database, groupCommit),
+    tokens: openSqliteTokens(database, documents.writes),
     broken: writer.broken,
-    // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
     async check() {
-      withStorageErrors(file, () => {
-        database.prepare('SELECT 1 FROM tokens LIMIT 1').get();
-      });
+      withStorageErrors(file, (): unknown => database.prepare('SELECT 1 FROM tokens LIMIT 1').get());
       writer.check();
     },
     async close() {
       if (!database.isOpen) return;
-      await groupCommit.close();
+      await documents.writes.close();
       database.close();
       // The last connection to close runs a checkpoint, and this must be the writer's.
       await writer.close();
@@ -185,3 +174,4 @@ function createStorage(
     },
   };
 }
+/* eslint-enable @typescript-eslint/require-await */

@@ -25,16 +25,17 @@ const revokeText = `UPDATE tokens SET revoked_at = coalesce(revoked_at, ?), prun
 /** The number of tokens that the command deletes in one commit, so that the server does not wait long. */
 const prunedByCommand = 1_000;
 
-/**
- * Prepares the function that reads tokens, as `TokenRepository.stored`. @throws Error of SQLite, as does the function.
- */
-export function storedTokenReader(database: DatabaseSyncInstance) {
+/** Reads tokens, as `TokenRepository.stored`. @throws Error of SQLite */
+export function storedTokens(
+  database: DatabaseSyncInstance,
+  after: string,
+  subject: string | undefined,
+): Token[] {
   const statement = prepareRows(
     database,
     `${selectTokens} WHERE id > ? AND subject = coalesce(?, subject) ORDER BY id LIMIT ${listedTogether}`,
   );
-  return (after: string, subject?: string): Token[] =>
-    [...beforeDamage(statement.iterate(after, subject ?? null))].map(toToken);
+  return [...beforeDamage(statement.iterate(after, subject ?? null))].map(toToken);
 }
 
 /* eslint-disable @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not */
@@ -45,13 +46,10 @@ export function storedTokenReader(database: DatabaseSyncInstance) {
 export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: GroupCommit): TokenRepository {
   const file = database.location() ?? '';
   const call = <T>(run: () => T) => withStorageErrors(file, run);
-  const selectStored = storedTokenReader(database);
   const findOne = prepareRows(database, `${selectTokens} WHERE hash = ?`);
-  const valid = (condition: string) =>
-    `SELECT * FROM (${selectTokens} WHERE subject = ? AND revoked_at IS NULL AND ${condition} LIMIT ${listedTogether})`;
   const selectValid = prepareRows(
     database,
-    `${valid('expires_at IS NULL')} UNION ALL ${valid('expires_at > ? ORDER BY expires_at DESC')}
+    `${selectTokens} WHERE subject = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)
      ORDER BY created_at, id LIMIT ${listedTogether}`,
   );
   const revoke = prepareRows(database, revokeText);
@@ -66,7 +64,7 @@ export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: Gr
     },
     add: async (token) => (await groupCommit.write(addition(token))) as Outcomes['absent'],
     async listOf(subject, now) {
-      return call(() => selectValid.all(subject, subject, now) as unknown[][]).map(toToken);
+      return call(() => selectValid.all(subject, now) as unknown[][]).map(toToken);
     },
     async revokeOf(subject, id) {
       return (await groupCommit.write(revoking(subject, id))) === 'deleted';
@@ -80,7 +78,7 @@ export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: Gr
       return total;
     },
     async stored(after, subject) {
-      return call(() => selectStored(after, subject));
+      return call(() => storedTokens(database, after, subject));
     },
   };
 }

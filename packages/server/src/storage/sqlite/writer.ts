@@ -11,10 +11,7 @@ import type { Failure, Result, Unit, WriterData, WriterRequest } from './committ
  */
 export async function startWriter(data: WriterData): Promise<Writer> {
   const thread = new Worker(new URL('./committer.js', import.meta.url), { workerData: data });
-  const exited = once(thread, 'exit').then(([status]) => {
-    throw new Error(`the writer exited during startup with status ${String(status)}`);
-  });
-  await Promise.race([once(thread, 'message'), exited]).catch((error: unknown) => {
+  await once(thread, 'message').catch((error: unknown) => {
     throw toStorageError('SQLite', error);
   });
   return new Writer(thread);
