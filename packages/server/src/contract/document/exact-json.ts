@@ -115,13 +115,11 @@ function readNumber(literal: string): number | bigint | symbol {
   return isKept || !Number.isFinite(rounded) ? rounded : Symbol(literal);
 }
 
-// No `+`, no leading zeros, no `-0`, and at most the digits of uint64.
-const canonicalDecimal = /^(?:0|-?[1-9]\d{0,19})$/;
-
 /**
  * Parses an integer of a path or a query, in canonical decimal digits.
  * @returns undefined when the text has any other form.
  */
 export function parseDecimal(text: string): bigint | undefined {
-  return canonicalDecimal.test(text) ? BigInt(text) : undefined;
+  // No `+`, no leading zeros, no `-0`, and at most the digits of uint64.
+  return /^(?:0|-?[1-9]\d{0,19})$/.test(text) ? BigInt(text) : undefined;
 }

@@ -146,8 +146,7 @@ function readValues(node: ContractNode, { number }: KeywordContext): Partial<Mut
 /** Checks an integer that the parser may have rounded. */
 function checkExact(node: ContractNode, value: unknown): void {
   if (!Number.isInteger(value) || Number.isSafeInteger(value)) return;
-  const fix = 'Leave the keyword out, and check the value in the handler';
-  node.fault('is an integer that programs round', fix);
+  node.fault('is an integer that programs round', 'Leave the keyword out, and check it in the handler');
 }
 
 /** Checks a pattern, and returns whether it is applied. In responses, a pattern that cannot be matched is ignored. */

@@ -130,8 +130,7 @@ export class Schemas {
     const chain = [...outer, schema];
     const parts = partsOf(schema, combiningKeywords);
     if (parts.some((part) => chain.includes(part))) {
-      const fix = 'Refer to it only in a property or in items';
-      this.#nodes.get(schema)?.fault('the schema contains itself', fix);
+      this.#nodes.get(schema)?.fault('the schema contains itself', 'Refer to it in a property or in items');
       for (const keyword of combiningKeywords) Reflect.deleteProperty(schema, keyword);
     } else for (const part of parts) this.#refuseCycles(part, chain);
     this.#searched.add(schema);
