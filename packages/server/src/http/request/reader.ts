@@ -24,14 +24,14 @@ import { JsonReader } from './json-reader.js';
 import { createTextReader, type Values } from './texts.js';
 import type { Compiler } from './validation/validation.js';
 
-/** The input of a handler. */
+/** The input of a handler. All its fields are there from the start: V8 would forget a shape that they give it later. */
 class Input {
   readonly caller: unknown;
   readonly address: string;
   params: unknown = {};
   query: unknown = undefined;
-  declare headers?: unknown;
-  declare cookies?: unknown;
+  headers: unknown = undefined;
+  cookies: unknown = undefined;
   body: unknown = undefined;
   readonly #response: ServerResponse;
   #departure: AbortController | undefined;
