@@ -151,7 +151,7 @@ export class ContractNode {
         near === undefined ? `Leave it out, or ${other}` : `Write ${near}`,
       );
     }
-    for (const [, name] of names.matchAll(/(\w+)!/g))
+    for (const [, name] of names.matchAll(/\b(\w+)!/g))
       if (this.isObject && !this.has(name!)) this.fault(`${name} is missing`, `Write ${name}`);
   }
 

@@ -48,7 +48,7 @@ export interface KeywordContext {
 export function readKeywords(node: ContractNode, context: KeywordContext): Partial<MutableSchema> {
   node.allow(supported);
   for (const keyword of ['anyOf', 'oneOf', 'enum'])
-    if (JSON.stringify(node.at(keyword).value) === '[]')
+    if ([node.at(keyword).value].flat().length === 0)
       node.at(keyword).fault('allows no value', 'List what it allows');
   return {
     ...readSchemas(node, context),
