@@ -71,7 +71,6 @@ function copied(documents, isText, transaction) {
       together(subject, id, (tx) => both((one) => documents.change(tx, one, update), id)),
     // The lists of the library have no end.
     page: (subject, range) => documents.page(subject, { ...range, before }),
-    getMany: documents.getMany.bind(documents),
     stored: (subject, range) => documents.stored(subject, { ...range, before }),
     storedOfAll: documents.storedOfAll.bind(documents),
   };

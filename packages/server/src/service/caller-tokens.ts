@@ -1,6 +1,7 @@
 // Access tokens that handlers issue and revoke, so that callers can log in and out.
 import type { Verified } from '../contract/verifiers.js';
-import { hashSecret, issueToken, isSubject, isTokenId, secretTest } from '../storage/core/tokens.js';
+import { hashSecret, issueToken, isSubject, secretTest } from '../storage/core/tokens.js';
+import { idRules } from '../storage/core/ids.js';
 import type { TokenRepository } from '../storage/core/interface.js';
 import { keptFor } from '../storage/core/tokens.js';
 
@@ -96,6 +97,7 @@ export function createCallerTokens(
       const listed = isSubject(subject) ? await tokens.listOf(subject, now()) : [];
       return listed.map(({ id, scopes, createdAt, expiresAt }) => ({ id, scopes, createdAt, expiresAt }));
     },
-    revoke: async (subject, id) => isSubject(subject) && isTokenId(id) && tokens.revokeOf(subject, id),
+    revoke: async (subject, id) =>
+      isSubject(subject) && idRules.text.isValid(id) && tokens.revokeOf(subject, id),
   };
 }

@@ -3,6 +3,7 @@ import { parseExactJson } from '../contract/document/exact-json.js';
 import type { JsonArray } from '../contract/handlers.js';
 import { exactJson, JsonText } from '../contract/document/json-text.js';
 import { ApiError, type ErrorKind } from '../base/errors.js';
+import { transactionLimits } from '../base/limits.js';
 import {
   type Collection,
   type DocumentKey,
@@ -133,8 +134,12 @@ export class Documents<I extends Id, Value extends object> {
 
   /** Returns several documents, in the order of their ids, at most 1,000; undefined where there is none. */
   async getMany(subject: string | Transaction, ids: readonly I[]): Promise<(JsonText<Value> | undefined)[]> {
-    const texts = await this.#collection.getMany(subject, ids);
-    return texts.map((text) => (text === undefined ? undefined : new JsonText(text)));
+    if (ids.length > transactionLimits.documents)
+      throw new StorageError(
+        'too-large',
+        `at most ${transactionLimits.documents} documents are read at once`,
+      );
+    return Promise.all(ids.map((id) => this.get(subject, id)));
   }
 
   /**

@@ -83,7 +83,6 @@ export async function checkChanges<I extends Id>(
     { weight: 8, arbitrary: fc.record({ kind: fc.constant('change' as const), id, change }) },
     // Earlier changes have been acknowledged; the others are in flight together.
     fc.record({ kind: fc.constant('get' as const), id }),
-    fc.record({ kind: fc.constant('getMany' as const), many: fc.array(id, { maxLength: 2 * ids.length }) }),
     fc.record({
       kind: fc.constant('page' as const),
       range,
@@ -120,11 +119,6 @@ export async function checkChanges<I extends Id>(
         await Promise.all(inFlight);
         inFlight = [];
         if (step.kind === 'get') await expect(documents.get(subject, step.id), model.get(step.id));
-        else if (step.kind === 'getMany')
-          await expect(
-            documents.getMany(subject, step.many),
-            step.many.map((id) => model.get(id)),
-          );
         else if (step.kind === 'count')
           await expect(new Documents(documents, {}).count(subject, step.range), list(step.range).length);
         else {

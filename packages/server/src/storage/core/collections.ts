@@ -64,14 +64,10 @@ const longestPause = 10;
 
 /** The function of a transaction. */
 type Work<Result> = (transaction: Transaction) => Result | Promise<Result>;
-/** The result of a function, or the error that it threw. */
-type Ending<Result> = { readonly result: Result } | { readonly thrown: unknown };
 
 /** The documents of an open store. */
 export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction'> {
-  /** The queue of all writes. */
   readonly writes: GroupCommit;
-  /** The limits of transactions. */
   readonly limits: TransactionLimits;
   /** The memory that all running transactions take, as an estimate in bytes. */
   memory = 0;
@@ -114,8 +110,8 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
     const deadline = performance.now() + this.limits.time;
     const attempt = () => this.#attempt(subject, work, deadline);
     const ending = (await attempt()) ?? (await this.#inTurn(subject, () => this.#repeat(attempt)));
-    if ('thrown' in ending) throw ending.thrown;
-    return ending.result;
+    if (ending.status === 'rejected') throw ending.reason as unknown;
+    return ending.value;
   }
 
   #open(definition: CollectionDefinition, reader: CollectionReader): OpenCollection<Id> {
@@ -133,12 +129,6 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
         const page = { from: id, to: id, descending: false, limit: 1, isFirst: true };
         const { json, count } = await reader.page(subject, page);
         return count === 1 ? json : undefined;
-      },
-      getMany: async (subject, ids) => {
-        const { documents: most } = this.limits;
-        if (ids.length > most)
-          throw new StorageError('too-large', `at most ${most} documents are read at once`);
-        return Promise.all(ids.map((id) => collection.get(subject, id)));
       },
       page: async (subject, range) => {
         const bounded = storedRangeOf(definition, range);
@@ -189,13 +179,14 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
     subject: string,
     work: Work<Result>,
     deadline: number,
-  ): Promise<Ending<Result> | undefined> {
+  ): Promise<PromiseSettledResult<Result> | undefined> {
     const transaction = new RunningTransaction(subject, this);
     let outcome: (typeof transactionOutcomes)[number] = 'failed';
     try {
-      const ending = await within(endingOf(work, transaction), deadline - performance.now(), undefined);
+      const result = (async () => work(transaction))();
+      const [ending] = await within(Promise.allSettled([result]), deadline - performance.now(), []);
       if (ending === undefined) throw new StorageError('overloaded', 'a transaction took too long');
-      const steps = await transaction.steps('thrown' in ending);
+      const steps = await transaction.steps(ending.status === 'rejected');
       const holds = steps.length === 0 || (await this.#committer.commitTransaction(subject, steps));
       outcome = holds ? 'completed' : 'repeated';
       return holds ? ending : undefined;
@@ -203,14 +194,6 @@ export class StoreDocuments implements Pick<Storage, 'collection' | 'transaction
       transaction.end();
       this.#report?.({ type: 'transaction ended', outcome });
     }
-  }
-}
-
-async function endingOf<Result>(work: Work<Result>, transaction: Transaction): Promise<Ending<Result>> {
-  try {
-    return { result: await work(transaction) };
-  } catch (thrown) {
-    return { thrown };
   }
 }
 

@@ -5,7 +5,6 @@ import { oncePerIteration } from '../../base/once-per-iteration.js';
 import { messageOf, type Outcome, StorageError } from './interface.js';
 import { bytesOf, documentKey, type Committer, type WriteResult, type Write } from './writes.js';
 
-/** The limits of transactions. */
 export type TransactionLimits = Record<keyof typeof transactionLimits, number>;
 
 /** The limits of the queue and of each batch, and what observes them. Sizes are estimates of memory, in bytes. */
@@ -20,7 +19,6 @@ export interface WriteLimits extends Pick<Limits, 'queueRows' | 'queueBytes' | '
   trace?: (<T>(write: (inTrace: InTrace) => Promise<T>) => Promise<T>) | undefined;
 }
 
-/** The limits that apply by default. */
 export const defaultWriteLimits: WriteLimits = { ...defaultLimits, maxAge: Infinity };
 
 interface Queued {

@@ -138,8 +138,6 @@ export interface OpenCollection<I extends Id = bigint> extends Collection<I> {
   change(subject: string | Transaction, id: I, update: (text: string) => string): Promise<string | undefined>;
   /** It is already JSON because parsing the stored texts and serializing them again would dominate the cost of a list. */
   page(subject: string, range: ListRange<I>): Promise<Page<I>>;
-  /** Returns the texts of several documents, in the order of their ids; undefined where there is none. */
-  getMany(subject: string | Transaction, ids: readonly I[]): Promise<(string | undefined)[]>;
   /**
    * Returns the first documents of a range with their keys: at most 500 and 256 KiB, but at least one if there is any. None
    * follow if there are none.

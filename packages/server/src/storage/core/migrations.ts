@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { StorageError, type StoreDefinition } from './interface.js';
 import { tokenIndexes } from './tokens.js';
 import { nodeCommand } from '../../base/node-command.js';
-import { isOlder, version as thisVersion } from '../../base/version.js';
+import { isOlder, version } from '../../base/version.js';
 
 /** One step from a schema to the next. */
 export interface Migration {
@@ -77,21 +77,19 @@ export function loadMigrations(folder: URL): Migration[] {
 
 /**
  * Returns the migrations that a database lacks.
- * @param application - The version of the application that uses the database.
  * @throws StorageError when the schema of the database requires a newer application, or is that of another service.
  */
 export function pendingMigrations(
   { name: service, migrations }: Pick<StoreSchema, 'name' | 'migrations'>,
   applied: readonly AppliedMigration[],
-  application = thisVersion,
 ): Migration[] {
   for (const step of applied) checkService(service, step.service);
   const newest = applied.reduce((last, step) => Math.max(last, step.version), 0);
   const oldest = applied.find((step) => step.version === newest)?.oldestApplication;
-  if (oldest !== undefined && isOlder(application, oldest)) {
+  if (oldest !== undefined && isOlder(version, oldest)) {
     throw new StorageError(
       'unavailable',
-      `the database needs ${service} ${oldest} or later, and this is ${application}: install a newer one`,
+      `the database needs ${service} ${oldest} or later, and this is ${version}: install a newer one`,
     );
   }
   return migrations.filter((migration) => migration.version > newest);

@@ -26,11 +26,6 @@ export function isSubject(text: string): boolean {
   return text.length >= 1 && text.length <= 255 && text.isWellFormed() && !/\p{Cc}/u.test(text);
 }
 
-/** Whether a string can be a token's id, as `issueToken` makes them. */
-export function isTokenId(text: string): boolean {
-  return /^[0-9a-f]{12}$/.test(text);
-}
-
 /** The properties of a new token, which are those of `Token`. */
 export interface NewToken
   extends Pick<Token, 'subject' | 'scopes'>, Partial<Pick<Token, 'expiresAt' | 'keptUntil'>> {
