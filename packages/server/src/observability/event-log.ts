@@ -178,5 +178,6 @@ function levelOf(status: number | undefined): 'info' | 'warn' | 'error' {
 /** Removes the parts of a request target that may contain secrets: the user information and the query string. */
 function withoutSecrets(target: string): string {
   const shown = target.startsWith('/') ? target : target.replace(/:\/\/[^/]*@/, '://');
-  return shown.split('?', 1)[0] ?? '';
+  const query = shown.indexOf('?');
+  return query < 0 ? shown : shown.slice(0, query);
 }

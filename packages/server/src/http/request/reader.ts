@@ -83,6 +83,7 @@ interface Place {
   readonly name: PartReader['name'];
   /** The kind of its faults. */
   readonly kind: ErrorKind;
+  /** Gets the operation with the parameters of this place only. */
   readonly valuesIn: (request: FastifyRequest, operation: Operation) => Values;
 }
 
@@ -158,12 +159,13 @@ function parameterReader(
     ...(part === 'query' && { additionalProperties: nothing }),
   });
   const split = createSplitter(parameters, part, operation.path);
+  const inPlace = { ...operation, parameters };
   const readTexts = createTextReader(
     parameters.map((parameter) => ({ ...parameter, shape: shapeOf(parameter.schema) })),
     (text) => new JsonReader().parseText(text),
   );
   const read = (request: FastifyRequest) => {
-    const values = valuesIn(request, operation);
+    const values = valuesIn(request, inPlace);
     split?.(values, request.url);
     readTexts(values);
     return check(values);
@@ -222,9 +224,9 @@ function renamed(params: Values, names: Readonly<Record<string, string>>): Value
 
 function headersOf(headers: FastifyRequest['headers'], parameters: readonly Parameter[]): Values {
   const values = Object.create(null) as Values;
-  for (const { name, in: place } of parameters) {
+  for (const { name } of parameters) {
     const key = name.toLowerCase();
-    if (place === 'header' && Object.hasOwn(headers, key)) values[name] = headers[key];
+    if (Object.hasOwn(headers, key)) values[name] = headers[key];
   }
   return values;
 }
