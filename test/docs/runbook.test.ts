@@ -385,8 +385,8 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     for (const name of await readdir(folder)) await rm(join(folder, name));
     t.equal(await createPlant(machine, token, 2), 200);
     const [save, putBack] = blocksOf(runbook, 'The files were deleted, and the service runs');
-    t.match(await machine.run(save), 'can be restored: 2 plants. 0 tokens');
-    t.match(await machine.run(putBack), 'Restored 2 plants.');
+    t.match(await machine.run(save), 'can be restored. 0 tokens');
+    t.match(await machine.run(putBack), /Restored .*\. 0 tokens/);
     t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"},{"name":"a"}]');
   });
 
@@ -589,7 +589,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const backUp = `DATABASE_URL=file:${machine.store} ${command}`;
     for (let night = 1; night <= 2; night++) {
       const printed = await machine.run(`${backUp} 1`);
-      t.match(printed, /can be restored: 3 plants\./);
+      t.match(printed, /can be restored\./);
       // The name of the next backup differs only from the next second on.
       const [name = ''] = /plants-\S+\.db/.exec(printed) ?? [];
       const now = () =>
@@ -599,13 +599,13 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const kept = await readdir(join(folder, 'backups'));
     t.equal(kept.length, 1, 'the newest one, and nothing else');
     const [check] = blocksOf(runbook, 'The store is damaged');
-    t.match(await machine.run(check), 'Copied 3 plants');
+    t.match(await machine.run(check), /Copied \d+ bytes/);
     const [, id = ''] =
       /"id": "(\w+)"/.exec(await machine.run('plant_store token list --subject mallory --json')) ?? [];
     t.match(await machine.run(`plant_store token revoke ${id} && plant_store token prune`), 'is revoked');
     const [drill, put, tokens, undo] = blocksOf(runbook, 'Restore a backup');
     const changes = { 'plants-YYYY-MM-DD-HHMMSS.db': kept.at(-1)! };
-    t.match(await machine.run(drill, changes), 'can be restored: 3 plants. 1 tokens of it would be revoked.');
+    t.match(await machine.run(drill, changes), 'can be restored. 1 tokens of it would be revoked.');
     const newest = join(folder, 'backups', kept.at(-1)!);
     const restore = `backup=${newest}\n${put}`;
     run.add(put!);

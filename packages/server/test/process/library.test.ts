@@ -61,7 +61,7 @@ t.test('two threads on SQLite', needsThreads(), async (t) => {
       run(cli, ['migrate'], env),
     ]);
     t.match(tokens, { stdout: /north +books:write/ });
-    t.match(copied, { code: 0, stderr: /Copied 2 books, 10 loans / });
+    t.match(copied, { code: 0, stderr: /Copied \d+ bytes / });
     t.match(migrated, { code: 0, stderr: /The schema is up to date/ });
   });
   t.equal(await server.end(), 0);

@@ -59,10 +59,7 @@ t.test('a backup taken while the server writes is complete, and is restored by c
   life.over = true;
   await Promise.all(clients);
   t.strictSame({ code, stdout }, { code: 0, stdout: '' });
-  const [, copied] =
-    /^Store: .+\nCopied (\d+) plants \(\d+ bytes\) to .+copy\.db and checked the copy\.\n$/.exec(stderr) ??
-    [];
-  t.ok(Number(copied) >= before && Number(copied) <= after, `${before} <= ${copied} <= ${after}`);
+  t.match(stderr, /^Store: .+\nCopied \d+ bytes to .+copy\.db and checked the copy\.\n$/);
   t.equal((await stat(copy)).mode & 0o777, 0o600, 'it is for its owner only');
   t.equal((await list(server, token)).length, acknowledged);
   t.equal(await server.end('SIGTERM'), 0);
@@ -75,7 +72,7 @@ t.test('a backup taken while the server writes is complete, and is restored by c
   await copyFile(copy, join(folder, 'plants.db'));
   const restored = await startServer(t, { env: { DATABASE_URL: `file:${join(folder, 'plants.db')}` } });
   const names = new Set((await list(restored, token)).map(({ name }) => name));
-  t.equal(names.size, Number(copied));
+  t.ok(names.size >= before && names.size <= after, `${before} <= ${names.size} <= ${after}`);
   for (let i = 0; i < before - 16; i++) if (!names.has(`plant ${i}`)) t.fail(`plant ${i} is missing`);
   t.equal(await restored.end('SIGTERM'), 0);
 });
@@ -125,24 +122,12 @@ t.test('names of files are names of files, in the URL of a store and in the name
     for (const url of [`file:${file}`, href])
       t.strictSame(await migrateStorage(service, url), [], 'each form names the same file');
     const copy = join(folder, `${name} copy`);
-    const { bytes, documents } = await backUp(file, copy);
+    const bytes = await backUp(file, copy);
     const { size, mode } = await stat(copy);
-    t.strictSame(
-      { bytes, documents, mode: mode & 0o777 },
-      { bytes: size, documents: { plants: 0 }, mode: 0o600 },
-    );
+    t.strictSame({ bytes, mode: mode & 0o777 }, { bytes: size, mode: 0o600 });
     const beside = (await readdir(folder)).filter((one) => !/-(wal|shm|lock)$/.test(one));
     t.strictSame(beside.sort(), [name, `${name} copy`].sort(), 'and nothing else is made');
   }
-});
-
-t.test('a newer release backs up a store that it has not migrated yet', async (t) => {
-  const folder = await temporaryFolder(t);
-  const url = `file:${join(folder, 'plants.db')}`;
-  await migrateStorage(service, url);
-  const beds = { name: 'beds', id: 'int64', column: 'bed' } as const;
-  const newer = { ...service, collections: [...service.collections, beds] };
-  t.match(await backUp(url, join(folder, 'copy.db'), newer), { documents: { plants: 0 } });
 });
 
 /** Starts a backup of a store, and resolves when it writes the copy. */

@@ -71,7 +71,7 @@ t.test('a restore brings back what the backup has, and no token that was revoked
   t.match(saved, /^plants\.db-before-restore-\d{4}-\d\d-\d\d-\d{6}\.\d{3}$/);
   t.match(
     result.stderr,
-    /\nRestored 1 plants\. 2 tokens of the backup were revoked\.\nTo undo this: .* restore .*-before/,
+    /\nRestored .*backup\.db\. 2 tokens of the backup were revoked\.\nTo undo this: .* restore .*-before/,
   );
   t.match(result.stderr, `${join(file, '..', saved)} --keep-tokens\n`);
   t.strictSame(await read(url), { plants: ['old'], valid: ['kept'] });
@@ -102,7 +102,7 @@ t.test('a dry run checks the backup beside the server, and changes nothing', asy
   const server = await startServer(t, { env });
   const { code, stderr } = await run('cli.js', ['restore', backup, '--dry-run'], env);
   t.equal(code, 0, stderr);
-  t.match(stderr, /\n.*backup\.db can be restored: 1 plants\. 2 tokens of it would be revoked\.\n$/);
+  t.match(stderr, /\n.*backup\.db can be restored\. 2 tokens of it would be revoked\.\n$/);
   const refused = await run('cli.js', ['restore', backup], env);
   t.match(refused, { code: 1, stderr: /the store is in use by process \d+\./ });
   t.equal(await server.end(), 0);
@@ -172,7 +172,7 @@ t.test('the files of a killed server are a backup, with their log', async (t) =>
   const writer = await startWriter(t, `file:${killed}`);
   await writer.kill();
   t.ok((await stat(`${killed}-wal`)).size > 0);
-  t.match(await restore(url, killed), { documents: { plants: 1 } });
+  t.match(await restore(url, killed), { fault: undefined });
   t.strictSame((await read(url)).plants, ['a']);
 });
 
@@ -258,7 +258,7 @@ t.test('a replacement that was interrupted is finished by whatever opens the sto
       if (opener === 'server') t.strictSame((await read(url)).plants, ['old']);
       else if (opener === 'command')
         t.match(await run('cli.js', ['token', 'list'], { DATABASE_URL: url }), { code: 0, stdout: /kept/ });
-      else t.match(await restore(url, backup), { documents: { plants: 1 } });
+      else t.match(await restore(url, backup), { fault: undefined });
       t.strictSame((await read(url)).plants, ['old']);
       t.strictSame((await read(`file:${aside}`)).plants, ['new'], 'the old store is kept');
       t.notOk((await names()).some((name) => name.endsWith('-restore')));

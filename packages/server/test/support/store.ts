@@ -74,12 +74,8 @@ export async function openExistingStorage(url: string): Promise<Storage> {
 }
 
 /** Backs up a SQLite store. */
-export function backUp(
-  url: string,
-  path: string,
-  definition: StoreDefinition = service,
-): ReturnType<typeof sqliteBackup.backUp> {
-  return sqliteBackup.backUp(definition, url, path);
+export function backUp(url: string, path: string): ReturnType<typeof sqliteBackup.backUp> {
+  return sqliteBackup.backUp(service, url, path);
 }
 
 /** Restores a SQLite store. */

@@ -6,7 +6,7 @@ import { backUp } from '../../storage/sqlite/copy.js';
 import { version } from '../../base/version.js';
 import { addCheckCommand } from './check-command.js';
 import { createCommand } from './command-line.js';
-import { countsOf, createStoreCommands, type StoreCommands, type StoreOptions } from './store-commands.js';
+import { createStoreCommands, type StoreCommands, type StoreOptions } from './store-commands.js';
 import { addExportCommand } from './export-command.js';
 import { addImportCommand } from './import-command.js';
 import { describeFault, statusOf } from '../start-errors.js';
@@ -89,7 +89,7 @@ function addBackupCommand(program: Command, commands: StoreCommands): void {
     .argument('<file>', 'path of the copy; must not exist yet')
     .action(async (file: string, options: StoreOptions) => {
       const url = commands.urlOf(options);
-      const { documents, bytes } = await backUp(commands.service, url, file);
-      console.error(`Copied ${countsOf(documents)} (${bytes} bytes) to ${file} and checked the copy.`);
+      const bytes = await backUp(commands.service, url, file);
+      console.error(`Copied ${bytes} bytes to ${file} and checked the copy.`);
     });
 }

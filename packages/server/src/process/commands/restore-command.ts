@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { nodeCommand } from '../../base/node-command.js';
 import { restore } from '../../storage/sqlite/restore.js';
-import { countsOf, type StoreCommands, type StoreOptions } from './store-commands.js';
+import { type StoreCommands, type StoreOptions } from './store-commands.js';
 
 interface RestoreOptions extends StoreOptions {
   dryRun?: true;
@@ -27,7 +27,7 @@ export function addRestoreCommand(program: Command, commands: StoreCommands): vo
       const { dryRun: isDryRun = false, keepTokens: keepsTokens = false } = options;
       const { service } = commands;
       const url = commands.urlOf(options);
-      const { documents, revokedTokens, fault, saved, aside } = await restore(service, url, file, {
+      const { revokedTokens, fault, saved, aside } = await restore(service, url, file, {
         isDryRun,
         keepsTokens,
       });
@@ -38,8 +38,8 @@ export function addRestoreCommand(program: Command, commands: StoreCommands): vo
           : ', for good: add --keep-tokens if none was revoked since the backup';
       console.error(
         isDryRun
-          ? `${file} can be restored: ${countsOf(documents)}. ${revokedTokens} tokens of it would be revoked${advice}.`
-          : `Restored ${countsOf(documents)}. ${revokedTokens} tokens of the backup were revoked.`,
+          ? `${file} can be restored. ${revokedTokens} tokens of it would be revoked${advice}.`
+          : `Restored ${file}. ${revokedTokens} tokens of the backup were revoked.`,
       );
       if (saved !== undefined)
         console.error(`To undo this: ${nodeCommand(service.command)} restore ${saved} --keep-tokens`);

@@ -4,23 +4,23 @@ import { once } from 'node:events';
 import { closeSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
-import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import { DatabaseSync } from '@photostructure/sqlite';
 import { messageOf, StorageError, type StoreDefinition } from '../core/interface.js';
-import { hasTable, openForReading, readFrom } from './database.js';
+import { openForReading } from './database.js';
 import { existing, existingFileOf, isPostgres, suffixes, syncFolder, syncPath } from './files.js';
 
 /**
  * Copies a snapshot of the store to a file and checks the copy, without blocking writers.
  * @param url - The URL of the store, as for `openStorage`.
  * @param path - The path of the copy, which must not exist. Only this user can read the copy.
- * @returns The number of documents of each collection in the copy, by its name, and its size in bytes.
+ * @returns The size of the copy in bytes.
  * @throws StorageError when the store is not a file, the target exists, or the copy fails.
  */
 export async function backUp(
-  store: Pick<StoreDefinition, 'name' | 'collections'>,
+  { name }: Pick<StoreDefinition, 'name'>,
   url: string,
   path: string,
-): Promise<{ documents: Record<string, number>; bytes: number }> {
+): Promise<number> {
   if (isPostgres(url))
     throw new StorageError('unavailable', 'only a SQLite store can be copied; for PostgreSQL, use pg_dump');
   // SQLite takes a relative path that begins with "file:" as a URL.
@@ -29,12 +29,9 @@ export async function backUp(
   if (lstatSync(target, { throwIfNoEntry: false }) !== undefined)
     throw new StorageError('unavailable', `${path} already exists`);
   try {
-    openForReading(file, store.name).close();
-    const documents = await makeFile(target, async (copy) => {
-      await copyInto(file, copy);
-      return readFrom(copy, store.name, (database) => countDocuments(database, store));
-    });
-    return { documents, bytes: statSync(target).size };
+    openForReading(file, name).close();
+    await makeCopy(target, file);
+    return statSync(target).size;
   } catch (error) {
     throw new StorageError('unavailable', `the copy failed: ${messageOf(error)}`, { cause: error });
   }
@@ -50,21 +47,15 @@ export async function copyInto(source: string, target: string): Promise<void> {
   await once(new Worker(new URL(import.meta.url), { workerData: { source, target } }), 'exit');
 }
 
-/**
- * Makes a file for this user only, which has its name when it is complete and on the disk.
- * @param target - Its path, at which there must be no file.
- * @param fill - Writes to the path of an empty file, which gets the name.
- */
-export async function makeFile<T>(target: string, fill: (path: string) => Promise<T>): Promise<T> {
-  const result = await withNewFile(target, async (path) => {
-    const filled = await fill(path);
+/** Makes a copy for this user only, as `copyInto`, which has its name when it is complete and on the disk. */
+export async function makeCopy(target: string, source: string): Promise<void> {
+  await withNewFile(target, async (path) => {
+    await copyInto(source, path);
     syncPath(path);
     // Unlike a rename, a link does not replace a file that another process has created in the meantime.
     linkSync(path, target);
-    return filled;
   });
   syncFolder(dirname(target));
-  return result;
 }
 
 /**
@@ -93,20 +84,6 @@ export async function withNewFile<T>(target: string, work: (path: string) => Pro
     remove();
     for (const signal of signals) process.off(signal, end);
   }
-}
-
-/** Returns the number of documents of each collection, by its name. A newer release may have collections without a table. */
-export function countDocuments(
-  database: DatabaseSyncInstance,
-  { collections }: Pick<StoreDefinition, 'collections'>,
-): Record<string, number> {
-  const stored = collections.filter(({ name }) => hasTable(database, name));
-  return Object.fromEntries(
-    stored.map(({ name }) => {
-      const row = database.prepare(`SELECT count(*) AS count FROM ${name}`).get() as { count: number };
-      return [name, row.count];
-    }),
-  );
 }
 
 // In the thread that copies.

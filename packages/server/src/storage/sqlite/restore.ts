@@ -5,7 +5,7 @@ import { backup as writeInto, DatabaseSync } from '@photostructure/sqlite';
 import { messageOf, StorageError, type StoreDefinition } from '../core/interface.js';
 import { loadSchema } from '../core/migrations.js';
 import { keptFor } from '../core/tokens.js';
-import { copyInto, countDocuments, makeFile, withNewFile } from './copy.js';
+import { copyInto, makeCopy, withNewFile } from './copy.js';
 import { appliedIn, closeWithCheckpoint, hasTable, migrate, openDatabase, readFrom } from './database.js';
 import { isDamage, toSqliteError } from './failures.js';
 import { fileOf, giveToOwner, isPostgres, logOf, makeFolder, realPathOf, sizeOf, syncPath } from './files.js';
@@ -21,8 +21,6 @@ interface RestoreOptions {
 
 /** The result of a restore, or of a dry run. */
 interface Restored {
-  /** The number of documents of each collection, by its name. */
-  readonly documents: Record<string, number>;
   /** The number of the backup's valid tokens that are revoked. */
   readonly revokedTokens: number;
   /** The reason why the previous store could not be read: it was missing or damaged. */
@@ -86,7 +84,7 @@ async function replaceStore(run: Run, copy: string): Promise<Restored> {
   const saved = `${database}-before-restore-${timeOf(new Date())}`;
   try {
     if (restored.fault === undefined) {
-      await makeFile(saved, (path) => copyInto(database, path));
+      await makeCopy(saved, database);
       giveToOwner(saved, database);
       await writeContent(database, copy);
       return { ...restored, saved };
@@ -141,7 +139,7 @@ async function fillCopy(run: Run, copy: string): Promise<Restored> {
          WHERE revoked_at IS NULL AND id ${keepsTokens ? 'IN' : 'NOT IN'} (SELECT value FROM json_each(?))`,
       );
       const { changes } = revoke.run(now, now + keptFor, tokens);
-      return { documents: countDocuments(database, store), revokedTokens: changes, fault };
+      return { revokedTokens: changes, fault };
     } finally {
       database.close();
       syncPath(copy);
