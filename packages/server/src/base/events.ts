@@ -32,8 +32,6 @@ export type ConnectionPurpose = 'reads' | 'writes' | 'transactions';
 export interface Measures {
   /** Writes that wait for their commit. */
   readonly write_queue_rows: () => number;
-  /** Free space on the disk of the store, in bytes. */
-  readonly disk_free_bytes: () => number | undefined;
   readonly database_connections: () => Readonly<Record<ConnectionPurpose, number>>;
   /** 1 if the database took no writes at the last check, otherwise 0. */
   readonly database_read_only: () => number;

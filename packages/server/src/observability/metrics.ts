@@ -136,7 +136,6 @@ function createConnectionMetrics(describe: Describe): Report {
 /** The gauges, which are measured when the metrics are read. */
 const measured: Readonly<Record<keyof Measures, string>> = {
   write_queue_rows: 'Writes waiting for the next batch.',
-  disk_free_bytes: 'Free space on the disk of the store.',
   database_connections:
     'Open connections to PostgreSQL, by what they are for: reads, writes or transactions.',
   database_read_only: 'Whether PostgreSQL took no writes at the last check: 0 if it did; absent on SQLite.',

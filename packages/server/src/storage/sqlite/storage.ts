@@ -1,5 +1,4 @@
 // The SQLite engine. Each thread that serves reads by itself; one thread of the process group-commits all writes.
-import { statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
@@ -24,10 +23,8 @@ import { readersOf, storedReads } from './reads.js';
 import { openSqliteTokens, storedTokens } from './tokens.js';
 import { startWriter, Writer } from './writer.js';
 
-/** The options of the SQLite engine. */
 interface SqliteOptions {
   store: StoreDefinition;
-  /** The path. */
   file: string;
   writes?: Partial<WriteLimits>;
   /** Whether this is a command, which may run beside a server, and takes no lock. */
@@ -38,9 +35,7 @@ interface SqliteOptions {
 
 /** The data with which another thread opens the store. It can be posted to the thread once, with its port. */
 export interface SqliteShare {
-  /** The path of the database. */
   readonly file: string;
-  /** Leads to the writer. */
   readonly port: MessagePort;
 }
 
@@ -70,7 +65,6 @@ export async function openSqlite({
     database = openDatabase(path, mayCreate);
     const applied = await migrate(schema, database, isCommand ? path : undefined);
     const started = (writer = await startWriter({ file: path, collections: store.collections }));
-    limits?.report?.({ type: 'store opened', measures: { disk_free_bytes: () => freeSpaceFor(path) } });
     const share = (): SqliteShare => ({ file: path, port: started.connect() });
     return { ...storageOn(store, database, started, limits, release), share, applied };
   } catch (error) {
@@ -78,16 +72,6 @@ export async function openSqlite({
     if (database !== undefined) closeWithCheckpoint(database);
     release?.();
     throw toSqliteError(file, error);
-  }
-}
-
-/** The free space on the disk of a store, in bytes; undefined if the file system does not respond. */
-function freeSpaceFor(path: string): number | undefined {
-  try {
-    const { bsize, bavail } = statfsSync(dirname(path));
-    return bsize * bavail;
-  } catch {
-    return undefined;
   }
 }
 
