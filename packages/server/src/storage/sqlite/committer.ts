@@ -11,7 +11,6 @@ import { existing } from './files.js';
 import { tokenDocuments } from '../core/tokens.js';
 import { prepareTokenWrites } from './tokens.js';
 
-/** The worker data of the thread. */
 export interface WriterData {
   /** The path of the database, without symbolic links. */
   file: string;
@@ -33,7 +32,6 @@ export interface Failure {
 /** The result of a unit. The reply to the oldest request of a port without one has those of its units, in their order. */
 export type Result = Outcome | 'committed' | 'conflict' | Failure;
 
-/** A request, and the callback for its results. */
 interface WaitingRequest {
   readonly units: readonly Unit[];
   readonly reply: (results: readonly Result[]) => void;
@@ -91,7 +89,6 @@ class BatchCommitter {
     this.#commitSoon();
   }
 
-  /** Commits everything that waits. */
   commit(): void {
     if (this.#waiting.length === 0) return;
     const requests = this.#waiting;
@@ -127,19 +124,15 @@ class BatchCommitter {
 
   /** Makes a write in the transaction that is open, or the steps of a transaction if what it has read holds. */
   #make(unit: Unit): Result {
-    if (!('steps' in unit)) return this.#write(unit);
+    if (!('steps' in unit)) return this.#tableOf(unit.collection).make(unit);
     const { subject, steps } = unit;
     const holds = steps.every(
       ({ collection, id, expected }) => (this.#tableOf(collection).find(subject, id) ?? null) === expected,
     );
     if (!holds) return 'conflict';
     for (const { collection, id, text } of steps.filter((step) => !isCheck(step)))
-      this.#write({ collection, subject, id, when: 'any', text });
+      this.#tableOf(collection).make({ collection, subject, id, when: 'any', text });
     return 'committed';
-  }
-
-  #write(write: Write): Outcome {
-    return this.#tableOf(write.collection).make(write);
   }
 
   #tableOf({ name }: CollectionDefinition): Table {

@@ -14,21 +14,14 @@ export function isDamage(error: unknown): boolean {
   );
 }
 
-/**
- * Converts an error of SQLite; returns a StorageError unchanged.
- * @param file - The path of the database.
- */
+/** Converts an error of SQLite; returns a StorageError unchanged. */
 export function toSqliteError(file: string, error: unknown): StorageError {
   if (error instanceof StorageError) return error;
   const failure = isDamage(error) ? 'damaged' : 'unavailable';
   return new StorageError(failure, `SQLite, ${file}: ${messageOf(error)}`, { cause: error });
 }
 
-/**
- * Calls SQLite, and converts its errors.
- * @param file - The path of the database.
- * @throws StorageError
- */
+/** Calls SQLite, and converts its errors. */
 export function withStorageErrors<T>(file: string, call: () => T): T {
   try {
     return call();

@@ -27,7 +27,12 @@ export function lockStore(database: string): () => void {
       giveToOwner(path, existsSync(database) ? database : dirname(database));
     }
     const lock = (connection = new DatabaseSync(existing(path), { timeout: patience }));
-    nameHolder(lock);
+    try {
+      lock.exec(`PRAGMA user_version = ${process.pid}`);
+    } catch (error) {
+      // A server starts on a full disk all the same, to serve what is stored.
+      if (!isFull(error)) throw error;
+    }
     lock.exec('BEGIN IMMEDIATE');
     return () => {
       // A connection that is closed remains open until its statements are collected, so this ends the transaction.
@@ -46,15 +51,6 @@ export function lockStore(database: string): () => void {
         : `the store is in use by process ${holder.user_version}. Stop it first, or set DATABASE_URL to another store`,
       { cause: error },
     );
-  }
-}
-
-/** Writes who has the lock. A full disk prevents that, and a server starts all the same, to serve what is stored. */
-function nameHolder(lock: DatabaseSyncInstance): void {
-  try {
-    lock.exec(`PRAGMA user_version = ${process.pid}`);
-  } catch (error) {
-    if (!isFull(error)) throw error;
   }
 }
 

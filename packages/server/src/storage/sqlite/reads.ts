@@ -137,14 +137,13 @@ export function readersOf(
   const inTurn = takingTurns(database);
   return (definition) => {
     const { page, stored, storedOfAll } = storedReads(database, definition);
-    const ascending = shortPages(database, definition, false);
-    const descending = shortPages(database, definition, true);
+    const shortPage = shortPages(database, definition);
     return {
       page: (subject, range) =>
         inTurn(subject, () => {
-          const short = (range.descending ? descending : ascending)(subject, range);
+          const short = range.descending ? undefined : shortPage(subject, range);
           // It is empty if there are no documents or if any of them is long.
-          return short.count > 0 ? short : page(subject, range);
+          return short !== undefined && short.count > 0 ? short : page(subject, range);
         }),
       stored: (subject, range) => inTurn(subject, () => stored(subject, range)),
       storedOfAll: (after) => inTurn(ofAllSubjects, () => storedOfAll({ subject: undefined, after })),
@@ -153,42 +152,37 @@ export function readersOf(
 }
 
 /**
- * Prepares the statement that reads pages without long documents, in one direction. It first looks up the last id, so that
- * the page is one range of the primary key, whose order group_concat follows; a descending page is sorted. This is faster
- * than a subquery with a LIMIT, which passes on its rows one by one. The look-up ends at the first long document, since
- * SQLite reads the whole of each row to compare it with the end of a range.
+ * Prepares the statement that reads ascending pages without long documents. It first looks up the last id, so that the page
+ * is one range of the primary key, whose order group_concat follows: faster than a subquery with a LIMIT, which passes on its
+ * rows one by one. The look-up ends at the first long document, since SQLite reads the whole of each row to compare it with
+ * the end of a range.
  */
-function shortPages(database: DatabaseSyncInstance, definition: CollectionDefinition, descending: boolean) {
+function shortPages(database: DatabaseSyncInstance, definition: CollectionDefinition) {
   const { name, column, id } = definition;
   const { parse } = idRules[id];
-  const order = descending ? 'DESC' : 'ASC';
-  const [inPage, behindPage] = descending
-    ? ['id BETWEEN ifnull(last, ?2) AND ?3', 'id < last AND id >= ?2']
-    : ['id BETWEEN ?2 AND ifnull(last, ?3)', 'id > last AND id <= ?3'];
+  const inPage = 'id BETWEEN ?2 AND ifnull(last, ?3)';
   const isLong = `octet_length(${column}) > ${longBytes}`;
   const firstLong = `SELECT id FROM ${name} INDEXED BY ${longIndexOf(definition)}
-    WHERE subject = ?1 AND id BETWEEN ?2 AND ?3 AND ${isLong} ORDER BY id ${order} LIMIT 1`;
-  const upToLong = descending
-    ? `id BETWEEN ifnull((${firstLong}), ?2) AND ?3`
-    : `id BETWEEN ?2 AND ifnull((${firstLong}), ?3)`;
+    WHERE subject = ?1 AND id BETWEEN ?2 AND ?3 AND ${isLong} ORDER BY id LIMIT 1`;
   const statement = prepareRows(
     database,
     `SELECT group_concat(text, ','), count(*),
-       CASE WHEN EXISTS (SELECT 1 FROM ${name} WHERE subject = ?1 AND ${behindPage}) THEN CAST(last AS TEXT) END
+       CASE WHEN EXISTS (SELECT 1 FROM ${name} WHERE subject = ?1 AND id > last AND id <= ?3) THEN CAST(last AS TEXT) END
      FROM (
        SELECT ${column} AS text, last
        FROM (
          SELECT last
          FROM (
            SELECT (
-             SELECT id FROM ${name} WHERE subject = ?1 AND ${upToLong} ORDER BY id ${order} LIMIT 1 OFFSET ?4 - 1
+             SELECT id FROM ${name} WHERE subject = ?1 AND id BETWEEN ?2 AND ifnull((${firstLong}), ?3)
+             ORDER BY id LIMIT 1 OFFSET ?4 - 1
            ) AS last
          )
          WHERE NOT EXISTS (
            SELECT 1 FROM ${name} INDEXED BY ${longIndexOf(definition)} WHERE subject = ?1 AND ${inPage} AND ${isLong}
          )
        ) CROSS JOIN ${name}
-       WHERE subject = ?1 AND ${inPage} ${descending ? 'ORDER BY id DESC' : ''}
+       WHERE subject = ?1 AND ${inPage}
      )`,
   );
   return (subject: string, { from, to, limit }: StoredRange): Page<Id> => {

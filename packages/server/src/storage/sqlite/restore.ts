@@ -11,7 +11,6 @@ import { isDamage, toSqliteError } from './failures.js';
 import { fileOf, giveToOwner, isPostgres, logOf, makeFolder, realPathOf, sizeOf, syncPath } from './files.js';
 import { finishReplacement, lockStore, replaceFiles, timeOf } from './lock.js';
 
-/** Options of a restore. */
 interface RestoreOptions {
   /** Whether to only make the copy that would be restored, and to change nothing. A server may run then. */
   readonly isDryRun: boolean;
