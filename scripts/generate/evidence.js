@@ -174,9 +174,13 @@ function render() {
 
 For those who doubt a promise: what was checked, the result, its date and commit, and the command that repeats it, on
 ${ledger.machine}. ${age()}
-✓: \`.ci/run\` repeats the check on each change, partly with fewer requests; "passes" means only that.
-\`npm run evidence\` repeats each result of an earlier product, unless it needs programs that \`.ci/run\` lacks.
-\`npm run evidence -- WORD\` runs the commands that contain the word. Checks of several threads
+
+- ✓: continuous integration (\`.ci/run\`) runs this check on every change, some with fewer requests.
+- "passes" without a date: there is no other result than that.
+- A date and a commit: the result of one larger run.
+
+\`npm run evidence\` repeats the runs of other commits than the present one, and \`npm run evidence -- WORD\` those whose
+command contains the word; checks that need programs which \`.ci/run\` lacks run only so. Checks of several threads
 [need Node.js 22.12](../CONTRIBUTING.md#larger-checks).
 
 ${sections.join('\n\n')}
@@ -188,7 +192,7 @@ function age() {
   const commits = [...new Set(ledger.claims.flatMap(({ last }) => last?.commit ?? []))];
   const page = readFileSync(`${root}docs/evidence.md`, 'utf8').replaceAll(/\s+/g, ' ');
   if (commits.some((commit) => git('cat-file', '-e', `${commit}^{commit}`).status !== 0))
-    return /(\*\*The product has changed|The product is that) .*? ✓/.exec(page)?.[0].slice(0, -2) ?? '';
+    return /(\*\*The product has changed|The product is that) .*?(?= - ✓)/.exec(page)?.[0] ?? '';
   const past = commits.filter(hasChanged);
   if (past.length === 0) return 'The product is that of these commits.';
   return `**The product has changed since ${past.join(' and ')}**, as \`git log ${past[0]}.. -- ${product.join(' ')}\` lists.`;

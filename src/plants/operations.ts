@@ -22,9 +22,7 @@ export function plantOperations(plants: PlantRepository): Handlers<operations, o
       return outcome === 'created' ? plant : new ApiError(refusals[outcome]);
     },
 
-    async listPlants({ caller, query }) {
-      return Promise.resolve(plants.list(caller.subject, { limit: query.limit }));
-    },
+    listPlants: ({ caller, query }) => Promise.resolve(plants.list(caller.subject, { limit: query.limit })),
 
     async deletePlant({ caller, params }) {
       const isDeleted = await plants.delete(caller.subject, params.id);
