@@ -13,7 +13,7 @@ const common = 'base';
 /** The imports that are forbidden within parts of the server, which the drawing does not show. */
 const unknown = Object.entries({
   'base/': '(?!base/)',
-  '(http|observability|service)/': 'storage/(?!core/(ids|interface|tokens)\\.ts)',
+  '(http|observability|service)/': 'storage/(?!core/(interface|tokens)\\.ts)',
   'process/app\\.ts': '(storage/(?!core/(interface|tokens)\\.ts)|process/config\\.ts|start\\.ts|index\\.ts)',
   'storage/': 'base/errors\\.ts',
   'storage/core/interface\\.ts': '',
