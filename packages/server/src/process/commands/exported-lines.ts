@@ -87,7 +87,8 @@ export function lineReader(collections: readonly CollectionDefinition[]): (line:
   ajv.addFormat('storable', (value: string) => value.isWellFormed() && !value.includes('\0'));
   return (line) => {
     const value = parse(line);
-    const kind = Object.keys(schemas).find((member) => Object.hasOwn(Object(value) as object, member)) ?? 'document';
+    const kind =
+      Object.keys(schemas).find((member) => Object.hasOwn(Object(value) as object, member)) ?? 'document';
     if (!ajv.validate(kind, value)) throw new LineError(ajv.errorsText(ajv.errors, { dataVar: 'it' }));
     if (kind === 'lines') return value as { lines: number };
     return kind === 'token' ? tokenOf(value as TokenLine) : documentOf(collections, value as DocumentLine);
