@@ -82,6 +82,13 @@ export function prepareApp(app: FastifyInstance, handleError = createErrorHandle
   app.decorateRequest('failure', undefined);
   app.decorateRequest('sealed', undefined);
   app.addHook('onRequest', addCommonHeaders);
+  app.addHook('onResponse', ({ raw }, _reply, done) => {
+    // Of a request for an upgrade that got a response instead: Node.js no longer ends its connection, nor does a plugin
+    // whose route it is not for.
+    const connection = connectionOf(raw);
+    if (connection?.isReleased === true) connection.destroySoon();
+    done();
+  });
 }
 
 /** Adds the steps that a request needs that comes from nobody in particular. */

@@ -282,6 +282,14 @@ t.test('an app of the author serves the contract and files', async (t) => {
   t.match(await app.inject('/openapi.yaml'), { statusCode: 200 });
 });
 
+/** The number of open connections. */
+const connectionsOf = (app: FastifyInstance) =>
+  new Promise((resolve) => {
+    app.server.getConnections((_error, count) => {
+      resolve(count);
+    });
+  });
+
 /** Opens a stream of events. */
 async function watch(port: number, authorization: string) {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -352,7 +360,10 @@ t.test(
   'a WebSocket is for callers of the contract, and ends with the service',
   skipFor(noUpgrade),
   async (t) => {
-    const { app, authorization, subject } = await openNews(t, extend.chat);
+    const { app, authorization, subject } = await openNews(
+      t,
+      async (app) => void (await app.register(extend.chat)),
+    );
     await app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = app.server.address() as AddressInfo;
     // Node.js takes headers, which browsers do not.
@@ -360,6 +371,18 @@ t.test(
     const connect = (headers: object) => new Client(`ws://127.0.0.1:${port}/chat`, { headers });
     const refused = connect({});
     await once(refused, 'error');
+    const headers = { connection: 'upgrade', upgrade: 'websocket' };
+    for (const [path, status] of [
+      ['/openapi.yaml', 200],
+      ['/news', 401],
+      ['/nothing', 404],
+    ] as const) {
+      const request = get({ port, path, headers, agent: false });
+      const [response] = (await once(request, 'response')) as [IncomingMessage];
+      t.equal(response.resume().statusCode, status);
+      await once(response.socket, 'close');
+    }
+    await repeatUntil(async () => (await connectionsOf(app)) === 0);
     const socket = connect({ authorization });
     await once(socket, 'open');
     const answer = once(socket, 'message') as Promise<[MessageEvent]>;

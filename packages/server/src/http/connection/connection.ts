@@ -59,8 +59,8 @@ export class Connection extends Duplex {
   readonly localPort: number | undefined;
   readonly #socket: Socket | TLSSocket;
   readonly #policy: InputPolicy;
-  /** Infinite when the connection is left to another protocol. */
-  #pieceLength = pieceLength;
+  /** Whether the connection is left to another protocol. */
+  isReleased = false;
   /** Input that has not been passed on; while there is any, the socket is not read. */
   #input: Buffer | undefined;
   /** Whether something has been passed on since the newest request. */
@@ -203,7 +203,8 @@ export class Connection extends Duplex {
   };
 
   #passPiece(input: Buffer): void {
-    const length = Math.min(input.length, Math.max(this.#pieceLength, this.#isBodyRead ? this.#bodyLeft : 0));
+    const most = this.isReleased ? Infinity : Math.max(pieceLength, this.#isBodyRead ? this.#bodyLeft : 0);
+    const length = Math.min(input.length, most);
     const piece = length < input.length ? input.subarray(0, length) : input;
     if (!this.#isInBody) {
       // A fast client has the response, and goes on, before it is known here that it is sent.
@@ -264,9 +265,8 @@ export class Connection extends Duplex {
    * @returns Whether that is possible; not before the response to an earlier request.
    */
   release(): boolean {
-    if (!this.isOpen || this.#response !== undefined) return false;
-    this.#pieceLength = Infinity;
-    return true;
+    this.isReleased = this.isOpen && this.#response === undefined;
+    return this.isReleased;
   }
 
   /**
