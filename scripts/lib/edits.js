@@ -6,9 +6,9 @@ import { readFileSync } from 'node:fs';
 /** With it, SQLite commits each write of a transaction by itself. @type {Edit} */
 export const torn = {
   file: 'storage/sqlite/committer.js',
-  text: "this.#write({ collection, subject, id, when: 'any', text });",
+  text: "this.#tableOf(collection).make({ collection, subject, id, when: 'any', text });",
   by: `{
-    this.#write({ collection, subject, id, when: 'any', text });
+    this.#tableOf(collection).make({ collection, subject, id, when: 'any', text });
     this.#database.exec('COMMIT');
     this.#database.exec('BEGIN IMMEDIATE');
   }`,
