@@ -25,7 +25,6 @@ const controls = [
   ['log, by commits', 'two threads', /^store\.db-wal$/, 'ready'],
   ['log, by commits', 'library', /^store\.db-wal$/, 'ready'],
   ['log, by commits', 'transactions', /^store\.db-wal$/, 'ready'],
-  ['database, by the start after a kill', 'one thread', /^store\.db$/, 'starting'],
   ['database, by checkpoints', 'two threads', /^store\.db$/, 'ready'],
   ['parents of new folders', 'one thread', /^(disk|srv)$/, 'starting'],
   ['copy, by backup', 'library', /\.partial$/],

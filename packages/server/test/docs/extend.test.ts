@@ -360,10 +360,9 @@ t.test(
   'a WebSocket is for callers of the contract, and ends with the service',
   skipFor(noUpgrade),
   async (t) => {
-    const { app, authorization, subject } = await openNews(
-      t,
-      async (app) => void (await app.register(extend.chat)),
-    );
+    const { app, authorization, subject } = await openNews(t, async (app) => {
+      await app.register(extend.chat);
+    });
     await app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = app.server.address() as AddressInfo;
     // Node.js takes headers, which browsers do not.
