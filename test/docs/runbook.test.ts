@@ -569,10 +569,10 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     await machine.server.end('SIGKILL');
     await rename(machine.store, join(machine.folder, 'elsewhere/plants.db'));
     await machine.start();
-    quotes(t, machine.failure, 'is missing, or a backup that was put in its place');
+    quotes(t, machine.failure, 'is missing or was replaced by a backup');
     await cp(backup, machine.store);
     await machine.start();
-    quotes(t, machine.failure, 'is missing, or a backup that was put in its place');
+    quotes(t, machine.failure, 'is missing or was replaced by a backup');
     await rename(join(machine.folder, 'elsewhere/plants.db'), machine.store);
     await machine.start();
     t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"}]');

@@ -66,7 +66,7 @@ t.test('a log whose database is missing is kept, whatever is started', async (t)
   await move(folder, away, ['plants.db']);
   const refused = {
     message:
-      /plants\.db is missing, or a backup .* its log, .*-wal, has acknowledged writes: put the database back/,
+      /plants\.db is missing or was replaced .* its log, .*-wal, has acknowledged writes: put the original file back/,
   };
   await staysClosed(t, store, refused.message);
   await writeFile(file, '');
@@ -221,7 +221,7 @@ t.test('a backup in the place of a store is not mixed with its log, and "restore
   await move(store.folder, store.away, ['plants.db']);
   await copyFile(backup, store.file);
   const message =
-    /plants\.db is missing, or a backup that was put in its place, but its log, .*-wal, has .*run "restore"/;
+    /plants\.db is missing or was replaced by a backup, but its log, .*-wal, has .*run "restore"/;
   await staysClosed(t, store, message);
   t.match(await run('main.js', [], { ...env, PORT: '0' }), { code: 1, stderr: message });
   t.match(await run('cli.js', ['restore', backup], env), { code: 0, stderr: message });

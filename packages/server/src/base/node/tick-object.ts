@@ -8,7 +8,8 @@ let tickObject: object | undefined;
  * Keeps one of the objects that process.nextTick() makes. V8 forgets their hidden class when a garbage collection finds
  * none of them, and the process would make each further one in a slow, generic way.
  *
- * - Promise: a process is not slower than another one by chance. Only a measurement shows it: `npm run bench`.
+ * - Promise: a process is not slower than another one by chance.
+ * - Test: test/process/resources.test.ts, "a garbage collection does not make process.nextTick() slow".
  * - Node: lib/internal/process/task_queues.js, nextTick.
  */
 export function keepTickObject(): void {

@@ -129,7 +129,7 @@ export class Connection extends Duplex {
     else this.#socket.resume();
   }
 
-  /** The chunks of a response reach the operating system together. */
+  /** As Node.js documents for streams of one's own. The chunks of a response reach the operating system together. */
   override _writev(chunks: Chunk[], done: Done): void {
     // Node ends each response with an empty chunk; a single write is faster, without a cork even more so.
     const filled = chunks.filter(({ chunk }) => chunk.length > 0);

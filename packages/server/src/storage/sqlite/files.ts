@@ -98,8 +98,8 @@ export function checkFiles(database: string): void {
   if (sizeOf(log) === 0 || (existsSync(database) && hasLog(database))) return;
   throw new StorageError(
     'damaged',
-    `${database} is missing, or a backup that was put in its place, but its log, ${log}, has acknowledged writes: put the ` +
-      'database back, or run "restore" with a backup, which moves the log aside (--dry-run tells what it does to tokens)',
+    `${database} is missing or was replaced by a backup, but its log, ${log}, has acknowledged writes: put the original ` +
+      'file back, or run "restore" with a backup, which moves the log aside (--dry-run shows which tokens it revokes)',
   );
 }
 
