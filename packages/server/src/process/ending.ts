@@ -8,7 +8,7 @@ import type { Storage } from '../storage/core/interface.js';
 const ending = new AbortController();
 
 /** Aborts when this process or thread is to end. */
-export const interrupted: AbortSignal = ending.signal;
+const interrupted: AbortSignal = ending.signal;
 
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 const exit = () => process.exit(0);

@@ -928,6 +928,14 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     },
   );
 
+  t.test('migrations: a start before them names the command, and nothing that they make', async (t) => {
+    const { url, database } = await openStore(t);
+    await server.sql('UPDATE migrations SET version = version - 1; DROP INDEX tokens_by_end', database);
+    await t.rejects(openPostgres({ url, timeout }), {
+      message: /^PostgreSQL: the schema of the database is out of date: run "node dist\/cli\.js migrate"$/,
+    });
+  });
+
   t.test('migrations: an old release works during and after a new one', async (t) => {
     const store = await openStore(t);
     const { plants, url } = store;

@@ -76,9 +76,13 @@ async function checkStore(read: Query, schema: StoreSchema, state: { isReadOnly:
   if (faults.some((fault) => fault.includes('lacks a privilege'))) requireNone(faults);
   const applied = await readApplied(read);
   if (applied.length === 0) throw missingStore(schema);
-  if (pendingMigrations(schema, applied).length > 0)
-    faults.unshift(`the schema of the database is out of date: run ${storeCommand(schema, 'migrate')}`);
-  requireNone(faults);
+  if (pendingMigrations(schema, applied).length === 0) requireNone(faults);
+  else {
+    // What is missing may be what the migrations make.
+    const others = faults.filter((fault) => !fault.includes(' is missing: '));
+    const fix = storeCommand(schema, 'migrate');
+    requireNone([`the schema of the database is out of date: run ${fix}`, ...others]);
+  }
 }
 
 /** The storage on open connections. */

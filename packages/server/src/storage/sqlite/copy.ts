@@ -1,13 +1,13 @@
-// Copies databases in a thread: a copy has its name when it is complete, checked and on the disk.
+// Copies databases: a copy has its name when it is complete, checked and on the disk.
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { isMainThread, Worker, workerData } from 'node:worker_threads';
-import { DatabaseSync } from '@photostructure/sqlite';
+import { Worker } from 'node:worker_threads';
 import { messageOf, StorageError, type StoreDefinition } from '../core/interface.js';
+import type { CopyTask } from './copy-thread.js';
 import { openForReading } from './database.js';
-import { existing, existingFileOf, isPostgres, suffixes, syncFolder, syncPath } from './files.js';
+import { existingFileOf, isPostgres, suffixes, syncFolder, syncPath } from './files.js';
 
 /**
  * Copies a snapshot of the store to a file and checks the copy, without blocking writers.
@@ -44,7 +44,8 @@ export async function backUp(
  * @throws Error when one of them is damaged; see `isDamage`.
  */
 export async function copyInto(source: string, target: string): Promise<void> {
-  await once(new Worker(new URL(import.meta.url), { workerData: { source, target } }), 'exit');
+  const task = { source, target } satisfies CopyTask;
+  await once(new Worker(new URL('./copy-thread.js', import.meta.url), { workerData: task }), 'exit');
 }
 
 /** Makes a copy for this user only, as `copyInto`, which has its name when it is complete and on the disk. */
@@ -84,19 +85,4 @@ export async function withNewFile<T>(target: string, work: (path: string) => Pro
     remove();
     for (const signal of signals) process.off(signal, end);
   }
-}
-
-// In the thread that copies.
-const task = workerData as { source?: string; target: string } | null;
-if (!isMainThread && task?.source !== undefined) {
-  const database = new DatabaseSync(task.source, { timeout: 5_000, readOnly: true });
-  // SQLite's backup interface would restart whenever another process writes, and so never finish while a server is busy.
-  // If a signal has just removed the file, SQLite must not make it again.
-  database.prepare('VACUUM INTO ?').run(existing(task.target));
-  database.close();
-  const made = new DatabaseSync(task.target, { readOnly: true });
-  const row = made.prepare('PRAGMA integrity_check(1)').get() as { integrity_check: string };
-  made.close();
-  if (row.integrity_check !== 'ok')
-    throw new Error(`database disk image is malformed: ${row.integrity_check}`);
 }

@@ -1,0 +1,21 @@
+// The thread that copies a database and checks the copy, so that signals are handled meanwhile.
+import { workerData } from 'node:worker_threads';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { existing } from './files.js';
+
+/** What is copied, as a path or URI, and the path of the empty file that gets it. */
+export interface CopyTask {
+  readonly source: string;
+  readonly target: string;
+}
+
+const { source, target } = workerData as CopyTask;
+const database = new DatabaseSync(source, { timeout: 5_000, readOnly: true });
+// SQLite's backup interface would restart whenever another process writes, and so never finish while a server is busy.
+// If a signal has just removed the file, SQLite must not make it again.
+database.prepare('VACUUM INTO ?').run(existing(target));
+database.close();
+const copy = new DatabaseSync(target, { readOnly: true });
+const row = copy.prepare('PRAGMA integrity_check(1)').get() as { integrity_check: string };
+copy.close();
+if (row.integrity_check !== 'ok') throw new Error(`database disk image is malformed: ${row.integrity_check}`);
