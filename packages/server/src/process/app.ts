@@ -67,6 +67,8 @@ export interface PluginOptions {
   maxEventLoopDelay?: number;
   /** Receives every event, besides the log. */
   observe?: Report | undefined;
+  /** Aborts when the process is to end: what the service still opens is then closed. */
+  interruption?: AbortSignal | undefined;
   /** Returns the time in milliseconds since the epoch. */
   now?: () => number;
   /** Returns a monotonic time in milliseconds, for caches and time windows. */
@@ -204,7 +206,7 @@ function createParts(
 
 /** Adds what the service builds itself; then opens it, and adds its operations. */
 async function addService(app: FastifyInstance, parts: Parts): Promise<void> {
-  const { service, storage, contract, now, rates } = parts;
+  const { service, storage, contract, limits, now, rates } = parts;
   app.decorateRequest('caller', null);
   app.decorateRequest('bodyReservation', undefined);
   await app.register(fastifyAuth);
@@ -222,6 +224,8 @@ async function addService(app: FastifyInstance, parts: Parts): Promise<void> {
     log: app.log,
     worker: parts.worker,
     draining: app.draining,
+    interruption: parts.interruption,
+    patience: limits.shutdownTime,
   });
   app.addHook('onClose', () => opened.close(app.isCutOff));
   app.decorate('checkService', () => opened.check());

@@ -12,6 +12,7 @@ import type { Metrics } from '../observability/metrics.js';
 import type { Service } from '../service/definition.js';
 import { describeStore, openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
 import type { Config } from './config.js';
+import { deferEnd, interrupted } from './ending.js';
 import { notify } from './systemd.js';
 import { readTls } from './tls.js';
 
@@ -42,7 +43,8 @@ export interface BuiltService {
 }
 
 /**
- * Opens the storage and builds the service, which does not listen yet. On PostgreSQL, waits until it can be reached.
+ * Opens the storage and builds the service, which does not listen yet. On PostgreSQL, waits until it can be reached. When
+ * the process is to end meanwhile, what the service opens is closed.
  * @throws ConfigError, StorageError, OpenError, ContractError or a system error; nothing is open then.
  */
 export async function buildService(
@@ -69,10 +71,12 @@ export async function buildService(
     import('./app.js'),
   ]);
   try {
+    deferEnd();
     const app = await buildApp({
       service,
       storage,
       worker: thread,
+      interruption: interrupted,
       identityProvider: identityProvider(config),
       observe: metrics?.record,
       logger,

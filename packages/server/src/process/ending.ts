@@ -8,15 +8,12 @@ import type { Storage } from '../storage/core/interface.js';
 const ending = new AbortController();
 
 /** Aborts when this process or thread is to end. */
-const interrupted: AbortSignal = ending.signal;
+export const interrupted: AbortSignal = ending.signal;
 
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 const exit = () => process.exit(0);
 
-/**
- * Handles the end from now on, and signals, which only the main thread receives. A process that starts exits at once: nobody
- * has been promised anything, and the operating system closes what is open.
- */
+/** Handles the end from now on, and signals, which only the main thread receives. At first there is nothing to close. */
 export function receiveSignals(): void {
   interrupted.addEventListener('abort', exit);
   if (!isMainThread) return;
@@ -49,10 +46,17 @@ export function endAtOnce(): void {
   process.kill(process.pid, 'SIGKILL');
 }
 
-/** From now on, calls a function when this process or thread is to end; until then, it ends at once. */
-export function onEnd(close: (reason: string) => Promise<void>): void {
+/** From now on, there is something to close before this process or thread ends. */
+export function deferEnd(): void {
   interrupted.removeEventListener('abort', exit);
-  interrupted.addEventListener('abort', () => void close(String(interrupted.reason)));
+}
+
+/** From now on, calls a function when this process or thread is to end: at once, if that came while it started. */
+export function onEnd(close: (reason: string) => Promise<void>): void {
+  deferEnd();
+  const run = () => void close(String(interrupted.reason));
+  if (interrupted.aborted) run();
+  else interrupted.addEventListener('abort', run);
 }
 
 /**

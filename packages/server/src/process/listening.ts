@@ -1,7 +1,8 @@
 // Listens on an address, which the service and the admin listener have.
-import type { AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { AddressError } from './config.js';
+import { AddressError, type Config } from './config.js';
 
 /** An address to listen on. */
 export interface Address {
@@ -14,25 +15,44 @@ export interface Address {
 /**
  * Listens on an address.
  * @param prefix - The prefix of the two variables that have the address.
- * @returns The address with its port, which port 0 chooses.
  * @throws AddressError naming the variable that prevents it.
  */
 export async function listenOn(
   app: FastifyInstance,
   address: Address,
   prefix: '' | 'OPS_' = '',
-): Promise<Address> {
-  // For this name, Fastify would open a second server, which it neither lists nor waits for on close.
-  const host = address.host === 'localhost' ? '127.0.0.1' : address.host;
+): Promise<void> {
+  await naming(prefix, address, () => app.listen({ ...address }));
+}
+
+async function naming(prefix: string, { host, port }: Address, listen: () => Promise<unknown>) {
   try {
-    await app.listen({ ...address, host });
-    return { ...address, port: (app.server.address() as AddressInfo).port };
+    await listen();
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'EADDRINUSE')
-      throw new AddressError(
-        `${prefix}PORT: port ${address.port} of ${host} is already in use; choose another one`,
-      );
+      throw new AddressError(`${prefix}PORT: port ${port} of ${host} is already in use; choose another one`);
     throw new AddressError(`${prefix}${code === 'EACCES' ? 'PORT' : 'HOST'}: ${message}`);
   }
+}
+
+/**
+ * Finds the address of the service. For several threads, it listens there alone first, because threads that share a port
+ * would also share it with another server that does. This also chooses port 0.
+ * @throws AddressError naming the variable that prevents it.
+ */
+export async function findAddress({ HOST, PORT: port, WORKERS }: Config): Promise<Address> {
+  const address = { host: addressOf(HOST), port };
+  if (WORKERS === 1) return address;
+  const server = createServer((socket) => socket.destroy());
+  await naming('', address, () => once(server.listen({ ...address }), 'listening'));
+  const { port: chosen } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return { ...address, port: chosen, reusePort: true };
+}
+
+/** For this name, Fastify would open a second server, which it neither lists nor waits for on close. */
+export function addressOf(host: string): string {
+  return host === 'localhost' ? '127.0.0.1' : host;
 }

@@ -10,8 +10,8 @@ import {
   shutDown,
   type BuiltService,
 } from './configured-service.js';
-import { endAtOnce, fail, shutDownOnEnd } from './ending.js';
-import { listenOn } from './listening.js';
+import { endAtOnce, fail, interrupted, shutDownOnEnd } from './ending.js';
+import { addressOf, findAddress, listenOn } from './listening.js';
 import { describeFault, statusOf } from './start-errors.js';
 import { feedWatchdog } from './systemd.js';
 import { ServingThreads } from './threads/serving-threads.js';
@@ -40,6 +40,7 @@ export async function startProcess(
     process.stderr.on('error', () => undefined);
     await serve(service, config, dev);
   } catch (error) {
+    if (interrupted.aborted) process.exit();
     console.error(describeFault(error, service));
     process.exit(statusOf(error));
   }
@@ -61,16 +62,21 @@ async function serve(service: Service, config: Config, dev: boolean): Promise<vo
     fail('thread');
   });
   const close = () => closeAll(built, threads, config);
+  shutDownOnEnd(service, log, storage, close);
   try {
-    const { HOST: host, PORT: port, WORKERS } = config;
-    const address = await listenOn(app, { host, port, reusePort: WORKERS > 1 });
+    const address = await findAddress(config);
+    // Threads that were started now would miss the end.
+    interrupted.throwIfAborted();
     await threads.start(config, { tls: built.tls, address, share: storage.share });
     await openAdmin(service, built, threads, config);
-    shutDownOnEnd(service, log, storage, close);
+    await listenOn(app, address);
+    interrupted.throwIfAborted();
     reportReady(service, log, config, storage, app);
     void feedWatchdog(log, () => threads.ask('measure'));
     await greet?.(service, app, storage, config);
   } catch (error) {
+    // The handler of the end closes everything, and exits.
+    if (interrupted.aborted) return;
     await close();
     throw error;
   }
@@ -84,7 +90,7 @@ async function openAdmin(
   config: Config,
 ): Promise<void> {
   const { app, metrics } = built;
-  const { OPS_HOST: host, OPS_PORT: port, WORKERS } = config;
+  const { OPS_HOST, OPS_PORT: port, WORKERS } = config;
   if (metrics === undefined || port === undefined) return;
   // Imported on demand, because it delays the start.
   const { buildAdminListener } = await import('../observability/admin-listener.js');
@@ -103,7 +109,7 @@ async function openAdmin(
     if (fault !== undefined) throw new Error(fault);
   };
   const admin = await buildAdminListener({ serving, check, metrics: gathered, log: app.log });
-  await listenOn(admin, { host, port }, 'OPS_');
+  await listenOn(admin, { host: addressOf(OPS_HOST), port }, 'OPS_');
   app.log.info({ operations: admin.listeningOrigin }, 'admin listener ready');
 }
 

@@ -95,7 +95,8 @@ export interface ServiceContext {
   /** Aborts when the service begins to shut down: streams that would last should then end. */
   readonly draining: AbortSignal;
   /**
-   * Aborts when no request runs any more, before `close` is called, and when the service could not be opened.
+   * Aborts when no request runs any more, before `close` is called; and when opening takes too long, or the process is to
+   * end meanwhile.
    */
   readonly signal: AbortSignal;
 }

@@ -16,6 +16,14 @@ export class OpenError extends Error {
   }
 }
 
+/** Options of openService. */
+export interface OpeningOptions extends Omit<ServiceContext, 'signal'> {
+  /** Aborts when the process is to end. */
+  readonly interruption?: AbortSignal | undefined;
+  /** Maximum time that it may then still take to open, and to close, in ms. */
+  readonly patience: number;
+}
+
 const late = Symbol('late');
 
 declare module 'fastify' {
@@ -25,19 +33,34 @@ declare module 'fastify' {
   }
 }
 
-/** Opens a service. @throws OpenError when it cannot be opened. */
+/**
+ * Opens a service. When it is interrupted, its signal aborts, and what it still opens is closed.
+ * @throws OpenError when it cannot be opened.
+ */
 export async function openService(
   { open }: Pick<Service, 'open'>,
-  given: Omit<ServiceContext, 'signal'>,
+  { interruption, patience, ...given }: OpeningOptions,
 ): Promise<OpenedService> {
   const end = new AbortController();
+  const interrupted = new Promise<typeof late>((resolve) => {
+    interruption?.addEventListener('abort', () => {
+      resolve(late);
+    });
+  });
+  // `open` may throw, or return a value that is not a promise.
+  const opening = (async () => open({ ...given, signal: end.signal }))();
   try {
-    return manage(checkForm(await open({ ...given, signal: end.signal })), given.log, end);
+    const opened = await Promise.race([opening, interrupted]);
+    if (opened !== late) return manage(checkForm(opened), given.log, end);
   } catch (error) {
     end.abort();
     if (error instanceof OpenError) throw error;
     throw new OpenError(textOfThrown(error), error);
   }
+  end.abort();
+  const closed = opening.then((opened) => opened.close?.()).catch(() => undefined);
+  await within(closed, patience, undefined);
+  throw new OpenError('the process ends');
 }
 
 /** A service that is open. */

@@ -71,6 +71,6 @@ t.test('each test that a comment of the source names exists', (t) => {
       }
     }
   }
-  t.equal(named.length, 1);
+  t.equal(named.length, 2);
   t.end();
 });

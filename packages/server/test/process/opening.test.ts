@@ -1,13 +1,16 @@
 // A service that opens, checks and closes something of its own: in every thread that answers requests, each within a
 // limit of time, and whatever it does, nothing of it is left open, and the store closes last. Real processes, then what
 // needs no process.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import type { Service } from '../../dist/index.js';
 import { service } from '../../../../dist/service.js';
 import { engines, sharedStorage } from '../support/engines.js';
-import { adminOf, create, run, startServer, toldService } from '../support/processes.js';
+import { adminOf, create, environment, run, startServer, toldService } from '../support/processes.js';
 import { RawConnection } from '../support/raw-connection.js';
 import { buildApp } from '../support/service.js';
 import { startServer as startProcess } from '../support/server-process.js';
@@ -100,6 +103,43 @@ t.test('if one thread cannot open it, the others close what they have opened', n
   const first = (await journal()).filter((line) => line.includes(' 1'));
   t.strictSame(first, ['open 1', 'end 1', 'close 1', 'closed 1 with 0 plants']);
 });
+
+const closed = ['open', 'end', 'close', 'closed'];
+for (const [does, WORKERS, signal, events] of [
+  ['open-dawdles', '1', 'SIGTERM', closed],
+  ['open-dawdles-2', '2', 'SIGINT', closed],
+  ['open-gives-up', '1', 'SIGINT', ['open', 'end']],
+  ['open-gives-up-2', '2', 'SIGTERM', ['open', 'end']],
+  ['open-hangs', '1', 'SIGTERM', ['open', 'end']],
+  ['open-hangs-2', '2', 'SIGTERM', ['open', 'end']],
+  ['open-dawdles-2 close-hangs-2', '2', 'SIGTERM', ['open', 'end', 'close']],
+  ['open-signals', '1', undefined, closed],
+  ['open-signals-2', '2', undefined, closed],
+] as const)
+  t.test(
+    `a signal while the last of ${WORKERS} opens (${does}) ends all, and what it still opens is closed`,
+    WORKERS === '1' ? skipFor(undefined) : needsThreads(),
+    async (t) => {
+      const { script, env, journal } = await prepare(t, does);
+      const child = spawn(process.execPath, [script], {
+        env: environment({ PORT: '0', SHUTDOWN_SECONDS: '1', ...env, WORKERS }),
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      t.teardown(() => child.kill('SIGKILL'));
+      const ended = once(child, 'exit');
+      const errors = text(child.stderr);
+      if (signal !== undefined) {
+        await repeatUntil(async () => (await journal()).length === Number(WORKERS));
+        child.kill(signal);
+      }
+      t.strictSame([await ended, await errors], [[0, null], '']);
+      const lines = (await journal()).map((line) => line.split(' '));
+      for (const worker of new Set(lines.map(([, worker]) => worker))) {
+        const its = lines.filter(([, of]) => of === worker).map(([what]) => what);
+        t.strictSame(its, worker === WORKERS ? events : closed, String(worker));
+      }
+    },
+  );
 
 for (const [WORKERS, options] of numbers)
   t.test(

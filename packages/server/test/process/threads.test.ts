@@ -75,6 +75,24 @@ for (const engine of stores) {
   });
 }
 
+t.test(
+  'a port that another server has prevents the start, also if that shares it',
+  needsThreads(),
+  async (t) => {
+    const first = await startThreads(t);
+    const DATABASE_URL = `file:${join(await temporaryFolder(t), 'other.db')}`;
+    for (const WORKERS of ['1', '2'])
+      t.match(await run('main.js', [], { DATABASE_URL, PORT: String(first.port), WORKERS }), {
+        code: 1,
+        stderr: `plant-store: PORT: port ${first.port} of 127.0.0.1 is already in use; choose another one\n`,
+      });
+    const token = await first.createToken('alice');
+    for (const client of await clientsOf(t, first, token))
+      t.match(await client.send('GET', '/plants'), { status: 200 });
+    t.equal(await first.end(), 0);
+  },
+);
+
 /** The locks of this process on a file, as /proc/locks shows them: type, mode, first byte and last byte. */
 function locksOf(pid: number, file: string): string[] {
   const { ino } = statSync(file);

@@ -53,6 +53,11 @@ const service = {
     while (does('open-waits', worker)) await pause(10);
     if (does('open-throws', worker)) throw new Error('no database at db.example:\n  it is down');
     if (does('open-hangs', worker)) await never();
+    // Opens all the same when it is asked to give up.
+    if (does('open-dawdles', worker)) await new Promise((resolve) => (signal.onabort = resolve));
+    if (does('open-gives-up', worker)) await pause(2 ** 30, undefined, { signal });
+    // The signal arrives when it is open, but does not serve yet.
+    if (does('open-signals', worker)) process.kill(process.pid, 'SIGTERM');
     log.info({ opened: worker }, 'the service is open');
     const { handlers } = await plantStore.open(context);
     const failing = setInterval(() => {

@@ -165,6 +165,7 @@ export async function startServer(options = {}) {
 async function accepting(port, failed) {
   for (;;) {
     const socket = connect(port, '127.0.0.1');
+    // Before several threads listen, the main one accepts connections for a moment, and answers none.
     socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
     const answered = await Promise.race([
       once(socket, 'data'),

@@ -6,7 +6,7 @@ import { messageOf } from '../../storage/core/interface.js';
 import type { StorageShare } from '../../storage/open.js';
 import type { Config } from '../config.js';
 import { buildService, checkService, shutDown, type BuiltService } from '../configured-service.js';
-import { end, onEnd } from '../ending.js';
+import { end, interrupted, onEnd } from '../ending.js';
 import { listenOn, type Address } from '../listening.js';
 import { describeFault } from '../start-errors.js';
 
@@ -50,10 +50,12 @@ export async function serveInThread(service: Service): Promise<void> {
       // This ends the thread alone. It does not wait for what a service has left open.
       process.exit(0);
     });
+    if (interrupted.aborted) return;
     await listenOn(built.app, address);
     answerQuestions(port, built);
     port.postMessage(undefined satisfies FirstMessage);
   } catch (error) {
+    if (interrupted.aborted) process.exit(0);
     port.postMessage(describeFault(error, service) satisfies FirstMessage);
     process.exit(1);
   }

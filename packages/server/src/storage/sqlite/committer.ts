@@ -17,7 +17,7 @@ export interface WriterData {
   collections: readonly CollectionDefinition[];
 }
 
-/** What takes effect or not by itself: a write, or a transaction of at least one step. */
+/** A write, or a transaction of at least one step: it takes effect as a whole, or not at all. */
 export type Unit = Write | { readonly subject: string; readonly steps: readonly Step[] };
 
 /** To the thread: what to commit; from the thread that started it also another one's port, or the request to exit. */

@@ -3,7 +3,7 @@ import { workerData } from 'node:worker_threads';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { existing } from './files.js';
 
-/** What is copied, as a path or URI, and the path of the empty file that gets it. */
+/** The source of a copy, as a path or URI, and its target, the path of an empty file. */
 export interface CopyTask {
   readonly source: string;
   readonly target: string;
