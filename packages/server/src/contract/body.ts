@@ -58,8 +58,7 @@ export function readBody(node: ContractNode, method: string, schemas: Schemas, i
   if (!node.has('requestBody')) return undefined;
   const given = node.at('requestBody');
   if (method === 'get' || method === 'head' || (method === 'delete' && is30)) {
-    const fix =
-      'Write parameters, or POST with a path of its own; in openapi: 3.1.0, a body of DELETE is read';
+    const fix = 'Write parameters, or POST with a path of its own; openapi: 3.1.0 allows a body of DELETE';
     const verb = method.toUpperCase();
     if (is30) given.warn(`OpenAPI 3.0 ignores a body of ${verb}: it is not read`, fix);
     else given.fault(`a body is not supported for ${verb}`, fix);
