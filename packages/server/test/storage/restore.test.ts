@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import t, { type Test } from 'tap';
 import { temporaryFolder } from '../support/engines.js';
-import { list, run, startServer } from '../support/processes.js';
+import { run, startServer } from '../support/processes.js';
 import { backUp, issueToken, openStorage, restore, scopes, type Storage } from '../support/store.js';
 import { startWriter } from '../support/writer-process.js';
-import { service } from '../../../../dist/service.js';
 
 /** The names of the plants of a subject, and which tokens are valid, by their subjects. */
 async function contentOf(storage: Storage) {
@@ -82,19 +81,16 @@ t.test('a restore brings back what the backup has, and no token that was revoked
   t.equal((await stat(again.saved ?? '')).mode & 0o777, 0o600);
 });
 
-t.test(
-  '--keep-tokens keeps those that the store does not have, but not those that it has as revoked',
-  async (t) => {
-    const { url, backup, ids } = await makeStore(t);
-    t.match(await restore(url, backup, { keepsTokens: true }), { revokedTokens: 1 });
-    t.strictSame(await read(url), { plants: ['old'], valid: ['deleted', 'kept'] });
-    const second = await openStorage(url);
-    await second.tokens.revoke(ids.deleted, Date.now());
-    await second.close();
-    t.match(await restore(url, backup, { keepsTokens: true }), { revokedTokens: 2 });
-    t.strictSame(await read(url), { plants: ['old'], valid: ['kept'] });
-  },
-);
+t.test('--keep-tokens keeps those that the store does not have, unless it has them as revoked', async (t) => {
+  const { url, backup, ids } = await makeStore(t);
+  t.match(await restore(url, backup, { keepsTokens: true }), { revokedTokens: 1 });
+  t.strictSame(await read(url), { plants: ['old'], valid: ['deleted', 'kept'] });
+  const second = await openStorage(url);
+  await second.tokens.revoke(ids.deleted, Date.now());
+  await second.close();
+  t.match(await restore(url, backup, { keepsTokens: true }), { revokedTokens: 2 });
+  t.strictSame(await read(url), { plants: ['old'], valid: ['kept'] });
+});
 
 t.test('a dry run checks the backup beside the server, and changes nothing', async (t) => {
   const { url, backup, backups, names } = await makeStore(t);
@@ -124,7 +120,7 @@ t.test('what cannot be restored is refused, and the store stays as it is', async
     database.close();
     return join(folder, name);
   };
-  for (const name of ['newer.db', 'other.db']) await copyFile(backup, join(folder, name));
+  await copyFile(backup, join(folder, 'other.db'));
   const refused: [string, RegExp][] = [
     [join(folder, 'missing.db'), /there is no backup at .*missing\.db$/],
     [await write('empty.db', ''), /there is no backup at .*empty\.db$/],
@@ -133,16 +129,8 @@ t.test('what cannot be restored is refused, and the store stays as it is', async
       /text\.db cannot be restored: file is not a database$/,
     ],
     [
-      await write('short.db', bytes.subarray(0, 8_192)),
-      /short\.db cannot be restored: database disk image is malformed/,
-    ],
-    [
       await write('damaged.db', Buffer.from(bytes).fill(0x55, 8_192, 12_288)),
       /damaged\.db cannot be restored: .*malformed/,
-    ],
-    [
-      change('newer.db', "INSERT INTO migrations VALUES (2, 'later', '999.0.0', 0, 'plant-store')"),
-      /the database needs plant-store 999\.0\.0 or later/,
     ],
     [
       change('other.db', "UPDATE migrations SET service = 'library'"),
@@ -160,28 +148,16 @@ t.test('what cannot be restored is refused, and the store stays as it is', async
   await t.rejects(restore('postgres://127.0.0.1/x', backup), { message: /use pg_restore/ });
   t.strictSame(await names(), ['plants.db'], 'nothing is left');
   t.strictSame(await read(url), present);
-  const otherStore = { ...service, name: 'library' };
-  await t.rejects(restore(url, backup, { definition: otherStore }), {
-    message: /is one of plant-store, not of/,
-  });
 });
 
-t.test('the files of a killed server are a backup, with their log', async (t) => {
-  const { folder, url } = await makeStore(t);
-  const killed = join(folder, 'killed.db');
-  const writer = await startWriter(t, `file:${killed}`);
-  await writer.kill();
-  t.ok((await stat(`${killed}-wal`)).size > 0);
-  t.match(await restore(url, killed), { fault: undefined });
+t.test('the files of a killed server, with their log, are restored, or kept by a restore', async (t) => {
+  const { folder, url, backup } = await makeStore(t);
+  const killed = `file:${join(folder, 'killed.db')}`;
+  await (await startWriter(t, killed)).kill();
+  t.match(await restore(url, join(folder, 'killed.db')), { fault: undefined });
   t.strictSame((await read(url)).plants, ['a']);
-});
-
-t.test('a restore takes the place of what a killed server left', async (t) => {
-  const { folder, backup } = await makeStore(t);
-  const url = `file:${join(folder, 'killed.db')}`;
-  await (await startWriter(t, url)).kill();
-  const { saved = '' } = await restore(url, backup);
-  t.strictSame((await read(url)).plants, ['old']);
+  const { saved = '' } = await restore(killed, backup);
+  t.strictSame((await read(killed)).plants, ['old']);
   t.strictSame((await read(`file:${saved}`)).plants, ['a'], 'what the log had is kept');
 });
 
@@ -221,29 +197,23 @@ t.test('without a store, the backup begins one; --keep-tokens keeps its tokens',
   t.equal((await stat(join(folder, 'two'))).mode & 0o777, 0o700);
 });
 
-t.test(
-  'a program that reads the store meanwhile sees the old content, then the new, and hinders nothing',
-  async (t) => {
-    const { file, url, backup } = await makeStore(t);
-    const reader = new DatabaseSync(file, { readOnly: true });
-    const names = () =>
-      reader
-        .prepare("SELECT plant ->> 'name' AS name FROM plants")
-        .all()
-        .map((row) => (row as { name: string }).name);
-    reader.exec('BEGIN');
-    t.strictSame(names(), ['new']);
-    await restore(url, backup);
-    t.strictSame(names(), ['new']);
-    reader.exec('COMMIT');
-    t.strictSame(names(), ['old'], 'it is the same file');
-    const server = await startServer(t, { env: { DATABASE_URL: url } });
-    const { stdout } = await run('cli.js', ['token', 'create', 's'], { DATABASE_URL: url });
-    t.strictSame(await (await list(server, stdout.trim())).json(), [{ name: 'old' }]);
-    t.equal(await server.end(), 0);
-    reader.close();
-  },
-);
+t.test('a program that reads the store meanwhile sees the old content, then the new', async (t) => {
+  const { file, url, backup } = await makeStore(t);
+  const reader = new DatabaseSync(file, { readOnly: true });
+  const names = () =>
+    reader
+      .prepare("SELECT plant ->> 'name' AS name FROM plants")
+      .all()
+      .map((row) => (row as { name: string }).name);
+  reader.exec('BEGIN');
+  t.strictSame(names(), ['new']);
+  await restore(url, backup);
+  t.strictSame(names(), ['new']);
+  reader.exec('COMMIT');
+  t.strictSame(names(), ['old'], 'it is the same file');
+  t.strictSame((await read(url)).plants, ['old']);
+  reader.close();
+});
 
 t.test('a replacement that was interrupted is finished by whatever opens the store next', async (t) => {
   // What a power failure leaves after each step: the copy, and the files that were moved.

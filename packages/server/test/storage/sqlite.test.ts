@@ -2,14 +2,14 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { randomBytes } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
-import { copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
 import { engines, readPages, temporaryFolder } from '../support/engines.js';
 import { captureLog, startService } from '../support/service.js';
 import { lacks, skipFor } from '../support/skip.js';
-import { failure, issueToken, laterRelease, openExistingStorage, openStorage } from '../support/store.js';
+import { failure, issueToken, laterRelease, openStorage } from '../support/store.js';
 import { startWriter } from '../support/writer-process.js';
 import { plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
@@ -86,32 +86,6 @@ t.test('damage is a 503 for those whose data it is, and one line of the log, and
   ]);
 });
 
-t.test('a URL of an unknown scheme is rejected', async (t) => {
-  await t.rejects(openStorage('mysql://x'), {
-    name: 'StorageError',
-    message: 'no storage engine for a URL that starts with mysql:',
-  });
-});
-
-t.test('SQL tools see the fields of a plant', async (t) => {
-  const file = await newFile(t);
-  const storage = await openStorage(`file:${file}`);
-  await storage.plants.create('s', 1n, { name: 'a "b"', tag: 'ä' });
-  await storage.plants.create('s', 2n, { name: '' });
-  await storage.close();
-  const database = new DatabaseSync(file);
-  const fields = "plant ->> '$.name' AS name, plant ->> '$.tag' AS tag";
-  const rows = database.prepare(`SELECT subject, id, ${fields} FROM plants`).all() as object[];
-  t.strictSame(
-    rows.map((row) => ({ ...row })),
-    [
-      { subject: 's', id: 1, name: 'a "b"', tag: 'ä' },
-      { subject: 's', id: 2, name: '', tag: null },
-    ],
-  );
-  database.close();
-});
-
 t.test('a count is refused when it has taken too long, and has no effect on others', async (t) => {
   const storage = await openStorage(await engines[0]!.createUrl(t));
   t.teardown(() => storage.close());
@@ -140,72 +114,51 @@ t.test('a graceful close leaves everything in one file, and an empty log', async
   copy.close();
 });
 
-t.test(
-  'a store that another process locks for long is unavailable, and serves again afterwards',
-  async (t) => {
-    const file = await newFile(t);
-    const storage = await openStorage(`file:${file}`);
-    t.teardown(() => storage.close());
-    const other = new DatabaseSync(file);
-    other.exec('BEGIN IMMEDIATE');
-    t.equal(await failure(storage.plants.create('s', 1n, { name: 'a' })), 'unavailable');
-    t.equal((await storage.plants.list('s', { limit: 1 })).count, 0, 'reading goes on meanwhile');
-    other.exec('ROLLBACK');
-    other.close();
-    t.equal(await storage.plants.create('s', 1n, { name: 'a' }), 'created');
-  },
-);
-
-t.test('a command makes nothing where there is no store', async (t) => {
-  const file = join(await temporaryFolder(t), 'moved', 'plants.db');
-  const opening = async () => (await openExistingStorage(`file:${file}`)).close();
-  await t.rejects(opening(), {
-    name: 'StorageError',
-    message: /no store at /,
-  });
-  await t.rejects(stat(dirname(file)), { code: 'ENOENT' });
-  await mkdir(dirname(file));
-  await t.rejects(opening(), { message: /no store at / });
-  t.strictSame(await readdir(dirname(file)), []);
+t.test('a store that another process locks for long is unavailable, until it is free', async (t) => {
+  const file = await newFile(t);
+  const storage = await openStorage(`file:${file}`);
+  t.teardown(() => storage.close());
+  const other = new DatabaseSync(file);
+  other.exec('BEGIN IMMEDIATE');
+  t.equal(await failure(storage.plants.create('s', 1n, { name: 'a' })), 'unavailable');
+  t.equal((await storage.plants.list('s', { limit: 1 })).count, 0, 'reading goes on meanwhile');
+  other.exec('ROLLBACK');
+  other.close();
+  t.equal(await storage.plants.create('s', 1n, { name: 'a' }), 'created');
 });
 
-t.test(
-  'what recovery finds, each commit, and a folder that is made, is on the disk before it is acknowledged',
-  skipFor(lacks('strace')),
-  async (t) => {
-    const file = await newFile(t);
-    const storage = await openStorage(`file:${file}`);
-    await storage.plants.create('s', 1n, { name: 'a' });
-    const synced = async (name: string, ...command: string[]) => {
-      const folder = await temporaryFolder(t);
-      // The files that a killed process leaves.
-      for (const suffix of ['', '-wal'])
-        await copyFile(`${file}${suffix}`, join(folder, `plants.db${suffix}`));
-      const cli = fileURLToPath(new URL('../../../../dist/cli.js', import.meta.url));
-      const trace = join(folder, 'trace');
-      const calls = ['-f', '-y', '-o', trace, '-e', 'trace=fsync,fdatasync'];
-      const traced = spawnSync('strace', [...calls, process.execPath, cli, ...command], {
-        cwd: folder,
-        env: { PATH: process.env['PATH'], DATABASE_URL: `file:${join(folder, name)}` },
-      });
-      t.equal(traced.status, 0, String(traced.stderr));
-      const calledOn = (await readFile(trace, 'utf8')).matchAll(/sync\(\d+<([^>]*)>\) += 0/g);
-      return [...calledOn].map(([, path = '']) => relative(folder, path));
-    };
-    const started = ['plants.db', 'plants.db-wal', ''];
-    t.match((await synced('plants.db', 'token', 'list')).slice(0, 3), started);
-    t.match((await synced('plants.db', 'migrate')).slice(0, 3), started);
-    // Two batches, each with a commit, and a checkpoint.
-    const lines = join(dirname(file), 'lines');
-    const line = (id: number) => `{"collection":"plants","subject":"t","id":${id},"document":{}}\n`;
-    await writeFile(lines, Array.from({ length: 1_001 }, (_, id) => line(id)).join('') + '{"lines":1001}\n');
-    const imported = (await synced('plants.db', 'import', lines)).filter((path) => path === 'plants.db-wal');
-    t.ok(imported.length >= 1 + 3, `${imported.length} syncs of the log`);
-    const made = ['', 'new', 'new/folder/plants.db', 'new/folder'];
-    t.match((await synced('new/folder/plants.db', 'migrate')).slice(0, 4), made);
-    await storage.close();
-  },
-);
+t.test('what recovery finds, each commit, and a folder are synced', skipFor(lacks('strace')), async (t) => {
+  const file = await newFile(t);
+  const storage = await openStorage(`file:${file}`);
+  await storage.plants.create('s', 1n, { name: 'a' });
+  const synced = async (name: string, ...command: string[]) => {
+    const folder = await temporaryFolder(t);
+    // The files that a killed process leaves.
+    for (const suffix of ['', '-wal']) await copyFile(`${file}${suffix}`, join(folder, `plants.db${suffix}`));
+    const cli = fileURLToPath(new URL('../../../../dist/cli.js', import.meta.url));
+    const trace = join(folder, 'trace');
+    const calls = ['-f', '-y', '-o', trace, '-e', 'trace=fsync,fdatasync'];
+    const traced = spawnSync('strace', [...calls, process.execPath, cli, ...command], {
+      cwd: folder,
+      env: { PATH: process.env['PATH'], DATABASE_URL: `file:${join(folder, name)}` },
+    });
+    t.equal(traced.status, 0, String(traced.stderr));
+    const calledOn = (await readFile(trace, 'utf8')).matchAll(/sync\(\d+<([^>]*)>\) += 0/g);
+    return [...calledOn].map(([, path = '']) => relative(folder, path));
+  };
+  const started = ['plants.db', 'plants.db-wal', ''];
+  t.match((await synced('plants.db', 'token', 'list')).slice(0, 3), started);
+  t.match((await synced('plants.db', 'migrate')).slice(0, 3), started);
+  // Two batches, each with a commit, and a checkpoint.
+  const lines = join(dirname(file), 'lines');
+  const line = (id: number) => `{"collection":"plants","subject":"t","id":${id},"document":{}}\n`;
+  await writeFile(lines, Array.from({ length: 1_001 }, (_, id) => line(id)).join('') + '{"lines":1001}\n');
+  const imported = (await synced('plants.db', 'import', lines)).filter((path) => path === 'plants.db-wal');
+  t.ok(imported.length >= 1 + 3, `${imported.length} syncs of the log`);
+  const made = ['', 'new', 'new/folder/plants.db', 'new/folder'];
+  t.match((await synced('new/folder/plants.db', 'migrate')).slice(0, 4), made);
+  await storage.close();
+});
 
 t.test('a command of a later release migrates no store whose server runs', async (t) => {
   const url = `file:${join(await temporaryFolder(t), 'plants.db')}`;
@@ -218,39 +171,36 @@ t.test('a command of a later release migrates no store whose server runs', async
   t.equal((await migrateStorage(later, url)).length, 1);
 });
 
-t.test(
-  'migrations are applied once, in the order of their numbers, and each names who may use the schema',
-  async (t) => {
-    const root = await temporaryFolder(t);
-    const folder = join(root, 'sqlite');
-    const url = `file:${join(root, 'plants.db')}`;
-    await mkdir(folder);
-    const store = { ...service, migrations: pathToFileURL(`${root}/`) };
-    await t.rejects(migrateStorage(store, url), {
-      message:
-        /^there are no migrations in .*\/sqlite\/: write them with "npx --no contract-server migrations dist\/service\.js"$/,
-    });
-    await writeFile(join(folder, '0002_second.sql'), '-- oldest-application: 0.9.0\nSELECT 2;');
-    await copyFile(
-      new URL('sqlite/0001_plants_and_tokens.sql', service.migrations),
-      join(folder, '0001_first.sql'),
-    );
-    await writeFile(join(folder, '0010_tenth.sql'), '-- oldest-application: 0.10.0\nSELECT 10;');
-    await mkdir(join(folder, 'other'));
-    t.match(await migrateStorage(store, url), [
-      { version: 1, name: 'first' },
-      { version: 2, name: 'second' },
-      { version: 10, name: 'tenth' },
-    ]);
-    t.strictSame(await migrateStorage(store, url), []);
-    await writeFile(join(folder, '0011_silent.sql'), 'SELECT 11;');
-    await t.rejects(migrateStorage(store, url), {
-      message: /0011_silent.sql does not name the oldest application/,
-    });
-    await rename(join(folder, '0011_silent.sql'), join(folder, '011_short.sql'));
-    await t.rejects(migrateStorage(store, url), { message: /011_short.sql is no name of a migration/ });
-  },
-);
+t.test('migrations are applied once, in order, and each names who may use the schema', async (t) => {
+  const root = await temporaryFolder(t);
+  const folder = join(root, 'sqlite');
+  const url = `file:${join(root, 'plants.db')}`;
+  await mkdir(folder);
+  const store = { ...service, migrations: pathToFileURL(`${root}/`) };
+  await t.rejects(migrateStorage(store, url), {
+    message:
+      /^there are no migrations in .*\/sqlite\/: write them with "npx --no contract-server migrations dist\/service\.js"$/,
+  });
+  await writeFile(join(folder, '0002_second.sql'), '-- oldest-application: 0.9.0\nSELECT 2;');
+  await copyFile(
+    new URL('sqlite/0001_plants_and_tokens.sql', service.migrations),
+    join(folder, '0001_first.sql'),
+  );
+  await writeFile(join(folder, '0010_tenth.sql'), '-- oldest-application: 0.10.0\nSELECT 10;');
+  await mkdir(join(folder, 'other'));
+  t.match(await migrateStorage(store, url), [
+    { version: 1, name: 'first' },
+    { version: 2, name: 'second' },
+    { version: 10, name: 'tenth' },
+  ]);
+  t.strictSame(await migrateStorage(store, url), []);
+  await writeFile(join(folder, '0011_silent.sql'), 'SELECT 11;');
+  await t.rejects(migrateStorage(store, url), {
+    message: /0011_silent.sql does not name the oldest application/,
+  });
+  await rename(join(folder, '0011_silent.sql'), join(folder, '011_short.sql'));
+  await t.rejects(migrateStorage(store, url), { message: /011_short.sql is no name of a migration/ });
+});
 
 /** Mounts a file system in memory, which is removed with the test. */
 async function mountSmall(t: Test, size: string) {

@@ -27,11 +27,10 @@ const settings = {
 };
 
 /**
- * Starts a cluster whose database `postgres` has the extension.
- * @param {{ workers?: number, joined?: number }} [options] - The number of workers, and how many of them are registered.
+ * Starts a cluster of a coordinator and two workers, whose database `postgres` has the extension.
  * @returns {Promise<CitusCluster | undefined>} Undefined when the extension is not installed.
  */
-export async function startCitus({ workers: count = 2, joined = count } = {}) {
+export async function startCitus() {
   const postgres = await systemPostgres().catch(() => undefined);
   if (
     postgres === undefined ||
@@ -39,12 +38,12 @@ export async function startCitus({ workers: count = 2, joined = count } = {}) {
   ) {
     return undefined;
   }
-  const names = Array.from({ length: count }, (_, i) => `worker-${i + 1}`);
+  const names = ['coordinator', 'worker-1', 'worker-2'];
   const [coordinator, ...workers] = /** @type {[PostgresServer, ...PostgresServer[]]} */ (
-    await Promise.all(['coordinator', ...names].map((name) => postgres.createServer(name, settings)))
+    await Promise.all(names.map((name) => postgres.createServer(name, settings)))
   );
   const cluster = { coordinator, workers, nodes: [coordinator, ...workers] };
-  await joinNodes({ ...cluster, workers: workers.slice(0, joined) });
+  await joinNodes(cluster);
   return cluster;
 }
 

@@ -37,8 +37,6 @@ export interface Engine {
   createUrl(t: Test): Promise<string>;
   /** Opens the store at such a URL. It closes with the test. */
   open(t: Test, url: string, limits?: Partial<WriteLimits>): Promise<Storage>;
-  /** Opens a store at such a URL twice, as two processes that use it at the same time do. */
-  openTwice(t: Test, url: string): Promise<[Storage, Storage]>;
   /** Opens an empty store of another service, which closes with the test. */
   openOther(t: Test, definition: StoreDefinition): Promise<AnyStorage>;
   /** Opens an empty store of another service twice, as two processes that use it at the same time do. */
@@ -75,14 +73,10 @@ export const engines: readonly Engine[] = [
       return `file:${join(folder, 'plants.db')}`;
     },
     open: async (t, url, limits) => closing(t, await openStorage(url, limits)),
-    // A server, and a command.
-    openTwice: async (t, url) => [
-      closing(t, await openStorage(url)),
-      closing(t, await openExistingStorage(url)),
-    ],
     openOther: async (t, definition) => closing(t, await openAny(definition, await engines[0]!.createUrl(t))),
     async openOtherTwice(t, definition) {
       const url = await engines[0]!.createUrl(t);
+      // A server, and a command.
       const server = closing(t, await openAny(definition, url));
       return [server, closing(t, await openAnyExisting(definition, url))];
     },
@@ -94,12 +88,7 @@ export const engines: readonly Engine[] = [
     },
     createUrl: async (t) => (await postgresServer()).createDatabase(t),
     open: async (t, url, limits) => closing(t, await openStorage(url, limits, { timeout })),
-    openTwice: async (t, url) => [await engines[1]!.open(t, url), await engines[1]!.open(t, url)],
-    async openOther(t, definition) {
-      const url = await emptyDatabase(t);
-      await migrateStorage(definition, url);
-      return closing(t, await openAny(definition, url, {}, { timeout }));
-    },
+    openOther: async (t, definition) => (await engines[1]!.openOtherTwice(t, definition))[0],
     async openOtherTwice(t, definition) {
       const url = await emptyDatabase(t);
       await migrateStorage(definition, url);
@@ -114,14 +103,7 @@ export const engines: readonly Engine[] = [
     },
     createUrl: (t) => engines[0]!.createUrl(t),
     open: openAsThread,
-    async openTwice(t, url) {
-      const main = closing(t, await openStorage(url));
-      return [await main.another(), await main.another()];
-    },
-    async openOther(t, definition) {
-      const [storage] = await engines[2]!.openOtherTwice(t, definition);
-      return storage;
-    },
+    openOther: async (t, definition) => (await engines[2]!.openOtherTwice(t, definition))[0],
     async openOtherTwice(t, definition) {
       const url = await engines[0]!.createUrl(t);
       const main = closing(t, await openAny(definition, url));

