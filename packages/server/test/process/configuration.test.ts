@@ -7,7 +7,6 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
-import { connect as connectTls } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
@@ -38,15 +37,6 @@ t.test('the server refuses unknown options and arguments', async (t) => {
   });
   t.match(await run('main.js', ['extra'], {}), { code: 2, stderr: /^plant-store: too many arguments/ });
 });
-
-t.test(
-  'where the kernel does not distribute connections, several threads are refused',
-  { skip: kernelDistributes && 'it does' },
-  async (t) => {
-    const need = `several threads need Linux and Node.js 22.12 or later, and this is Node.js ${process.versions.node} on ${process.platform}`;
-    t.strictSame(await faultsOf({ WORKERS: '2' }), [`WORKERS must be 1, since ${need}, not "2"`]);
-  },
-);
 
 t.test('the server reports what prevents its startup, and exits', async (t) => {
   const { file, env } = await newDatabase(t);
@@ -84,18 +74,6 @@ t.test('the server reports what prevents its startup, and exits', async (t) => {
     code: 1,
     stderr: `plant-store: SQLite, ${file}.txt: file is not a database\n`,
   });
-  t.match(await run('main.js', [], { DATABASE_URL: `file:${file}/below` }), {
-    code: 1,
-    stderr: /^plant-store: /,
-  });
-  // Nothing can be created in /proc, which exists only on Linux.
-  if (process.platform === 'linux') {
-    t.match(await run('main.js', [], { DATABASE_URL: 'file:/proc/nope/below/plants.db' }), {
-      code: 1,
-      stderr:
-        /^plant-store: SQLite, \/proc\/nope\/below\/plants.db: ENOENT: no such file or directory, mkdir '\/proc\/nope'\n$/,
-    });
-  }
 });
 
 t.test('in production, only init creates a store, and the start says where there is one', async (t) => {
@@ -108,26 +86,21 @@ t.test('in production, only init creates a store, and the start says where there
   const refused = `${missing}, and none is created, since NODE_ENV is production: ${help}\n`;
   t.strictSame(await run('main.js', [], env), { code: 1, stdout: '', stderr: refused });
   t.match(await run('cli.js', ['migrate'], env), { code: 1, stderr: `${missing}: ${help}` });
-  t.match(await run('cli.js', ['migrate'], { ...env, DATABASE_URL: `file:${join(folder, 'a/b.db')}` }), {
-    code: 1,
-    stderr: /no store at .*b\.db: correct DATABASE_URL/,
-  });
   t.strictSame(await readdir(folder), ['plant.db']);
   for (const shown of [/Applied migration 1/, /up to date/])
     t.match(await run('cli.js', ['init'], env), { code: 0, stderr: shown });
-  const ready = async (variables: Record<string, string>, args: string[] = []) => {
-    const server = await startServer(t, { env: variables, args });
-    t.equal(await server.end('SIGTERM'), 0);
-    return server.log.find(({ msg }) => msg === 'plant-store is ready');
-  };
-  const store = join(folder, 'plants.db');
-  t.match(await ready(env), {
-    version: /^\d+\.\d+\.\d+/,
-    store,
-    created: false,
-    threads: 1,
-    origin: /^http/,
-  });
+  const server = await startServer(t, { env });
+  t.equal(await server.end('SIGTERM'), 0);
+  t.match(
+    server.log.find(({ msg }) => msg === 'plant-store is ready'),
+    {
+      version: /^\d+\.\d+\.\d+/,
+      store: join(folder, 'plants.db'),
+      created: false,
+      threads: 1,
+      origin: /^http/,
+    },
+  );
   const other = { ...env, DATABASE_URL: `file:${join(folder, 'other.db')}` };
   const development = await run('main.js', ['--dev'], other);
   t.match(development, { code: 1, stderr: /no store at .*other\.db/ }, 'nor does npm start');
@@ -165,17 +138,7 @@ t.test('NODE_ENV is one of three words, and a byte order mark is named', async (
 
 t.test('every command checks the settings that the server checks, before it does anything', async (t) => {
   const { file, env } = await newDatabase(t);
-  const commands = [
-    'init',
-    'migrate',
-    'token create alice',
-    'token list',
-    'backup x',
-    'restore x',
-    'export',
-    'import',
-  ];
-  for (const command of commands) {
+  for (const command of ['init', 'migrate', 'token list', 'backup x', 'restore x', 'export', 'import']) {
     const refused = await run('cli.js', command.split(' '), { ...env, NODE_ENV: 'prod', PORT: 'x' });
     t.match(refused, {
       code: 78,
@@ -195,73 +158,51 @@ t.test(
   'SIGUSR1 opens no debugger in production',
   { skip: process.platform === 'win32' && 'no such signal' },
   async (t) => {
-    for (const [NODE_ENV, opens] of [
-      ['production', false],
-      ['development', true],
-    ] as const) {
-      const { env } = await newDatabase(t);
-      await run('cli.js', ['init'], env);
+    const { env } = await newDatabase(t);
+    await run('cli.js', ['init'], env);
+    for (const NODE_ENV of ['production', 'development']) {
       // No other process may have the port of the debugger.
       const server = await startServer(t, { env: { ...env, NODE_ENV }, nodeArgs: ['--inspect-port=0'] });
       server.child.kill('SIGUSR1');
-      if (opens)
-        await repeatUntil(
-          () => server.stderr().includes('Debugger'),
-          () => once(server.child.stderr!, 'data'),
-        );
+      const isOpen = () => server.stderr().includes('Debugger listening');
+      if (NODE_ENV === 'development') await repeatUntil(isOpen, () => once(server.child.stderr!, 'data'));
       t.equal((await fetch(`${server.origin}/openapi.json`)).status, 200);
       t.equal(await server.end(), 0);
-      t.equal(server.stderr().includes('Debugger listening'), opens, NODE_ENV);
+      t.equal(isOpen(), NODE_ENV === 'development', NODE_ENV);
     }
   },
 );
 
-t.test(
-  'a certificate or key that cannot serve is named with its fault',
-  skipFor(certificateLack),
-  async (t) => {
-    const folder = await temporaryFolder(t);
-    // cspell:ignore outform passout
-    const openssl = (args: string) => promisify(execFile)('openssl', args.split(' '), { cwd: folder });
-    const both = await makeCertificate();
-    await writeFile(join(folder, 'both.pem'), both);
-    await writeFile(join(folder, 'empty.pem'), '\n');
-    await openssl('pkey -in both.pem -out key.pem');
-    await openssl('x509 -in both.pem -out cert.pem');
-    await openssl('x509 -in both.pem -outform der -out cert.der');
-    await openssl('pkey -in both.pem -aes256 -passout pass:x -out encrypted.pem');
-    await openssl('ec -in both.pem -aes256 -passout pass:x -out traditional.pem');
-    await writeFile(join(folder, 'other.pem'), await makeCertificate());
-    await writeFile(
-      join(folder, 'broken.pem'),
-      (await readFile(join(folder, 'cert.pem'), 'utf8')).replace('MII', 'AAA'),
-    );
-    const cases: [cert: string, key: string, fault: RegExp][] = [
-      ['missing.pem', 'key.pem', /^TLS_CERT_FILE: ENOENT: .+missing\.pem'$/],
-      ['empty.pem', 'key.pem', /^TLS_CERT_FILE: the file is empty$/],
-      ['cert.der', 'key.pem', /^TLS_CERT_FILE: the file is not PEM: /],
-      ['key.pem', 'key.pem', /^TLS_CERT_FILE: the file has no CERTIFICATE, but PRIVATE KEY$/],
-      ['cert.pem', 'cert.pem', /^TLS_KEY_FILE: the file has no PRIVATE KEY, but CERTIFICATE$/],
-      ['cert.pem', 'encrypted.pem', /^TLS_KEY_FILE: the key is encrypted: /],
-      ['cert.pem', 'traditional.pem', /^TLS_KEY_FILE: the key is encrypted: /],
-      [
-        'cert.pem',
-        'other.pem',
-        /^TLS_CERT_FILE or TLS_KEY_FILE: the key is not that of the first certificate$/,
-      ],
-      ['broken.pem', 'key.pem', /^TLS_CERT_FILE or TLS_KEY_FILE: ./],
-    ];
-    for (const [cert, key, fault] of cases) {
-      const files = { TLS_CERT_FILE: join(folder, cert), TLS_KEY_FILE: join(folder, key) };
-      const { code, stderr } = await run('main.js', [], {
-        DATABASE_URL: `file:${join(folder, 'x.db')}`,
-        ...files,
-      });
-      t.equal(code, 78);
-      t.match(stderr.replace(/^plant-store: |\n$/g, ''), fault, `${cert}, ${key}`);
-    }
-  },
-);
+t.test('a certificate or key is named with its fault', skipFor(certificateLack), async (t) => {
+  const folder = await temporaryFolder(t);
+  // cspell:ignore passout
+  const openssl = (args: string) => promisify(execFile)('openssl', args.split(' '), { cwd: folder });
+  await writeFile(join(folder, 'both.pem'), await makeCertificate());
+  await writeFile(join(folder, 'other.pem'), await makeCertificate());
+  await writeFile(join(folder, 'empty.pem'), '\n');
+  await writeFile(join(folder, 'text.pem'), 'a letter\n');
+  await openssl('pkey -in both.pem -out key.pem');
+  await openssl('x509 -in both.pem -out cert.pem');
+  await openssl('pkey -in both.pem -aes256 -passout pass:x -out encrypted.pem');
+  const cert = await readFile(join(folder, 'cert.pem'), 'utf8');
+  await writeFile(join(folder, 'broken.pem'), cert.replace('MII', 'AAA'));
+  for (const [cert, key, fault] of [
+    ['missing.pem', 'key.pem', /^TLS_CERT_FILE: ENOENT: .+missing\.pem'$/],
+    ['empty.pem', 'key.pem', /^TLS_CERT_FILE: the file is empty$/],
+    ['text.pem', 'key.pem', /^TLS_CERT_FILE: the file is not PEM: /],
+    ['key.pem', 'key.pem', /^TLS_CERT_FILE: the file has no CERTIFICATE, but PRIVATE KEY$/],
+    ['cert.pem', 'encrypted.pem', /^TLS_KEY_FILE: the key is encrypted: /],
+    [
+      'cert.pem',
+      'other.pem',
+      /^TLS_CERT_FILE or TLS_KEY_FILE: the key is not that of the first certificate$/,
+    ],
+    ['broken.pem', 'key.pem', /^TLS_CERT_FILE or TLS_KEY_FILE: ./],
+  ] as const) {
+    const files = { TLS_CERT_FILE: join(folder, cert), TLS_KEY_FILE: join(folder, key) };
+    t.match(await faultsOf(files), [fault, /^no store at /], `${cert}, ${key}`);
+  }
+});
 
 t.test('check lists all faults of settings, certificate, store and keys, and changes nothing', async (t) => {
   const { file, env } = await newDatabase(t);
@@ -374,16 +315,7 @@ t.test('TLS, proxies, CORS and limits come from the environment', skipFor(certif
   t.equal((await get('1.1.1.1')).status, 429);
   t.equal((await get('2.2.2.2', false)).status, 401);
 
-  // Connections that have sent no request after the handshake do not delay the shutdown.
-  const { port } = new URL(server.origin);
-  const idle = connectTls({ port: Number(port), host: '127.0.0.1', ca, servername: 'localhost' });
-  idle.resume();
-  const gone = once(idle, 'close');
-  await once(idle, 'secureConnect');
-  const ended = server.end('SIGTERM');
-  await gone;
-  t.equal(await ended, 0);
-  t.notMatch(JSON.stringify(server.log), /still running/);
+  t.equal(await server.end('SIGTERM'), 0);
 });
 
 t.test('DATABASE_URL knows its parameters', async (t) => {

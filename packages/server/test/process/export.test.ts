@@ -7,7 +7,6 @@ import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { migrateStorage, openStorage } from '../../dist/storage/open.js';
 import type { CollectionDefinition } from '../../dist/storage/core/interface.js';
@@ -119,24 +118,16 @@ t.test('import leaves what is stored as it is, and names what differs and what i
     ['nonsense', /it is no JSON: /],
     ['[]', /it must be object/],
     [`{${key},"id":1}`, /it must have required property 'document'/],
-    [`{${key},"id":1,"document":{},"more":1}`, /it must NOT have additional properties/],
-    [`{${key},"id":"1","document":{}}`, /its id is not valid/],
     [`{${key},"id":9223372036854775808,"document":{}}`, /its id is not valid/],
     [`{${key.replace('plants', 'trees')},"id":1,"document":{}}`, /the service has no collection "trees"/],
-    [
-      `{${key.replace('alice', '')},"id":1,"document":{}}`,
-      /it\/subject must NOT have fewer than 1 characters/,
-    ],
     [`{${key},"id":1,"text":"\\u0000"}`, /it\/text must match format "storable"/],
-    ['{"token":{"id":"a"}}', /it\/token must have required property 'subject'/],
     [token.replace(/"hash":"../, '"hash":"'), /it\/token\/hash must match pattern/],
-    [token.replace(/"createdAt":\d+/, '"createdAt":"soon"'), /it\/token\/createdAt must be integer/],
   ];
   const many = await importOf(
     [...wrong.map(([line]) => line), `{${key},"id":8,"document":{"name":"last"}}`].join('\n'),
     env,
   );
-  t.match(many, { code: 65, stderr: /Stored 1; 0 were stored already, 0 differ, 12 are wrong\./ });
+  t.match(many, { code: 65, stderr: /Stored 1; 0 were stored already, 0 differ, 7 are wrong\./ });
   for (const [i, [, reason]] of wrong.entries())
     t.match(many.stderr, new RegExp(`^Line ${i + 1}: ${reason.source}`, 'm'));
   t.match(await run('cli.js', ['import', join(dirname(file), 'none')], env), {
@@ -203,101 +194,78 @@ for (const subject of [undefined, 'alice'])
     t.equal(stdout.includes('"bob"'), subject === undefined);
   });
 
-t.test(
-  'what a service keeps for a while only, such as keys of repeated requests, is not exported',
-  async (t) => {
-    const { env, file } = await fillStore(t, 1, () => 'a');
-    const command = join(dirname(file), 'cli.mjs');
-    const dist = (path: string) => new URL(`../../../../${path}`, import.meta.url).href;
-    await writeFile(
-      command,
-      `import { runCommand } from '${dist('packages/server/dist/start.js')}';
+t.test('what a service keeps for a while only is not exported', async (t) => {
+  const { env, file } = await fillStore(t, 1, () => 'a');
+  const command = join(dirname(file), 'cli.mjs');
+  const dist = (path: string) => new URL(`../../../../${path}`, import.meta.url).href;
+  await writeFile(
+    command,
+    `import { runCommand } from '${dist('packages/server/dist/start.js')}';
     import { service } from '${dist('dist/service.js')}';
     const collections = service.collections.map((one) => ({ ...one, isTransient: true }));
     await runCommand(async () => ({ service: { ...service, collections } }));`,
-    );
-    t.match(await run(command, ['export', '--tokens'], env), {
-      code: 0,
-      stderr: /Exported 1 tokens\./,
-    });
-  },
-);
+  );
+  t.match(await run(command, ['export', '--tokens'], env), {
+    code: 0,
+    stderr: /Exported 1 tokens\./,
+  });
+});
 
-t.test(
-  'what is exported and imported is the same, byte for byte, on any engine',
-  skipFor(noPostgres),
-  async (t) => {
-    const character = fc.oneof(
-      fc.constantFrom('"', '\\', '\n', '\r', '\t', '\u2028', '\u2029', '\ufeff', '😀', 'é', '\u007f'),
-      fc.string({ unit: 'grapheme', minLength: 1, maxLength: 3 }),
-    );
-    const anyText = fc.string({ unit: character, maxLength: 8 }).filter((value) => !value.includes('\0'));
-    const subject = anyText.filter((value) => value !== '');
-    const id = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
-    const stored = fc.oneof(
-      fc.jsonValue().map((value) => JSON.stringify({ value })),
-      // What another program may have stored.
-      fc.constantFrom('{ "a": 1 }', '1.0', '9007199254740993', '{"a":12345678901234567890}', '\n', 'none'),
-      anyText,
-    );
-    const [document] = fc.sample(
-      fc.array(fc.tuple(subject, id, stored), { minLength: 300, maxLength: 400 }),
-      1,
-    );
-    const all = new Map(
-      document!
-        .filter(([, , text]) => !text.includes('\0'))
-        .map(([subject, id, text]) => [`${subject} ${id}`, [subject, id, text] as const]),
-    );
-    const first = await newStore(t, 'sqlite');
-    await store(first, [...all.values()]);
-    const lines = await exportOf(first);
-    t.equal(lines.trimEnd().split('\n').length, all.size + 1);
-    for (const engine of ['sqlite', 'postgres'] as const) {
-      const next = await newStore(t, engine);
-      t.match(await importOf(lines, next), { code: 0, stderr: new RegExp(`Stored ${all.size}; 0 were`) });
-      const storage = await openStorage(service, next.DATABASE_URL);
-      for (const [subject, id, text] of all.values())
-        if ((await storage.collection(plants).get(subject, id)) !== text) t.fail(`${subject} ${id}`);
-      await storage.close();
-      t.ok((await exportOf(next)) === lines, `exported from ${engine} again`);
-      t.match(await importOf(lines, next), { code: 0, stderr: new RegExp(`Stored 0; ${all.size} were`) });
-    }
-  },
-);
+t.test('what is exported and imported is the same on any engine', skipFor(noPostgres), async (t) => {
+  const subjects = ['a', 'a b', '"', '\\', '\n', ',', '\u2028', '\ufeff', '😀', 'é', '\u007f'];
+  const ids = [-(2n ** 63n), -1n, 0n, 2n ** 53n + 1n, 2n ** 63n - 1n];
+  // Also what another program may have stored.
+  const texts = [
+    ...[
+      '{"value":"\\"\\\\\u2028\u2029\ufeff😀"}',
+      '{ "a": 1 }',
+      '1.0',
+      '9007199254740993',
+      '\n',
+      '\r\n',
+      '\t',
+    ],
+    ...['{"a":12345678901234567890}', 'none', '"', '\\', 'e\u0301', '\u007f', '{"lines":1}'],
+  ];
+  const all = subjects.flatMap((subject, i) =>
+    ids.map((id, j) => [subject, id, texts[(i * ids.length + j) % texts.length]!] as const),
+  );
+  const first = await newStore(t, 'sqlite');
+  await store(first, all);
+  const lines = await exportOf(first);
+  t.equal(lines.trimEnd().split('\n').length, all.length + 1);
+  for (const engine of ['sqlite', 'postgres'] as const) {
+    const next = await newStore(t, engine);
+    t.match(await importOf(lines, next), { code: 0, stderr: new RegExp(`Stored ${all.length}; 0 were`) });
+    const storage = await openStorage(service, next.DATABASE_URL);
+    for (const [subject, id, text] of all)
+      if ((await storage.collection(plants).get(subject, id)) !== text) t.fail(`${subject} ${id}`);
+    await storage.close();
+    t.ok((await exportOf(next)) === lines, `exported from ${engine} again`);
+    t.match(await importOf(lines, next), { code: 0, stderr: new RegExp(`Stored 0; ${all.length} were`) });
+  }
+});
 
-t.test(
-  'a store moves from SQLite to PostgreSQL and back, and its clients go on with their tokens',
-  skipFor(noPostgres),
-  async (t) => {
-    const first = await fillStore(t, 3, (i) => `${i}`);
-    t.match(await run('cli.js', ['token', 'create', 'bob', '--expires', '1d'], first.env), { code: 0 });
-    const [, revoked = ''] =
-      /Token (\w+) /.exec((await run('cli.js', ['token', 'create', 'alice'], first.env)).stderr) ?? [];
-    t.match(await run('cli.js', ['token', 'revoke', revoked], first.env), { code: 0 });
-    const tokens = async (env: Record<string, string>) =>
-      JSON.parse((await run('cli.js', ['token', 'list', '--json'], env)).stdout) as unknown[];
-    const before = await tokens(first.env);
-    t.equal(before.length, 3);
-    let env: { DATABASE_URL: string } = first.env;
-    for (const [round, engine] of (['postgres', 'sqlite'] as const).entries()) {
-      const server = await startServer(t, { env });
-      t.equal((await create(server, first.token, `{"id":${10 + round},"name":"a"}`)).status, 200);
-      const plantsBefore = await (await list(server, first.token)).text();
-      await server.end('SIGTERM');
-      const path = join(await temporaryFolder(t), 'moved.jsonl');
-      await writeFile(path, await exportOf(env, '--tokens'));
-      env = await newStore(t, engine);
-      t.match(await run('cli.js', ['import', path], env), { code: 0, stderr: new RegExp('Stored ') });
-      t.strictSame(await tokens(env), before);
-      const next = await startServer(t, { env });
-      t.equal(await (await list(next, first.token)).text(), plantsBefore, `on ${engine}`);
-      if (engine === 'postgres')
-        t.match(await run('cli.js', ['import', path], env), {
-          code: 0,
-          stderr: /Stored 0; 7 were stored already/,
-        });
-      await next.end('SIGTERM');
-    }
-  },
-);
+t.test('a store moves from SQLite to PostgreSQL and back', skipFor(noPostgres), async (t) => {
+  const first = await fillStore(t, 3, (i) => `${i}`);
+  t.match(await run('cli.js', ['token', 'create', 'bob', '--expires', '1d'], first.env), { code: 0 });
+  const [, revoked = ''] =
+    /Token (\w+) /.exec((await run('cli.js', ['token', 'create', 'alice'], first.env)).stderr) ?? [];
+  t.match(await run('cli.js', ['token', 'revoke', revoked], first.env), { code: 0 });
+  const tokens = async (env: Record<string, string>) =>
+    JSON.parse((await run('cli.js', ['token', 'list', '--json'], env)).stdout) as unknown[];
+  const before = await tokens(first.env);
+  t.equal(before.length, 3);
+  let env: { DATABASE_URL: string } = first.env;
+  for (const engine of ['postgres', 'sqlite'] as const) {
+    const path = join(await temporaryFolder(t), 'moved.jsonl');
+    await writeFile(path, await exportOf(env, '--tokens'));
+    env = await newStore(t, engine);
+    t.match(await run('cli.js', ['import', path], env), { code: 0, stderr: /Stored 6; 0 were/ });
+    t.strictSame(await tokens(env), before);
+    t.match(await run('cli.js', ['import', path], env), { code: 0, stderr: /Stored 0; 6 were/ });
+    const server = await startServer(t, { env });
+    t.equal(await (await list(server, first.token)).text(), '[{"name":"0"},{"name":"1"},{"name":"2"}]');
+    await server.end('SIGTERM');
+  }
+});

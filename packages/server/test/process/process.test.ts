@@ -66,29 +66,25 @@ t.test('acknowledged writes survive SIGKILL at any moment', async (t) => {
   await surviveKills(t);
 });
 
-t.test(
-  'createPlant: a commit that fails is a 50302, and the repeated request finds out what became of it',
-  skipFor(lacks('prlimit')),
-  async (t) => {
-    const { file, env } = await newDatabase(t);
-    const server = await startServer(t, { env });
-    const token = await server.createToken('alice');
-    const send = async () => {
-      const response = await create(server, token, '{"id":2,"name":"a"}');
-      return { status: response.status, body: await response.json() };
-    };
-    t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200);
-    const limit = (bytes: number | string) =>
-      spawnSync('prlimit', ['--pid', `${server.child.pid}`, `--fsize=${bytes}:unlimited`]);
-    // Its log cannot grow.
-    limit(statSync(`${file}-wal`).size);
-    t.match(await send(), { status: 503, body: { error: 50302 } });
-    limit('unlimited');
-    const { status, body } = await send();
-    t.match(body, status === 200 ? { name: 'a' } : { error: 40011 });
-    t.equal(await (await list(server, token)).text(), '[{"name":"a"},{"name":"a"}]');
-  },
-);
+t.test('createPlant: a commit that fails is a 50302', skipFor(lacks('prlimit')), async (t) => {
+  const { file, env } = await newDatabase(t);
+  const server = await startServer(t, { env });
+  const token = await server.createToken('alice');
+  const send = async () => {
+    const response = await create(server, token, '{"id":2,"name":"a"}');
+    return { status: response.status, body: await response.json() };
+  };
+  t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200);
+  const limit = (bytes: number | string) =>
+    spawnSync('prlimit', ['--pid', `${server.child.pid}`, `--fsize=${bytes}:unlimited`]);
+  // Its log cannot grow.
+  limit(statSync(`${file}-wal`).size);
+  t.match(await send(), { status: 503, body: { error: 50302 } });
+  limit('unlimited');
+  const { status, body } = await send();
+  t.match(body, status === 200 ? { name: 'a' } : { error: 40011 });
+  t.equal(await (await list(server, token)).text(), '[{"name":"a"},{"name":"a"}]');
+});
 
 const linux = () =>
   skipFor(process.platform === 'linux' ? undefined : 'a pipe can be opened again only on Linux');
@@ -113,23 +109,24 @@ for (const [WORKERS, options] of [
   ['1', linux()],
   ['2', needsThreads()],
 ] as const) {
-  t.test(
-    `with a stalled reader, a socket, every line of ${WORKERS} is whole or counted`,
-    options,
-    async (t) => {
-      const server = await startServer(t, { env: { WORKERS } });
-      server.child.stdout?.pause();
-      const requests = (await logMuch(server)) + (await logMuch(server));
-      t.equal((await fetch(`${server.origin}/openapi.json`)).status, 200);
-      server.child.stdout?.resume();
-      const count = (key: string) =>
-        server.log.reduce((sum, { [key]: value }) => sum + (typeof value === 'number' ? value : 0), 0);
-      t.equal(await server.end(), 0);
-      const logged = server.log.filter(({ msg }) => msg === 'request').length;
-      t.equal(logged + count('lines'), requests + 1, 'it is logged once or counted');
-      t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
-    },
-  );
+  t.test(`with a stalled socket, each line of ${WORKERS} is whole or counted`, options, async (t) => {
+    const server = await startServer(t, { env: { WORKERS } });
+    server.child.stdout?.pause();
+    // More than can wait for the reader of one thread.
+    const requests = await logMuch(server, 400);
+    t.equal((await fetch(`${server.origin}/openapi.json`)).status, 200);
+    server.child.stdout?.resume();
+    const count = (key: string) =>
+      server.log.reduce((sum, { [key]: value }) => sum + (typeof value === 'number' ? value : 0), 0);
+    t.equal(await server.end(), 0);
+    const logged = server.log.filter(({ msg }) => msg === 'request').length;
+    t.equal(logged + count('lines'), requests + 1, 'it is logged once or counted');
+    if (WORKERS === '1') t.ok(logged < requests, 'some are lost');
+    t.ok(
+      server.log.some(({ msg }) => msg === 'plant-store has shut down'),
+      'it ends in order',
+    );
+  });
 
   t.test(`a stalled pipe stops no thread of ${WORKERS}, nor the exit`, options, async (t) => {
     const output = await stalledPipe(t);
@@ -141,25 +138,17 @@ for (const [WORKERS, options] of [
   });
 }
 
-/** What Node.js imports so that many warnings and a line are printed, where a condition holds. */
-const printing = (condition: string) =>
-  `data:text/javascript,${encodeURIComponent(`import { workerData } from 'node:worker_threads';
-    if (${condition}) setTimeout(() => {
-      for (let i = 0; i < 2000; i++) process.emitWarning('w'.repeat(1000));
-      console.error('printed');
-    }, 100);`)}`;
-
-for (const [WORKERS, options, condition] of [
-  ['1', linux(), 'workerData === null'],
-  ['2', needsThreads(), 'workerData === null || workerData.thread'],
-] as const)
-  t.test(`what is printed beside the log of ${WORKERS} does not wait for its reader`, options, async (t) => {
-    const nodeArgs = ['--import', printing(condition)];
-    const server = await startServer(t, { env: { WORKERS }, nodeArgs });
-    server.child.stderr?.pause();
-    await logMuch(server);
-    server.child.stderr?.resume();
-    await repeatUntil(() => server.stderr().match(/^printed$/gm)?.length === Number(WORKERS));
-    t.match(server.stderr(), 'Warning: www');
-    t.equal(await server.end(), 0);
-  });
+t.test('what Node.js prints beside the log does not wait for its reader', linux(), async (t) => {
+  const prints = `setTimeout(() => {
+    for (let i = 0; i < 2000; i++) process.emitWarning('w'.repeat(1000));
+    console.error('printed');
+  }, 100);`;
+  const nodeArgs = ['--import', `data:text/javascript,${encodeURIComponent(prints)}`];
+  const server = await startServer(t, { nodeArgs });
+  server.child.stderr?.pause();
+  await logMuch(server);
+  server.child.stderr?.resume();
+  await repeatUntil(() => server.stderr().includes('\nprinted\n'));
+  t.match(server.stderr(), 'Warning: www');
+  t.equal(await server.end(), 0);
+});

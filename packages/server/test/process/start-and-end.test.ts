@@ -1,11 +1,10 @@
 // How a service starts and ends, from dist: signals are handled from the start, and nothing is lost, reset or left behind.
 import { DatabaseSync } from '@photostructure/sqlite';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { Agent, get, type IncomingMessage } from 'node:http';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
@@ -13,117 +12,32 @@ import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { openStorage } from '../support/store.js';
 import { temporaryFolder } from '../support/engines.js';
-import {
-  adminOf,
-  environment,
-  fillStore,
-  run,
-  send,
-  startServer,
-  notifiedSystemd,
-} from '../support/processes.js';
+import { adminOf, environment, fillStore, notifiedSystemd, send, startServer } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
-import { childrenOf, kernelDistributes, needsThreads, noProc } from '../support/threads.js';
+import { needsThreads, noProc } from '../support/threads.js';
 
-const root = fileURLToPath(new URL('../../../../', import.meta.url));
-const main = join(root, 'dist/main.js');
-const linux = () => skipFor(noProc);
-const namespaces = () =>
-  skipFor(
-    spawnSync('unshare', ['--pid', '--fork', 'true']).status === 0
-      ? undefined
-      : 'only root may create a namespace of process ids',
-    { alsoInCi: true },
-  );
+const main = fileURLToPath(new URL('../../../../dist/main.js', import.meta.url));
 
-/** Starts the server without waiting for it, in a folder for its data and one for its temporary files. */
-async function launch(t: Test, env: Record<string, string>, launcher: string[] = []) {
-  const folder = await temporaryFolder(t);
-  const temporary = await temporaryFolder(t);
-  const url = `file:${join(folder, 'plants.db')}`;
-  const [command, ...args] = [...launcher, process.execPath, main];
-  const child = spawn(command, args, {
-    env: environment({
-      PORT: '0',
-      TMPDIR: temporary,
-      DATABASE_URL: url,
-      ...env,
-    }),
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  t.teardown(() => child.kill('SIGKILL'));
-  const ended = once(child, 'exit') as Promise<[number | null, string | null]>;
-  return {
-    child,
-    pid: child.pid!,
-    ended,
-    errors: text(child.stderr),
-    url,
-    left: () => readdirSync(temporary),
-  };
-}
+t.test(
+  'systemd learns when the service is ready and that it responds, from a child',
+  skipFor(noProc),
+  async (t) => {
+    const { env, states, socket } = await notifiedSystemd(t);
+    const server = await startServer(t, { env: { ...env, WATCHDOG_USEC: '200000' } });
+    const [ready, responds] = [`${socket} READY=1`, `${socket} WATCHDOG=1`];
+    // Each state has a child of its own, so that two may arrive in any order.
+    await repeatUntil(async () => (await states()).length >= 3 && (await states()).includes(ready));
+    const told = await states();
+    t.strictSame([...new Set(told)].sort(), [ready, responds]);
+    t.equal(told.filter((state) => state === ready).length, 1);
+    t.equal(await server.end('SIGTERM'), 0);
 
-/** A database that accepts connections and never responds, so that a start takes as long as a test needs. */
-async function silentDatabase(t: Test) {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => server.close());
-  const connected = once(server, 'connection');
-  return { url: `postgres://127.0.0.1:${(server.address() as AddressInfo).port}/x`, connected };
-}
-
-for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  t.test(`${signal} ends a process that starts, with status 0`, linux(), async (t) => {
-    const database = await silentDatabase(t);
-    const { child, ended } = await launch(t, { DATABASE_URL: database.url });
-    await database.connected;
-    child.kill(signal);
-    t.strictSame(await ended, [0, null]);
-  });
-}
-
-t.test('systemd learns when the service is ready and that it responds, from a child', linux(), async (t) => {
-  const { env, states, socket } = await notifiedSystemd(t);
-  const server = await startServer(t, { env: { ...env, WATCHDOG_USEC: '200000' } });
-  const [ready, responds] = [`${socket} READY=1`, `${socket} WATCHDOG=1`];
-  // Each state has a child of its own, so that two may arrive in any order.
-  await repeatUntil(async () => (await states()).length >= 3 && (await states()).includes(ready));
-  const told = await states();
-  t.strictSame([...new Set(told)].sort(), [ready, responds]);
-  t.equal(told.filter((state) => state === ready).length, 1);
-  t.equal(await server.end('SIGTERM'), 0);
-
-  const without = await startServer(t, { env: { ...env, PATH: '/nowhere' } });
-  await repeatUntil(() => without.log.some(({ msg }) => /^systemd-notify failed/.test(String(msg))));
-  t.equal((await fetch(`${without.origin}/openapi.json`)).status, 200, 'it serves nevertheless');
-});
-
-/** Runs a script, and returns its status and the files that it has loaded: the coverage that Node.js writes names them. */
-async function modulesOf(t: Test, script: string, args: string[], env: Record<string, string>) {
-  const folder = await temporaryFolder(t);
-  const { code } = await run(`${root}${script}`, args, { ...env, NODE_V8_COVERAGE: folder });
-  const [file = ''] = await readdir(folder);
-  const { result } = JSON.parse(await readFile(join(folder, file), 'utf8')) as { result: { url: string }[] };
-  const loaded = result.flatMap(({ url }) => (url.startsWith('file:') ? fileURLToPath(url) : []));
-  return { code, loaded: loaded.map((path) => path.slice(root.length)).sort() };
-}
-
-t.test('nothing is loaded before signals are handled but what handles them', async (t) => {
-  const exit = "process.on('newListener', (event) => event === 'SIGTERM' && process.exit(7))";
-  const env = { NODE_OPTIONS: `--import "data:text/javascript,${encodeURI(exit)}"` };
-  for (const service of ['', 'examples/library/']) {
-    t.strictSame(await modulesOf(t, `${service}dist/main.js`, [], env), {
-      code: 7,
-      loaded: [
-        `${service}dist/main.js`,
-        'packages/server/dist/process/ending.js',
-        'packages/server/dist/start.js',
-      ].sort(),
-    });
-  }
-});
+    const without = await startServer(t, { env: { ...env, PATH: '/nowhere' } });
+    await repeatUntil(() => without.log.some(({ msg }) => /^systemd-notify failed/.test(String(msg))));
+    t.equal((await fetch(`${without.origin}/openapi.json`)).status, 200, 'it serves nevertheless');
+  },
+);
 
 /** Whether a service handles signals: SIGHUP, the signal 1, is the last, and Node.js does not handle it itself (Linux). */
 const handlesSignals = (pid: number) => {
@@ -131,45 +45,33 @@ const handlesSignals = (pid: number) => {
   return (BigInt(`0x${mask}`) & 1n) !== 0n;
 };
 
-for (const [WORKERS, launcher, options] of [
-  ['1', [], linux()],
-  ['2', [], needsThreads()],
-  ['1', ['unshare', '--pid', '--fork', '--kill-child'], namespaces()],
-  ['2', ['unshare', '--pid', '--fork', '--kill-child'], kernelDistributes ? namespaces() : needsThreads()],
-] as const) {
-  const which = `WORKERS=${WORKERS}${launcher.length > 0 ? ' and PID 1' : ''}`;
-  t.test(`with ${which}, SIGTERM leaves nothing behind at any moment of the start`, options, async (t) => {
-    const { startTime, end } = await startServer(t, { env: { WORKERS } });
-    t.equal(await end(), 0);
-    const moments = 6;
-    for (let moment = 0; moment < moments; moment++) {
-      const server = await launch(t, { WORKERS }, [...launcher]);
-      let pid: number | undefined = server.pid;
-      await repeatUntil(() => {
-        if (launcher.length > 0) [pid] = childrenOf(server.pid);
-        return pid !== undefined && handlesSignals(pid);
-      });
-      await setTimeout((startTime * moment) / moments);
-      process.kill(pid, 'SIGTERM');
-      t.strictSame(await server.ended, [0, null]);
-      t.equal(await server.errors, '');
-      t.strictSame(server.left(), []);
-      await (await openStorage(server.url)).close();
-    }
-  });
-}
-
-t.test('a start that fails leaves nothing', needsThreads(), async (t) => {
-  const other = createServer().listen(0, '127.0.0.1');
-  await once(other, 'listening');
-  t.teardown(() => other.close());
-  const { ended, left } = await launch(t, {
-    WORKERS: '2',
-    PORT: String((other.address() as AddressInfo).port),
-  });
-  t.strictSame(await ended, [1, null]);
-  t.strictSame(left(), []);
-});
+for (const [WORKERS, options] of [
+  ['1', skipFor(noProc)],
+  ['2', needsThreads()],
+] as const)
+  t.test(
+    `with WORKERS=${WORKERS}, SIGTERM ends it in order at any moment of the start`,
+    options,
+    async (t) => {
+      const { startTime, end } = await startServer(t, { env: { WORKERS } });
+      t.equal(await end(), 0);
+      const moments = 6;
+      for (let moment = 0; moment < moments; moment++) {
+        const DATABASE_URL = `file:${join(await temporaryFolder(t), 'plants.db')}`;
+        const child = spawn(process.execPath, [main], {
+          env: environment({ PORT: '0', DATABASE_URL, WORKERS }),
+          stdio: ['ignore', 'ignore', 'pipe'],
+        });
+        t.teardown(() => child.kill('SIGKILL'));
+        const [ended, errors] = [once(child, 'exit'), text(child.stderr)];
+        await repeatUntil(() => handlesSignals(child.pid!));
+        await setTimeout((startTime * moment) / moments);
+        child.kill('SIGTERM');
+        t.strictSame([await ended, await errors], [[0, null], '']);
+        await (await openStorage(DATABASE_URL)).close();
+      }
+    },
+  );
 
 /** Ends a service under load with a signal each time. */
 async function signalUnderLoad(t: Test, WORKERS: string, signals: readonly NodeJS.Signals[]) {
@@ -256,45 +158,42 @@ t.test('nor does one of two threads', needsThreads(), (t) =>
   ),
 );
 
-t.test(
-  'while a stalled reader delays the exit, operators are served; a second signal does not wait',
-  async (t) => {
-    const { env, token } = await fillStore(t, 2_500, (i) => `${i}:`.padEnd(8_000, 'x'));
-    const server = await startServer(t, { env: { ...env, OPS_PORT: '0', SHUTDOWN_SECONDS: '600' } });
-    const admin = adminOf(server);
-    const { hostname, port } = new URL(server.origin);
-    const socket = connect(Number(port), hostname);
-    socket.on('error', () => undefined);
-    socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
-    await once(socket, 'data');
-    socket.pause();
-    // Nothing is ever sent on this connection.
-    const unused = connect(Number(port), hostname);
-    unused.on('error', () => undefined);
-    await once(unused, 'connect');
+t.test('while a stalled reader delays the exit, operators are served', async (t) => {
+  const { env, token } = await fillStore(t, 2_500, (i) => `${i}:`.padEnd(8_000, 'x'));
+  const server = await startServer(t, { env: { ...env, OPS_PORT: '0', SHUTDOWN_SECONDS: '600' } });
+  const admin = adminOf(server);
+  const { hostname, port } = new URL(server.origin);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => undefined);
+  socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+  await once(socket, 'data');
+  socket.pause();
+  // Nothing is ever sent on this connection.
+  const unused = connect(Number(port), hostname);
+  unused.on('error', () => undefined);
+  await once(unused, 'connect');
 
-    server.child.kill('SIGTERM');
-    const agent = new Agent();
-    let refused = false;
-    const tryToConnect = async () => {
-      try {
-        await send(agent, `${server.origin}/openapi.json`);
-      } catch (error) {
-        // A connection that is reset had not been accepted.
-        const { message } = error as Error;
-        if (message !== 'ECONNRESET' && message !== 'ECONNREFUSED') throw error;
-        refused = message === 'ECONNREFUSED';
-      }
-    };
-    await repeatUntil(() => refused, tryToConnect);
-    t.match(await send(agent, `${admin}/livez`), { status: 200 }, 'operators are served to the end');
-    t.match(await send(agent, `${admin}/readyz`), { status: 503 });
-    // That SHUTDOWN_SECONDS ends the delay, test/http/connection/connection.test.ts shows.
-    t.equal(await server.end('SIGTERM'), 'SIGKILL');
-    socket.destroy();
-    unused.destroy();
-  },
-);
+  server.child.kill('SIGTERM');
+  const agent = new Agent();
+  let refused = false;
+  const tryToConnect = async () => {
+    try {
+      await send(agent, `${server.origin}/openapi.json`);
+    } catch (error) {
+      // A connection that is reset had not been accepted.
+      const { message } = error as Error;
+      if (message !== 'ECONNRESET' && message !== 'ECONNREFUSED') throw error;
+      refused = message === 'ECONNREFUSED';
+    }
+  };
+  await repeatUntil(() => refused, tryToConnect);
+  t.match(await send(agent, `${admin}/livez`), { status: 200 }, 'operators are served to the end');
+  t.match(await send(agent, `${admin}/readyz`), { status: 503 });
+  // That SHUTDOWN_SECONDS ends the delay, test/http/connection/connection.test.ts shows.
+  t.equal(await server.end('SIGTERM'), 'SIGKILL');
+  socket.destroy();
+  unused.destroy();
+});
 
 t.test('a host name with several addresses gets one complete listener', async (t) => {
   const server = await startServer(t, { env: { HOST: 'localhost' } });

@@ -5,7 +5,6 @@ import { once } from 'node:events';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
 import {
   adminOf,
@@ -75,23 +74,19 @@ for (const engine of stores) {
   });
 }
 
-t.test(
-  'a port that another server has prevents the start, also if that shares it',
-  needsThreads(),
-  async (t) => {
-    const first = await startThreads(t);
-    const DATABASE_URL = `file:${join(await temporaryFolder(t), 'other.db')}`;
-    for (const WORKERS of ['1', '2'])
-      t.match(await run('main.js', [], { DATABASE_URL, PORT: String(first.port), WORKERS }), {
-        code: 1,
-        stderr: `plant-store: PORT: port ${first.port} of 127.0.0.1 is already in use; choose another one\n`,
-      });
-    const token = await first.createToken('alice');
-    for (const client of await clientsOf(t, first, token))
-      t.match(await client.send('GET', '/plants'), { status: 200 });
-    t.equal(await first.end(), 0);
-  },
-);
+t.test('a port that another server has prevents the start', needsThreads(), async (t) => {
+  const first = await startThreads(t);
+  const DATABASE_URL = `file:${join(await temporaryFolder(t), 'other.db')}`;
+  for (const WORKERS of ['1', '2'])
+    t.match(await run('main.js', [], { DATABASE_URL, PORT: String(first.port), WORKERS }), {
+      code: 1,
+      stderr: `plant-store: PORT: port ${first.port} of 127.0.0.1 is already in use; choose another one\n`,
+    });
+  const token = await first.createToken('alice');
+  for (const client of await clientsOf(t, first, token))
+    t.match(await client.send('GET', '/plants'), { status: 200 });
+  t.equal(await first.end(), 0);
+});
 
 /** The locks of this process on a file, as /proc/locks shows them: type, mode, first byte and last byte. */
 function locksOf(pid: number, file: string): string[] {
@@ -105,44 +100,36 @@ function locksOf(pid: number, file: string): string[] {
     .sort();
 }
 
-t.test(
-  'whatever the threads and commands beside them do, SQLite keeps its locks',
-  needsThreads(),
-  async (t) => {
-    const { file, env, token } = await fillStore(t, 100, String);
-    const server = await startThreads(t, { ...env, OPS_PORT: '0' });
-    const locks = () => ['', '-shm', '-lock'].map((suffix) => locksOf(server.child.pid!, `${file}${suffix}`));
-    const first = locks();
-    t.strictSame(
-      first.map((held) => held.length > 0),
-      [true, true, true],
-      'the database, the index of its log, and the lock of the store',
-    );
-    const folder = await temporaryFolder(t);
-    const clients = await clientsOf(t, server, token);
-    for (const [i, client] of clients.entries()) {
-      t.match(await client.send('POST', '/plants', `{"id":${1_000 + i},"name":"a"}`), { status: 200 });
-      t.match(await client.send('GET', '/plants'), { status: 200 });
-      t.match(await client.send('GET', '/docs/'), { status: 200 });
-      t.match(await client.send('GET', '/openapi.yaml'), { status: 200 });
-      t.match(await client.send('DELETE', '/plants/1'), { status: i === 0 ? 204 : 404 });
-    }
-    for (const path of ['readyz', 'metrics'])
-      t.match(await fetch(`${adminOf(server)}/${path}`), { status: 200 });
-    for (const args of [['token', 'create', 'bob'], ['backup', join(folder, 'copy.db')], ['export']])
-      t.match(await run('cli.js', args, env), { code: 0 });
-    t.strictSame(locks(), first);
-    t.match(await run('main.js', [], { ...env, PORT: '0' }), {
-      code: 1,
-      stderr: /the store is in use by process \d+/,
-    });
-    t.strictSame(locks(), first);
-    t.equal(await server.end(), 0);
-  },
-);
-
-t.test('acknowledged writes survive SIGKILL at any moment', needsThreads(), async (t) => {
-  await surviveKills(t, { WORKERS: '2' });
+t.test('whatever threads and commands do, SQLite keeps its locks', needsThreads(), async (t) => {
+  const { file, env, token } = await fillStore(t, 100, String);
+  const server = await startThreads(t, { ...env, OPS_PORT: '0' });
+  const locks = () => ['', '-shm', '-lock'].map((suffix) => locksOf(server.child.pid!, `${file}${suffix}`));
+  const first = locks();
+  t.strictSame(
+    first.map((held) => held.length > 0),
+    [true, true, true],
+    'the database, the index of its log, and the lock of the store',
+  );
+  const folder = await temporaryFolder(t);
+  const clients = await clientsOf(t, server, token);
+  for (const [i, client] of clients.entries()) {
+    t.match(await client.send('POST', '/plants', `{"id":${1_000 + i},"name":"a"}`), { status: 200 });
+    t.match(await client.send('GET', '/plants'), { status: 200 });
+    t.match(await client.send('GET', '/docs/'), { status: 200 });
+    t.match(await client.send('GET', '/openapi.yaml'), { status: 200 });
+    t.match(await client.send('DELETE', '/plants/1'), { status: i === 0 ? 204 : 404 });
+  }
+  for (const path of ['readyz', 'metrics'])
+    t.match(await fetch(`${adminOf(server)}/${path}`), { status: 200 });
+  for (const args of [['token', 'create', 'bob'], ['backup', join(folder, 'copy.db')], ['export']])
+    t.match(await run('cli.js', args, env), { code: 0 });
+  t.strictSame(locks(), first);
+  t.match(await run('main.js', [], { ...env, PORT: '0' }), {
+    code: 1,
+    stderr: /the store is in use by process \d+/,
+  });
+  t.strictSame(locks(), first);
+  t.equal(await server.end(), 0);
 });
 
 /** Starts a service of two threads of which the second does what it is told, and clients of both. */
@@ -224,47 +211,42 @@ t.test('a second signal does not wait for a thread that is in a statement', need
   t.match(fatal(), [{ reason: 'SIGTERM', msg: 'plant-store ends at once' }]);
 });
 
-t.test(
-  'metrics and readiness speak for all threads, also if one does not respond',
-  needsThreads(),
-  async (t) => {
-    const { server, tell, first, second } = await startFailing(t, { OPS_PORT: '0', SHUTDOWN_SECONDS: '1' });
-    const admin = adminOf(server);
-    const scrape = async () => {
-      const text = await (await fetch(`${admin}/metrics`)).text();
-      const names = [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)];
-      t.equal(new Set(names.map(([, name]) => name)).size, names.length, 'every metric is there once');
-      return samples(text);
-    };
-    const readiness = async () => (await fetch(`${admin}/readyz`)).status;
-    const clients = [first, second];
-    for (let id = 0; id < 20; id++)
-      t.match(await clients[id % 2]!.send('POST', '/plants', `{"id":${id},"name":"a"}`), { status: 200 });
-    const count =
-      'plant_store_http_request_duration_seconds_count{method="POST",route="/plants",status="200"}';
-    let last: Record<string, number> = {};
-    await repeatUntil(
-      () => last[count] === 20,
-      async () => (last = await scrape()),
-    );
-    t.match(last, { plant_store_write_batch_rows_sum: 20, plant_store_threads_silent: 0 });
-    const threadsOf = (name: string) =>
-      Object.keys(last).filter((key) => key.startsWith(name) && !key.includes('le='));
-    t.strictSame(
-      threadsOf('nodejs_heap_size_used_bytes').sort(),
-      ['1', '2'].map((thread) => `nodejs_heap_size_used_bytes{thread="${thread}"}`),
-    );
-    t.strictSame(threadsOf('process_resident_memory_bytes'), ['process_resident_memory_bytes']);
-    t.strictSame(threadsOf('nodejs_version_info').length, 1);
-    t.equal(await readiness(), 200);
+t.test('metrics and readiness speak for all threads', needsThreads(), async (t) => {
+  const { server, tell, first, second } = await startFailing(t, { OPS_PORT: '0', SHUTDOWN_SECONDS: '1' });
+  const admin = adminOf(server);
+  const scrape = async () => {
+    const text = await (await fetch(`${admin}/metrics`)).text();
+    const names = [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)];
+    t.equal(new Set(names.map(([, name]) => name)).size, names.length, 'every metric is there once');
+    return samples(text);
+  };
+  const readiness = async () => (await fetch(`${admin}/readyz`)).status;
+  const clients = [first, second];
+  for (let id = 0; id < 20; id++)
+    t.match(await clients[id % 2]!.send('POST', '/plants', `{"id":${id},"name":"a"}`), { status: 200 });
+  const count = 'plant_store_http_request_duration_seconds_count{method="POST",route="/plants",status="200"}';
+  let last: Record<string, number> = {};
+  await repeatUntil(
+    () => last[count] === 20,
+    async () => (last = await scrape()),
+  );
+  t.match(last, { plant_store_write_batch_rows_sum: 20, plant_store_threads_silent: 0 });
+  const threadsOf = (name: string) =>
+    Object.keys(last).filter((key) => key.startsWith(name) && !key.includes('le='));
+  t.strictSame(
+    threadsOf('nodejs_heap_size_used_bytes').sort(),
+    ['1', '2'].map((thread) => `nodejs_heap_size_used_bytes{thread="${thread}"}`),
+  );
+  t.strictSame(threadsOf('process_resident_memory_bytes'), ['process_resident_memory_bytes']);
+  t.strictSame(threadsOf('nodejs_version_info').length, 1);
+  t.equal(await readiness(), 200);
 
-    await tell('holds-2');
-    await repeatUntil(
-      () => last['plant_store_threads_silent'] === 1,
-      async () => (last = await scrape()),
-    );
-    t.equal(last[count], 20, 'what it has sent last stays');
-    t.equal(await readiness(), 503);
-    t.equal(await server.end(), 'SIGKILL');
-  },
-);
+  await tell('holds-2');
+  await repeatUntil(
+    () => last['plant_store_threads_silent'] === 1,
+    async () => (last = await scrape()),
+  );
+  t.equal(last[count], 20, 'what it has sent last stays');
+  t.equal(await readiness(), 503);
+  t.equal(await server.end(), 'SIGKILL');
+});

@@ -8,14 +8,14 @@ import { Subject } from '../../../../scripts/prove/documents.js';
 import { Load } from '../../../../scripts/prove/load.js';
 
 /** Kills a service at random moments under load, and compares the store with the responses each time. */
-export async function surviveKills(t: Test, settings: Record<string, string> = {}): Promise<void> {
+export async function surviveKills(t: Test): Promise<void> {
   const { file, env, token } = await fillStore(t, 0, String);
   const subjects = [new Subject('alice', token, { plants: 200 })];
   const violations: string[] = [];
   const load = ({ origin }: ServerProcess, clients: number) =>
     new Load({ origin, subjects, clients, violation: (what: string) => violations.push(what) });
   for (let round = 0; round < 2; round++) {
-    const server = await startServer(t, { env: { ...env, ...settings } });
+    const server = await startServer(t, { env });
     const running = load(server, 32);
     const enough = randomInt(20, 400);
     await repeatUntil(() => running.acknowledged >= enough);
