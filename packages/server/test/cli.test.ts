@@ -10,6 +10,12 @@ const root = fileURLToPath(new URL('../../../', import.meta.url));
 const server = join(root, 'packages/server');
 const command = join(server, 'bin/contract-server.js');
 
+t.test('nothing of the server names the Plant Store, since it serves any', async (t) => {
+  for (const file of await readdir(join(server, 'src'), { recursive: true }))
+    if (file.endsWith('.ts'))
+      t.notMatch(await readFile(join(server, 'src', file), 'utf8'), /plant|pst_/i, file);
+});
+
 t.test('check reports all faults and warnings of a contract', async (t) => {
   const folder = await temporaryFolder(t);
   const write = async (name: string, ...edits: [from: string, to: string][]) => {
@@ -110,15 +116,6 @@ t.test('types are written, and reported when they are outdated', async (t) => {
   t.match(await types(), { code: 1, stdout: /"thing" is not a type/, stderr: /^1 error, 0 warnings\./ });
 });
 
-t.test('the types of a contract without operations fit the types of the server', async (t) => {
-  const folder = await temporaryFolder(t);
-  const contract = join(folder, 'openapi.yaml');
-  await writeFile(contract, 'openapi: 3.1.0\ninfo: { title: None, version: 1.0.0 }\n');
-  const file = join(folder, 'src', 'types.gen.ts');
-  t.match(await run(command, ['types', contract, file], {}), { code: 0 });
-  t.match(await readFile(file, 'utf8'), 'export type operationSecurity = Record<string, never>;');
-});
-
 t.test('migrations are written for what is missing, and a changed collection is reported', async (t) => {
   const folder = await temporaryFolder(t);
   const module = join(folder, 'service.mjs');
@@ -170,41 +167,25 @@ t.test('migrations are written for what is missing, and a changed collection is 
   });
 });
 
-t.test('a migration of many collections has a short name', async (t) => {
+t.test('check runs without types that are not built; new says that it needs them', async (t) => {
   const folder = await temporaryFolder(t);
-  const module = join(folder, 'service.mjs');
-  const names = Array.from({ length: 22 }, (_, i) => `collection_${String.fromCharCode(97 + i).repeat(40)}`);
-  const collections = names.map((name) => ({ name, id: 'text', column: 'document' }));
-  await writeFile(
-    module,
-    `export const service = { collections: ${JSON.stringify(collections)}, migrations: new URL('migrations/', import.meta.url) };`,
-  );
-  t.match(await run(command, ['migrations', module], {}), { code: 0 });
-  t.strictSame(await readdir(join(folder, 'migrations/sqlite')), [`0001_${names[0]}_and_22_more.sql`]);
-});
-
-t.test(
-  'check runs without the types that a start of the checkout does not build; new says that it needs them',
-  async (t) => {
-    const folder = await temporaryFolder(t);
-    const copy = join(folder, 'packages/server');
-    for (const part of ['bin', 'dist', 'package.json'])
-      await cp(join(server, part), join(copy, part), {
-        recursive: true,
-        filter: (path) => !path.endsWith('.d.ts'),
-      });
-    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
-    const bin = join(copy, 'bin/contract-server.js');
-    const contract = join(root, 'openapi.yaml');
-    const checked = { code: 0, stdout: '', stderr: '0 errors, 0 warnings.\n' };
-    t.match(await run(bin, ['check', contract, '--strict'], {}), checked);
-    t.match(await run(bin, ['new', join(folder, 'plants'), '--contract', contract], {}), {
-      code: 1,
-      stdout: '',
-      stderr: `contract-server: the types that a new service needs are not built: run "npm run build" in ${folder}/\n`,
+  const copy = join(folder, 'packages/server');
+  for (const part of ['bin', 'dist', 'package.json'])
+    await cp(join(server, part), join(copy, part), {
+      recursive: true,
+      filter: (path) => !path.endsWith('.d.ts'),
     });
-  },
-);
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+  const bin = join(copy, 'bin/contract-server.js');
+  const contract = join(root, 'openapi.yaml');
+  const checked = { code: 0, stdout: '', stderr: '0 errors, 0 warnings.\n' };
+  t.match(await run(bin, ['check', contract, '--strict'], {}), checked);
+  t.match(await run(bin, ['new', join(folder, 'plants'), '--contract', contract], {}), {
+    code: 1,
+    stdout: '',
+    stderr: `contract-server: the types that a new service needs are not built: run "npm run build" in ${folder}/\n`,
+  });
+});
 
 t.test('what cannot run says what to do', async (t) => {
   const folder = await temporaryFolder(t);

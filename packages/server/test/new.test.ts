@@ -57,6 +57,17 @@ const lists = closed(
   '{ type: object, additionalProperties: { type: array, items: { type: string } } }',
 );
 
+/** A contract of one operation without callers, and a schema of its errors. */
+const tide = (errors: string) => `security: []
+paths:
+  /tide:
+    get:
+      operationId: getTide
+      responses:
+        '200': { description: The tide., content: { application/json: { schema: ${closed('height', '{ type: integer }')} } } }
+        default: ${content(errors)}
+`;
+
 /** Contracts of many kinds: the version, the text after its title, and options of the command. */
 const contracts = {
   '2-schemes': [
@@ -122,31 +133,6 @@ paths:
 components: { securitySchemes: { bearerAuth: { type: http, scheme: bearer } } }
 `,
     '--no-store',
-  ],
-  derived: [
-    '3.1.0',
-    `servers: [{ url: https://example.org/v1 }]
-security: [{ provider: [read:all] }]
-paths:
-  /organizations/{organization}/repositories/{repository}/pull-requests/{number}:
-    parameters:
-      - { name: organization, in: path, required: true, schema: { type: string } }
-      - { name: repository, in: path, required: true, schema: { type: string } }
-      - { name: number, in: path, required: true, schema: { type: integer, format: int64 } }
-    put:
-      requestBody:
-        required: true
-        content: { application/json: { schema: { type: [object, 'null'], properties: { state: { const: open } } } } }
-      responses:
-        '204': { description: Done. }
-        '401': { description: Not allowed. }
-        '5XX': { description: Failed. }
-webhooks:
-  opened: { post: { responses: { '204': { description: Thanks. } } } }
-components:
-  securitySchemes:
-    provider: { type: openIdConnect, openIdConnectUrl: https://example.org }
-`,
   ],
 } as const;
 
@@ -228,22 +214,12 @@ async function withServer(t: Test, folder: string, use: Use, env: Record<string,
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 t.test('from the contract of the library, whose errors are problem details', async (t) => {
-  const book = { title: 'A Tale of Two Cities', author: 'Charles Dickens' };
-  const loan = { isbn: '9780141439600', borrower: 'Ada', due: '2031-12-24' };
   const requests: Request[] = [
     ['GET', '/books'],
-    ['POST', '/books', { isbn: '9780141439600', ...book }],
-    ['GET', '/books/9780141439600'],
-    ['PUT', '/books/9780141439600', book],
+    ['POST', '/books', { isbn: '9780141439600', title: 'A Tale of Two Cities', author: 'Charles Dickens' }],
     ['PATCH', '/books/9780141439600', {}],
-    ['DELETE', '/books/9780141439600'],
-    ['GET', '/loans'],
     ['GET', '/loans.csv'],
-    ['POST', '/loans', { copy: 1, ...loan }],
-    ['GET', '/loans/1'],
-    ['PUT', '/loans/1', { ...loan, renewals: 0 }],
     ['DELETE', '/loans/1'],
-    ['POST', '/loans/1/renewals'],
   ];
   const folder = await write(t, 'new-library', library);
   const options = { cwd: folder, env: environment({ npm_config_loglevel: 'error' }) };
@@ -308,24 +284,9 @@ t.test('errors have the members that the contract names, even if it allows any o
       /status: error\.statusCode,\s+reason: error\.message/,
     'errors: { type: array, items: { type: object, properties: { msg: { type: string } } } }':
       /errors: \[\s*\{\s*msg: error\.message,?\s*\}/,
-    'errors: { type: object, additionalProperties: { type: array, items: { type: string } } }':
-      /errors: byField\(error\),[^]*function byField/,
   };
   for (const [properties, rendered] of Object.entries(members)) {
-    const contract = await writeContract(
-      t,
-      '3.0.3',
-      `security: []
-paths:
-  /tides:
-    get:
-      responses:
-        '200': { description: All., content: { application/json: { schema: { type: object } } } }
-        default:
-          description: Failed.
-          content: { application/json: { schema: { type: object, properties: { ${properties} } } } }
-`,
-    );
+    const contract = await writeContract(t, '3.0.3', tide(`{ type: object, properties: { ${properties} } }`));
     const folder = join(await temporaryFolder(t), 'tides');
     t.match(await useNew(folder, contract), { code: 0, stderr: '' });
     t.match(await readFile(join(folder, 'src/errors.ts'), 'utf8'), rendered);
@@ -348,122 +309,90 @@ t.test('errors have a form by field', async (t) => {
   });
 });
 
-t.test(
-  'a service that keeps everything itself, whose errors and verifiers are still to be written',
-  async (t) => {
-    const folder = await made('stateless');
-    const errors = await readFile(join(folder, 'src/errors.ts'), 'utf8');
-    const missing =
-      /No form is known that all errors of the contract have:\n \* Error \w+ does not match the contract: /;
-    t.match(errors, missing);
-    t.match(errors, /RenderedError\) \| undefined =\s+undefined;/);
-    const { stdout: said } = await useNew(`${folder}-2`, join(folder, 'openapi.yaml'), '--no-store');
-    t.match(said, 'Errors do not have the form that the contract declares: write it in src/errors.ts.');
-    t.strictSame((await readdir(folder)).sort(), [
-      ...['.gitignore', 'README.md', 'dist', 'node_modules', 'openapi.yaml', 'package.json', 'src'],
-      ...['tsconfig.json'],
-    ]);
-    await withServer(t, folder, async (t, call) => {
-      t.equal((await call(['GET', '/tides'], bearer('x'))).status, 401);
-    });
-    const command = join(folder, 'dist/cli.js');
-    const { stdout } = await run(command, ['--help'], {});
-    t.match(stdout, /check/);
-    t.notMatch(stdout, /token|DATABASE_URL|migrate|backup/);
-    t.match(await run(command, ['token', 'list'], {}), { code: 2, stderr: /unknown command 'token'/ });
-    // It may be a variable of the database that the service opens.
-    const env = { DATABASE_URL: 'mysql://db.example/tides' };
-    t.match(await run(command, ['check'], env), { code: 0, stderr: 'stateless can start.\n' });
-    const script = join(folder, 'dist/main.js');
-    const { server } = await startOther(t, { script, env });
-    t.notMatch(server.stderr(), /Store|Access tokens/);
-    t.equal(await server.end(), 0);
+t.test('a service without a store, whose errors and verifiers are still to be written', async (t) => {
+  const folder = await made('stateless');
+  const errors = await readFile(join(folder, 'src/errors.ts'), 'utf8');
+  const missing =
+    /No form is known that all errors of the contract have:\n \* Error \w+ does not match the contract: /;
+  t.match(errors, missing);
+  t.match(errors, /RenderedError\) \| undefined =\s+undefined;/);
+  const { stdout: said } = await useNew(`${folder}-2`, join(folder, 'openapi.yaml'), '--no-store');
+  t.match(said, 'Errors do not have the form that the contract declares: write it in src/errors.ts.');
+  t.strictSame((await readdir(folder)).sort(), [
+    ...['.gitignore', 'README.md', 'dist', 'node_modules', 'openapi.yaml', 'package.json', 'src'],
+    ...['tsconfig.json'],
+  ]);
+  await withServer(t, folder, async (t, call) => {
+    t.equal((await call(['GET', '/tides'], bearer('x'))).status, 401);
+  });
+  const command = join(folder, 'dist/cli.js');
+  const { stdout } = await run(command, ['--help'], {});
+  t.match(stdout, /check/);
+  t.notMatch(stdout, /token|DATABASE_URL|migrate|backup/);
+  t.match(await run(command, ['token', 'list'], {}), { code: 2, stderr: /unknown command 'token'/ });
+  // It may be a variable of the database that the service opens.
+  const env = { DATABASE_URL: 'mysql://db.example/tides' };
+  t.match(await run(command, ['check'], env), { code: 0, stderr: 'stateless can start.\n' });
+  const script = join(folder, 'dist/main.js');
+  const { server } = await startOther(t, { script, env });
+  t.notMatch(server.stderr(), /Store|Access tokens/);
+  t.equal(await server.end(), 0);
 
-    const verifiers = join(folder, 'dist/verifiers.js');
-    const text = await readFile(verifiers, 'utf8');
-    await writeFile(verifiers, text.replace('() => undefined', '"built-in"'));
-    t.match(await run(script, [], {}), {
-      code: 1,
-      stderr:
-        /the verifier of bearerAuth is built in, but the service has neither a store nor an identity provider/,
-    });
-  },
-);
-
-t.test('from a contract of OpenAPI 3.1 with derived names, a base path, and no form of errors', async (t) => {
-  const folder = await made('derived');
-  await withServer(t, folder, async (t, call, token) => {
-    const request = ['PUT', '/v1/organizations/o/repositories/r/pull-requests/1', { state: 'open' }] as const;
-    t.equal((await call(request)).status, 401);
-    const response = await call(request, bearer(token));
-    t.equal(response.status, 501);
-    t.strictSame(await response.json(), { error: 50100, message: 'The operation is not implemented yet.' });
+  const verifiers = join(folder, 'dist/verifiers.js');
+  const text = await readFile(verifiers, 'utf8');
+  await writeFile(verifiers, text.replace('() => undefined', '"built-in"'));
+  t.match(await run(script, [], {}), {
+    code: 1,
+    stderr:
+      /the verifier of bearerAuth is built in, but the service has neither a store nor an identity provider/,
   });
 });
 
-t.test(
-  'with npm run dev, a changed source is compiled and served, and a fault of it is waited out',
-  async (t) => {
-    const contract = await writeContract(
-      t,
-      '3.0.3',
-      `security: []
-paths:
-  /tide:
-    get:
-      operationId: getTide
-      responses:
-        '200': { description: The tide., content: { application/json: { schema: ${closed('height', '{ type: integer }')} } } }
-        default: ${content(closed('error', '{ type: integer }'))}
-`,
-    );
-    const folder = await write(t, 'changing', contract, '--no-store');
-    const child = spawn('npm', ['run', 'dev'], {
-      cwd: folder,
-      env: environment({ PORT: '0', LOG_LEVEL: 'info' }),
-      stdio: ['ignore', 'pipe', 'pipe'],
-      // Leads a group of all that it starts.
-      detached: true,
+t.test('with npm run dev, a changed source is compiled and served', async (t) => {
+  const contract = await writeContract(t, '3.0.3', tide(closed('error', '{ type: integer }')));
+  const folder = await write(t, 'changing', contract, '--no-store');
+  const child = spawn('npm', ['run', 'dev'], {
+    cwd: folder,
+    env: environment({ PORT: '0', LOG_LEVEL: 'info' }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // Leads a group of all that it starts.
+    detached: true,
+  });
+  t.teardown(async () => {
+    const ended = once(child, 'exit');
+    process.kill(-child.pid!, 'SIGTERM');
+    await ended;
+  });
+  let shown = '';
+  const printed = new EventEmitter();
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      shown += text;
+      printed.emit('text');
     });
-    t.teardown(async () => {
-      const ended = once(child, 'exit');
-      process.kill(-child.pid!, 'SIGTERM');
-      await ended;
-    });
-    let shown = '';
-    const printed = new EventEmitter();
-    for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        shown += text;
-        printed.emit('text');
-      });
-    /** Resolves when something that matches has been printed since the last time. */
-    const prints = async (pattern: RegExp) => {
-      await repeatUntil(
-        () => pattern.test(shown),
-        () => once(printed, 'text'),
-      );
-      const [, value = ''] = pattern.exec(shown) ?? [];
-      shown = '';
-      return value;
-    };
-    const isReady = /"origin":"([^"]+)"/;
-    const statusAt = async (origin: string) => (await fetch(`${origin}/tide`)).status;
-    t.equal(await statusAt(await prints(isReady)), 501);
-    const handlers = join(folder, 'src/handlers.ts');
-    const text = await readFile(handlers, 'utf8');
-    await writeFile(
-      handlers,
-      text.replace('getTide: notImplemented', 'getTide: async () => ({ height: "high" })'),
+  /** Resolves when something that matches has been printed since the last time. */
+  const prints = async (pattern: RegExp) => {
+    await repeatUntil(
+      () => pattern.test(shown),
+      () => once(printed, 'text'),
     );
-    await prints(/error TS\d+[^]*waiting for file changes/);
-    await writeFile(
-      handlers,
-      text.replace('getTide: notImplemented', 'getTide: async () => ({ height: 3 })'),
-    );
-    t.equal(await statusAt(await prints(isReady)), 200);
-  },
-);
+    const [, value = ''] = pattern.exec(shown) ?? [];
+    shown = '';
+    return value;
+  };
+  const isReady = /"origin":"([^"]+)"/;
+  const statusAt = async (origin: string) => (await fetch(`${origin}/tide`)).status;
+  t.equal(await statusAt(await prints(isReady)), 501);
+  const handlers = join(folder, 'src/handlers.ts');
+  const text = await readFile(handlers, 'utf8');
+  await writeFile(
+    handlers,
+    text.replace('getTide: notImplemented', 'getTide: async () => ({ height: "high" })'),
+  );
+  await prints(/error TS\d+[^]*waiting for file changes/);
+  await writeFile(handlers, text.replace('getTide: notImplemented', 'getTide: async () => ({ height: 3 })'));
+  t.equal(await statusAt(await prints(isReady)), 200);
+});
 
 t.test('nothing is overwritten, and what cannot become a service is one message', async (t) => {
   const folder = await temporaryFolder(t);
@@ -514,31 +443,23 @@ t.test('an installed server is named by where it is from, never by its name alon
       ['new', join(home, folder), '--contract', library, ...args],
       {},
     );
-  const unknown = {
-    code: 1,
-    stderr:
-      'contract-server: it is not known where contract-server is from; name its tarball with --server\n',
-  };
-  const declare = (dependencies: object) =>
-    writeFile(join(home, 'package.json'), JSON.stringify(dependencies));
   const dependencyOf = async (folder: string) => {
     const text = await readFile(join(home, folder, 'package.json'), 'utf8');
     return (JSON.parse(text) as { dependencies: Record<string, string> }).dependencies['contract-server'];
   };
-  t.match(await runThere('one'), unknown);
-  await declare({ dependencies: { 'contract-server': '^1.0.0' } });
-  t.match(await runThere('one'), unknown);
+  t.match(await runThere('one'), {
+    code: 1,
+    stderr: /it is not known where contract-server is from; name its tarball with --server\n$/,
+  });
   const elsewhere = join(home, 'other/contract-server-1.0.0.tgz');
   t.match(await runThere('one', '--server', elsewhere), { code: 1, stderr: /there is no .*\.tgz\n$/ });
   await mkdir(join(home, 'other'));
   await writeFile(elsewhere, '');
   t.match(await runThere('one', '--server', elsewhere), { code: 0 });
   t.equal(await dependencyOf('one'), 'file:../other/contract-server-1.0.0.tgz');
-  await declare({ devDependencies: { 'contract-server': 'file:contract-server-1.0.0.tgz' } });
-  t.match(await runThere('two'), { code: 1, stderr: /there is no .*\/contract-server-1\.0\.0\.tgz\n$/ });
+  const declared = { devDependencies: { 'contract-server': 'file:contract-server-1.0.0.tgz' } };
+  await writeFile(join(home, 'package.json'), JSON.stringify(declared));
   await writeFile(join(home, 'contract-server-1.0.0.tgz'), '');
-  t.match(await runThere('two'), { code: 0 });
-  t.equal(await dependencyOf('two'), 'file:../contract-server-1.0.0.tgz');
   await mkdir(join(home, 'far/away'), { recursive: true });
   await symlink(join(home, 'far/away'), join(home, 'near'));
   t.match(await runThere('near/three'), { code: 0 });

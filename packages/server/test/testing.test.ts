@@ -208,210 +208,164 @@ t.test('a response that the contract does not have is refused', async (t) => {
   refuse(failed(40101, 'The access token is malformed, unknown, expired or revoked.'), /401/);
 });
 
-t.test('a path is that of an operation only if its characters are', async (t) => {
-  const contract = `
-openapi: 3.0.3
-info: { title: Heights, version: 1.0.0 }
-servers: [{ url: /a+b }]
-paths: { /height.json: { get: { responses: { '204': { description: None. } } } } }
-`;
-  const check = responseCheck(contractOf(contract), { errors: {} });
-  const of = (path: string) => () => {
-    check('GET', path, { status: 204, headers: { 'x-request-id': 'a' }, text: '' });
+/** Checks responses of a contract of OpenAPI 3.0 to GET. */
+function checkOf(paths: object, more: object = {}) {
+  const info = { title: 'Doors', version: '1.0.0' };
+  const check = responseCheck(contractOf({ openapi: '3.0.3', info, paths, ...more }), { errors: {} });
+  const headers = { 'x-request-id': 'a', 'content-type': 'application/json' };
+  return (path: string, response: object) => () => {
+    check('GET', path, { status: 200, headers, text: '', ...response });
   };
-  t.doesNotThrow(of('/a+b/height.json'));
+}
+const none = { responses: { 204: { description: 'None.' } } };
+const all = (mediaType: string, schema: object) => ({
+  get: { responses: { 200: { description: 'All.', content: { [mediaType]: { schema } } } } },
+});
+
+t.test('a path is that of an operation only if its characters are', async (t) => {
+  const check = checkOf({ '/height.json': { get: none } }, { servers: [{ url: '/a+b' }] });
+  t.doesNotThrow(check('/a+b/height.json', { status: 204 }));
   for (const path of ['/aab/height.json', '/a+b/height-json'])
-    t.throws(of(path), { message: /204, which is not declared/ });
+    t.throws(check(path, { status: 204 }), { message: /204, which is not declared/ });
 });
 
 t.test('what the server returns by itself need not be declared', async (t) => {
-  const contract = `
-openapi: 3.0.3
-info: { title: Doors, version: 1.0.0 }
-paths:
-  /front: { get: { security: [], responses: { '204': { description: Open. } } } }
-  /back: { get: { security: [{ key: [] }], responses: { '204': { description: Open. } } } }
-components:
-  securitySchemes: { key: { type: http, scheme: bearer } }
-`;
-  const check = responseCheck(contractOf(contract), { errors: {} });
+  const paths = {
+    '/front': { get: { security: [], ...none } },
+    '/back': { get: { security: [{ key: [] }], ...none } },
+  };
+  const components = { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } };
+  const check = checkOf(paths, { components });
   const headers = {
     'x-request-id': 'a',
     'content-type': 'application/json',
     'www-authenticate': 'Bearer realm="doors"',
   };
   const refused = { status: 401, headers, text: '{"error":40100,"message":"No access token was sent."}' };
-  t.doesNotThrow(() => {
-    check('GET', '/back', refused);
-  });
-  t.throws(
-    () => {
-      check('GET', '/front', refused);
-    },
-    { message: /401, which getFront does not declare/ },
-  );
+  t.doesNotThrow(check('/back', refused));
+  t.throws(check('/front', refused), { message: /401, which getFront does not declare/ });
 });
-
-t.test(
-  'what is no response of the operation fails the test that asked for it, and says what to write',
-  async (t) => {
-    const folder = await mkdtemp(join(await temporaryFolder(t), 'doors-'));
-    const json = { 'application/json': { schema: { type: 'object', required: ['open'] } } };
-    const responses = {
-      200: { description: 'Open.', content: json },
-      201: { description: 'Made.', content: { ...json, 'text/csv': {} } },
-    };
-    const download = (operationId: string, content: object) => ({
-      get: { operationId, responses: { 200: { description: 'All.', content } } },
-    });
-    const contract = {
-      openapi: '3.1.0',
-      info: { title: 'Doors', version: '1' },
-      security: [],
-      paths: {
-        '/door': { get: { operationId: 'getDoor', responses } },
-        '/list': download('getList', { 'text/csv': {} }),
-        '/sheet': download('getSheet', { 'text/csv': {}, 'text/plain': {} }),
-      },
-    };
-    await writeFile(join(folder, 'openapi.yaml'), JSON.stringify(contract));
-    let act: () => unknown = () => undefined;
-    const errors = {
-      shut: { code: 40400, message: 'It is shut.' },
-      busy: { code: 42901, message: 'Too many want in.' },
-      later: { code: 50350, message: 'Come again.' },
-      wrong: { code: 40050, message: 'It is the wrong door.' },
-    };
-    const handler = () => Promise.resolve(act());
-    const doors = await openTestService({
-      ...service,
-      contract: pathToFileURL(join(folder, 'openapi.yaml')),
-      errors,
-      open: () => ({ handlers: { getDoor: handler, getList: handler, getSheet: handler } }),
-    });
-    t.teardown(() => doors.close());
-    const ask = (path: string, does: () => unknown) => {
-      act = does;
-      return doors.request('GET', path, { headers: { 'x-request-id': 'same' } });
-    };
-    const raise =
-      (entry: ErrorEntry, headers = {}) =>
-      () => {
-        throw new ApiError(entry, { headers });
-      };
-    const faults: [path: string, does: () => unknown, message: string][] = [
-      [
-        '/door',
-        () => new ApiError(errors.shut),
-        'getDoor does not declare 404, the status of the error 40400 that its handler threw: ' +
-          'declare 404 or 4XX or default, or throw an error whose status is declared',
-      ],
-      [
-        '/door',
-        () => ({ status: 204 }),
-        'the handler of getDoor returned the status 204, but the contract declares 200, 201: ' +
-          'return { status, body } with one of these, or declare it',
-      ],
-      [
-        '/door',
-        () => ({ open: true }),
-        'the handler of getDoor returned no status, but the contract declares 200, 201: ' +
-          'return { status, body } with one of these, or declare it',
-      ],
-      [
-        '/door',
-        () => ({ status: 201, body: new TypedBody('image/png', 'x') }),
-        'getDoor does not declare image/png, which its handler returned: ' +
-          'return a body of the type application/json or text/csv, or declare it',
-      ],
-      [
-        '/sheet',
-        () => 'x',
-        'getSheet declares several media types, or a range: its handler must return a TypedBody',
-      ],
-      [
-        '/door',
-        () => ({ status: 200, body: {} }),
-        'getDoor returned a body that its contract does not allow: open is missing',
-      ],
-      ['/list', () => 1, 'a body of the type text/csv is text, bytes or a stream of these, not number'],
-      ['/list', () => Readable.from([1]), 'a chunk of a stream is text or bytes, not number'],
-    ];
-    for (const [path, does, message] of faults)
-      await t.rejects(ask(path, does), {
-        name: 'AssertionError',
-        message: `GET ${path} returned 500: ${message}`,
-      });
-    const passing: [() => unknown, error: number][] = [
-      [raise(errors.busy, { 'retry-after': '1' }), 42901],
-      [raise(errors.later), 50350],
-      [() => new ApiError(errors.later), 50350],
-      [raise(errors.wrong), 40050],
-      [() => notImplemented(), 50100],
-      // A test may be about a failure.
-      [
-        () => {
-          throw new Error('the door is gone');
-        },
-        50000,
-      ],
-    ];
-    for (const [does, error] of passing)
-      t.match(await ask('/door', does), { status: Math.floor(error / 100), json: { error } });
-    t.match(await ask('/list', () => 'a,b'), { status: 200, text: 'a,b' });
-  },
-);
 
 t.test('ranges of media types, and what OpenAPI 3.0 has beside JSON Schema, are checked', async (t) => {
-  const schema =
-    '{ type: number, minimum: 0, exclusiveMinimum: true, maximum: 9, exclusiveMaximum: false, x-unit: m }';
-  const contract = `
-openapi: 3.0.3
-info: { title: Heights, version: 1.0.0 }
-paths:
-  /height:
-    get:
-      operationId: getHeight
-      responses:
-        '200': { description: The height., content: { '*/*': { schema: ${schema} } } }
-`;
-  const check = responseCheck(contractOf(contract), { errors: {} });
-  const headers = { 'x-request-id': 'a', 'content-type': 'application/json' };
-  const of = (text: string) => () => {
-    check('GET', '/height', { status: 200, headers, text });
-  };
-  t.doesNotThrow(of('9'));
-  t.throws(of('0'), { message: /must be > 0/ });
-  t.throws(of('9.5'), { message: /must be <= 9/ });
+  const limits = { minimum: 0, exclusiveMinimum: true, maximum: 9, exclusiveMaximum: false };
+  const check = checkOf({ '/height': all('*/*', { type: 'number', ...limits, 'x-unit': 'm' }) });
+  t.doesNotThrow(check('/height', { text: '9' }));
+  t.throws(check('/height', { text: '0' }), { message: /must be > 0/ });
+  t.throws(check('/height', { text: '9.5' }), { message: /must be <= 9/ });
 });
 
-t.test(
-  'what the server does not apply to responses, or combines, is not an error of the check',
-  async (t) => {
-    const contract = `
-openapi: 3.0.3
-info: { title: Doors, version: 1.0.0 }
-security: []
-paths:
-  /door:
-    get:
-      operationId: getDoor
-      responses:
-        '200':
-          description: The door.
-          content:
-            application/json:
-              schema:
-                allOf: [{ type: object, properties: { color: { type: string, pattern: '(?i)^red' } } }]
-                properties: { note: { nullable: true } }
-`;
-    const check = responseCheck(contractOf(contract), { errors: {} });
-    const headers = { 'x-request-id': 'a', 'content-type': 'application/json' };
-    t.doesNotThrow(() => {
-      check('GET', '/door', { status: 200, headers, text: '{"color":"red","note":null}' });
+t.test('what the server does not apply to responses, or combines, is no error of the check', async (t) => {
+  const red = { type: 'object', properties: { color: { type: 'string', pattern: '(?i)^red' } } };
+  const check = checkOf({
+    '/door': all('application/json', { allOf: [red], properties: { note: { nullable: true } } }),
+  });
+  t.doesNotThrow(check('/door', { text: '{"color":"red","note":null}' }));
+  t.throws(check('/door', { text: '{"color":1}' }));
+});
+
+t.test('what is no response of the operation fails its test, and says what to write', async (t) => {
+  const folder = await mkdtemp(join(await temporaryFolder(t), 'doors-'));
+  const json = { 'application/json': { schema: { type: 'object', required: ['open'] } } };
+  const responses = {
+    200: { description: 'Open.', content: json },
+    201: { description: 'Made.', content: { ...json, 'text/csv': {} } },
+  };
+  const download = (operationId: string, content: object) => ({
+    get: { operationId, responses: { 200: { description: 'All.', content } } },
+  });
+  const contract = {
+    openapi: '3.1.0',
+    info: { title: 'Doors', version: '1' },
+    security: [],
+    paths: {
+      '/door': { get: { operationId: 'getDoor', responses } },
+      '/list': download('getList', { 'text/csv': {} }),
+      '/sheet': download('getSheet', { 'text/csv': {}, 'text/plain': {} }),
+    },
+  };
+  await writeFile(join(folder, 'openapi.yaml'), JSON.stringify(contract));
+  let act: () => unknown = () => undefined;
+  const errors = {
+    shut: { code: 40400, message: 'It is shut.' },
+    busy: { code: 42901, message: 'Too many want in.' },
+    later: { code: 50350, message: 'Come again.' },
+    wrong: { code: 40050, message: 'It is the wrong door.' },
+  };
+  const handler = () => Promise.resolve(act());
+  const doors = await openTestService({
+    ...service,
+    contract: pathToFileURL(join(folder, 'openapi.yaml')),
+    errors,
+    open: () => ({ handlers: { getDoor: handler, getList: handler, getSheet: handler } }),
+  });
+  t.teardown(() => doors.close());
+  const ask = (path: string, does: () => unknown) => {
+    act = does;
+    return doors.request('GET', path, { headers: { 'x-request-id': 'same' } });
+  };
+  const raise =
+    (entry: ErrorEntry, headers = {}) =>
+    () => {
+      throw new ApiError(entry, { headers });
+    };
+  const faults: [path: string, does: () => unknown, message: string][] = [
+    [
+      '/door',
+      () => new ApiError(errors.shut),
+      'getDoor does not declare 404, the status of the error 40400 that its handler threw: ' +
+        'declare 404 or 4XX or default, or throw an error whose status is declared',
+    ],
+    [
+      '/door',
+      () => ({ status: 204 }),
+      'the handler of getDoor returned the status 204, but the contract declares 200, 201: ' +
+        'return { status, body } with one of these, or declare it',
+    ],
+    [
+      '/door',
+      () => ({ open: true }),
+      'the handler of getDoor returned no status, but the contract declares 200, 201: ' +
+        'return { status, body } with one of these, or declare it',
+    ],
+    [
+      '/door',
+      () => ({ status: 201, body: new TypedBody('image/png', 'x') }),
+      'getDoor does not declare image/png, which its handler returned: ' +
+        'return a body of the type application/json or text/csv, or declare it',
+    ],
+    [
+      '/sheet',
+      () => 'x',
+      'getSheet declares several media types, or a range: its handler must return a TypedBody',
+    ],
+    [
+      '/door',
+      () => ({ status: 200, body: {} }),
+      'getDoor returned a body that its contract does not allow: open is missing',
+    ],
+    ['/list', () => 1, 'a body of the type text/csv is text, bytes or a stream of these, not number'],
+    ['/list', () => Readable.from([1]), 'a chunk of a stream is text or bytes, not number'],
+  ];
+  for (const [path, does, message] of faults)
+    await t.rejects(ask(path, does), {
+      name: 'AssertionError',
+      message: `GET ${path} returned 500: ${message}`,
     });
-    t.throws(() => {
-      check('GET', '/door', { status: 200, headers, text: '{"color":1}' });
-    });
-  },
-);
+  const passing: [() => unknown, error: number][] = [
+    [raise(errors.busy, { 'retry-after': '1' }), 42901],
+    [raise(errors.later), 50350],
+    [() => new ApiError(errors.later), 50350],
+    [raise(errors.wrong), 40050],
+    [() => notImplemented(), 50100],
+    // A test may be about a failure.
+    [
+      () => {
+        throw new Error('the door is gone');
+      },
+      50000,
+    ],
+  ];
+  for (const [does, error] of passing)
+    t.match(await ask('/door', does), { status: Math.floor(error / 100), json: { error } });
+  t.match(await ask('/list', () => 'a,b'), { status: 200, text: 'a,b' });
+});

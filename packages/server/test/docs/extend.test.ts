@@ -195,32 +195,29 @@ t.test('a hook may add headers to responses of the contract, and a plugin its de
   t.match(added, { statusCode: 204, headers: { 'server-timing': /start/ } });
 });
 
-t.test(
-  'what a hook finds reaches handlers in an AsyncLocalStorage, and a second handler for unknown paths fails',
-  async (t) => {
-    const languages = new AsyncLocalStorage<string>();
-    const seen: unknown[] = [];
-    const { request, authorization, inject } = await openNews(t, (app) => {
-      app.addHook('onRequest', ({ headers }, _reply, done) => {
-        languages.run(String(headers['accept-language']), done);
-      });
-      app.newsroom.on('news', () => seen.push(languages.getStore()));
+t.test('what a hook finds reaches handlers in an AsyncLocalStorage', async (t) => {
+  const languages = new AsyncLocalStorage<string>();
+  const seen: unknown[] = [];
+  const { request, authorization, inject } = await openNews(t, (app) => {
+    app.addHook('onRequest', ({ headers }, _reply, done) => {
+      languages.run(String(headers['accept-language']), done);
     });
-    const add = (language: string) =>
-      request('POST', '/news', { body: { text: 'a' }, headers: { 'accept-language': language } });
-    await Promise.all(['de', 'fr'].map(add));
-    t.strictSame(seen.sort(), ['de', 'fr']);
-    const headers = { authorization, 'content-type': 'nonsense' };
-    t.match(resultOf(await inject({ method: 'POST', url: '/news?none=1', headers, payload: '{' })), {
-      status: 400,
-      json: { error: 40003, message: /coding is not supported\.$/ },
-    });
-    await t.rejects(
-      openNews(t, (app) => void app.setNotFoundHandler(() => 'mine')),
-      /already set/,
-    );
-  },
-);
+    app.newsroom.on('news', () => seen.push(languages.getStore()));
+  });
+  const add = (language: string) =>
+    request('POST', '/news', { body: { text: 'a' }, headers: { 'accept-language': language } });
+  await Promise.all(['de', 'fr'].map(add));
+  t.strictSame(seen.sort(), ['de', 'fr']);
+  const headers = { authorization, 'content-type': 'nonsense' };
+  t.match(resultOf(await inject({ method: 'POST', url: '/news?none=1', headers, payload: '{' })), {
+    status: 400,
+    json: { error: 40003, message: /coding is not supported\.$/ },
+  });
+  await t.rejects(
+    openNews(t, (app) => void app.setNotFoundHandler(() => 'mine')),
+    /already set/,
+  );
+});
 
 t.test('a route that would get requests of the contract stops the start', async (t) => {
   const at = (method: string, url: string) => (app: FastifyInstance) => {
@@ -356,39 +353,35 @@ t.test(
   },
 );
 
-t.test(
-  'a WebSocket is for callers of the contract, and ends with the service',
-  skipFor(noUpgrade),
-  async (t) => {
-    const { app, authorization, subject } = await openNews(t, async (app) => {
-      await app.register(extend.chat);
-    });
-    await app.listen({ host: '127.0.0.1', port: 0 });
-    const { port } = app.server.address() as AddressInfo;
-    // Node.js takes headers, which browsers do not.
-    const Client = WebSocket as unknown as new (url: string, options: object) => WebSocket;
-    const connect = (headers: object) => new Client(`ws://127.0.0.1:${port}/chat`, { headers });
-    const refused = connect({});
-    await once(refused, 'error');
-    const headers = { connection: 'upgrade', upgrade: 'websocket' };
-    for (const [path, status] of [
-      ['/openapi.yaml', 200],
-      ['/news', 401],
-      ['/nothing', 404],
-    ] as const) {
-      const request = get({ port, path, headers, agent: false });
-      const [response] = (await once(request, 'response')) as [IncomingMessage];
-      t.equal(response.resume().statusCode, status);
-      await once(response.socket, 'close');
-    }
-    await repeatUntil(async () => (await connectionsOf(app)) === 0);
-    const socket = connect({ authorization });
-    await once(socket, 'open');
-    const answer = once(socket, 'message') as Promise<[MessageEvent]>;
-    socket.send('hello');
-    t.equal((await answer)[0].data, `${subject}: hello`);
-    const closed = once(socket, 'close');
-    await app.close();
-    await closed;
-  },
-);
+t.test('a WebSocket is for callers of the contract', skipFor(noUpgrade), async (t) => {
+  const { app, authorization, subject } = await openNews(t, async (app) => {
+    await app.register(extend.chat);
+  });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  // Node.js takes headers, which browsers do not.
+  const Client = WebSocket as unknown as new (url: string, options: object) => WebSocket;
+  const connect = (headers: object) => new Client(`ws://127.0.0.1:${port}/chat`, { headers });
+  const refused = connect({});
+  await once(refused, 'error');
+  const headers = { connection: 'upgrade', upgrade: 'websocket' };
+  for (const [path, status] of [
+    ['/openapi.yaml', 200],
+    ['/news', 401],
+    ['/nothing', 404],
+  ] as const) {
+    const request = get({ port, path, headers, agent: false });
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    t.equal(response.resume().statusCode, status);
+    await once(response.socket, 'close');
+  }
+  await repeatUntil(async () => (await connectionsOf(app)) === 0);
+  const socket = connect({ authorization });
+  await once(socket, 'open');
+  const answer = once(socket, 'message') as Promise<[MessageEvent]>;
+  socket.send('hello');
+  t.equal((await answer)[0].data, `${subject}: hello`);
+  const closed = once(socket, 'close');
+  await app.close();
+  await closed;
+});

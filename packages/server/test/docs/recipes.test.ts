@@ -145,10 +145,8 @@ for (const engine of enginesToTest)
               .sort((a, b) => (`${a[sort]}\0${a.id}` < `${b[sort]}\0${b.id}` ? -1 : 1));
             if (descending) matching.reverse();
             for (const [offset, limit] of [
-              [0, 1],
               [0, 40],
               [3, 5],
-              [12, 10],
               [39, 5],
               [50, 5],
             ] as const)

@@ -57,20 +57,3 @@ t.test('each example is linked by a page', (t) => {
       );
   t.end();
 });
-
-t.test('each test that a comment of the source names exists', (t) => {
-  const named: string[] = [];
-  for (const file of readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })) {
-    if (!file.endsWith('.ts')) continue;
-    const source = readFileSync(`${root}src/${file}`, 'utf8').replaceAll(/\s*\n\s*\*\s+/g, ' ');
-    for (const [, path = '', titles = ''] of source.matchAll(/ Test: (\S+\.ts),((?: (?:and )?"[^"]+")+)/g)) {
-      const tests = readFileSync(root + path, 'utf8');
-      for (const [, title = ''] of titles.matchAll(/"([^"]+?)(?: \.\.\.)?"/g)) {
-        named.push(title);
-        t.match(tests, `'${title}`, `${file}: ${title}`);
-      }
-    }
-  }
-  t.equal(named.length, 2);
-  t.end();
-});
