@@ -227,7 +227,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     /** Lets so many attempts to insert fail. A sequence counts them, since it keeps its value when they are rolled back. */
     const failFirst = (count: number, condition = 'deadlock_detected') =>
       server.sql(
-        `CREATE SEQUENCE IF NOT EXISTS attempts; SELECT setval('attempts', 1, false);
+        `CREATE SEQUENCE IF NOT EXISTS attempts; ALTER SEQUENCE attempts RESTART;
          CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
            IF nextval('attempts') <= ${count} THEN RAISE ${condition}; END IF; RETURN NULL; END $$;
          CREATE OR REPLACE TRIGGER fail BEFORE INSERT ON plants EXECUTE FUNCTION fail()`,
