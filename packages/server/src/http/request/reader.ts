@@ -10,14 +10,14 @@ import {
   ApiError,
   isApiError,
   joinErrors,
+  listedFaults,
   missingBody,
   type ErrorKind,
   type RequestFault,
 } from '../../base/errors.js';
 import { cookiesOf } from '../headers/cookies.js';
 import { acceptedTypes, contentFinder, type BodyContent } from '../../contract/body.js';
-import { requestFaults, textOf } from './validation/fault-messages.js';
-import type { ValueSource } from './validation/fault-messages.js';
+import { textOf, type ValueSource } from './validation/fault-messages.js';
 import { createSplitter } from './delimited.js';
 import { createFormReader } from './forms.js';
 import { JsonReader } from './json-reader.js';
@@ -187,7 +187,7 @@ function partChecker(
     if (faults.length === 0) return value;
     throw new ApiError(kind, {
       detail: textOf(faults),
-      faults: () => requestFaults(faults, part),
+      faults: () => faults.slice(0, listedFaults).map((fault) => ({ in: part, ...fault })),
     });
   };
 }

@@ -1,15 +1,15 @@
 // Writes schemas of the normal form for Ajv.
 import type { AnySchema } from 'ajv';
 import { isNothing, mapSchemas, partsOf, type Schema } from '../../../contract/schema/schema.js';
-import { propertyShape } from '../../../contract/schema/shape.js';
+import { withoutAbsent } from './applied.js';
 import { createChoice } from './choice.js';
-import { createReference, createSpecial, isSpecial, ownKeywords, type Check } from './keywords.js';
+import { createReference, ownKeywords, type Check } from './keywords.js';
 import { createNumericCheck, isNumeric } from './numbers.js';
 import type { At, Verdict } from './verdict.js';
 
 /** The keywords that Ajv gets as they are. */
 const plainKeywords = [
-  ...(['format', 'pattern', 'minLength', 'maxLength'] as const),
+  ...(['enum', 'format', 'pattern', 'minLength', 'maxLength'] as const),
   ...(['minItems', 'maxItems', 'minProperties', 'maxProperties'] as const),
 ];
 
@@ -36,8 +36,9 @@ export class WrittenSchema {
    * Writes a schema in JSON Schema draft 7, which Ajv validates fastest. Our checks are in
    * functions that return them, since Ajv walks through everything else.
    */
-  #write(schema: Schema): AnySchema {
-    if (isNothing(schema)) return false;
+  #write(given: Schema): AnySchema {
+    if (isNothing(given)) return false;
+    const schema = withoutAbsent(given);
     const within = (part: Schema) => {
       // A part with parts of its own is compiled once, so that the effort grows only with the contract.
       if (partsOf(part).every((inner) => partsOf(inner).length === 0)) return this.#write(part);
@@ -46,9 +47,6 @@ export class WrittenSchema {
     };
     this.separate.push(...partsOf(schema, judgedKeywords));
     const checks = this.#checksOf(schema);
-    // Defaults are judged when they are filled in.
-    const properties = partsOf(schema, ['properties']);
-    this.separate.push(...properties.filter((part) => propertyShape(part).default !== undefined));
     const { items, prefixItems, dependentSchemas, ...written } = mapSchemas(schema, inlineKeywords, within);
     if (items !== undefined) written[prefixItems === undefined ? 'items' : 'additionalItems'] = items;
     if (prefixItems !== undefined) written['items'] = prefixItems;
@@ -71,7 +69,6 @@ export class WrittenSchema {
     });
     this.separate.push(...choices.map(({ common }) => common));
     return [
-      ...(isSpecial(schema) ? [createSpecial(schema)] : []),
       ...keywords.map(([, create]) => create(schema)),
       ...choices.map(({ check }) => check),
       ...(isNumeric(schema) ? [createNumericCheck(schema)] : []),
@@ -81,8 +78,8 @@ export class WrittenSchema {
 
 /** The form that Ajv needs of checks, for which no value is wrong: the verdict has the faults. */
 function inOrder(checks: readonly Check[]) {
-  return function (this: Verdict, data: unknown, at: At): true {
-    for (const check of checks) check.call(this, data, at);
+  return function (this: Verdict, data: unknown, { instancePath }: At): true {
+    for (const check of checks) check.call(this, data, instancePath);
     return true;
   };
 }

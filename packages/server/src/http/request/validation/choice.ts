@@ -2,52 +2,62 @@
 import { isOfType, type TypeName } from '../../../contract/schema/json-types.js';
 import { allSchemas, type Schema } from '../../../contract/schema/schema.js';
 import { shapeOf } from '../../../contract/schema/shape.js';
-import type { At, Verdict } from './verdict.js';
+import type { Verdict } from './verdict.js';
 
 type Texts = readonly string[];
 
-/** An alternative, and what it asks for at a glance. */
-interface Alternative {
-  readonly schema: Schema;
+/** What a schema asks for at a glance. */
+interface Glance {
   readonly types: readonly TypeName[] | undefined;
   /** The texts that properties must have, such as those that discriminate. */
   readonly fixed: ReadonlyMap<string, Texts>;
 }
 
+const glances = new WeakMap<Schema, Glance>();
+
+function glanceOf(schema: Schema): Glance {
+  let glance = glances.get(schema);
+  if (glance === undefined) {
+    const { types, binary } = shapeOf(schema);
+    glances.set(schema, (glance = { types: binary ? undefined : types, fixed: fixedTexts(schema) }));
+  }
+  return glance;
+}
+
+/** Whether a value may match a schema, at a glance. */
+export function fits(schema: Schema, data: unknown): boolean {
+  const { types, fixed } = glanceOf(schema);
+  return hasType(data, types) && [...fixed].every((entry) => hasText(data, ...entry));
+}
+
 /** The check of alternatives, and a schema with what they have in common, which is to be compiled by itself. */
 export interface Choice {
-  readonly check: (this: Verdict, data: unknown, at: At) => void;
+  readonly check: (this: Verdict, data: unknown, path: string) => void;
   readonly common: Schema;
 }
 
-/** Creates the check of alternatives: what those say that match applies to the value, or the only one that may match. */
-export function createChoice(keyword: 'anyOf' | 'oneOf', schemas: readonly Schema[]): Choice {
-  const alternatives = schemas.map((schema): Alternative => {
-    const { types, binary } = shapeOf(schema);
-    return { schema, types: binary ? undefined : types, fixed: fixedTexts(schema) };
-  });
-  const common = commonOf(alternatives);
-  const check = function (this: Verdict, data: unknown, at: At) {
-    const fitting = alternatives.filter(
-      ({ types, fixed }) => hasType(data, types) && [...fixed].every((entry) => hasText(data, ...entry)),
-    );
-    const verdicts = fitting.map(({ schema }) => this.judge(schema, data, at));
+/** Creates the check of alternatives: if none matches, the faults are those of the only one that may match. */
+export function createChoice(keyword: 'anyOf' | 'oneOf', alternatives: readonly Schema[]): Choice {
+  const common = commonOf(alternatives.map(glanceOf));
+  const check = function (this: Verdict, data: unknown, path: string) {
+    const fitting = alternatives.filter((schema) => fits(schema, data));
+    const verdicts = fitting.map((schema) => this.judge(schema, data, path));
     const matching = fitting.filter((_, i) => verdicts[i]!.isValid);
-    const [only = this.judge(common, data, at)] = verdicts;
+    const [only = this.judge(common, data, path)] = verdicts;
     if (matching.length > 1 && keyword === 'oneOf') {
       const numbers = matching.map((alternative) => alternatives.indexOf(alternative) + 1);
       const message = `matches the alternatives ${numbers.join(' and ')}, and must match only one`;
-      this.refuse(at, data, keyword, message);
-    } else if (matching.length > 0) {
-      for (const verdict of verdicts) if (verdict.isValid) this.accept(verdict);
-    } else if (verdicts.length < 2 && !only.isValid) this.accept(only);
-    else this.refuse(at, data, keyword, 'must match one of the alternatives');
+      this.refuse(path, data, keyword, message);
+    } else if (matching.length === 0) {
+      if (verdicts.length < 2 && !only.isValid) this.accept(only);
+      else this.refuse(path, data, keyword, 'must match one of the alternatives');
+    }
   };
   return { check, common };
 }
 
 /** The requirements that all alternatives share: they say what is wrong with a value that fits none at a glance. */
-function commonOf(alternatives: readonly Alternative[]): Schema {
+function commonOf(alternatives: readonly Glance[]): Schema {
   const types = alternatives.map((alternative) => alternative.types);
   const ofObjects = alternatives.filter((alternative) => alternative.types?.includes('object') ?? true);
   const [first, ...others] = ofObjects.map(({ fixed }) => fixed);

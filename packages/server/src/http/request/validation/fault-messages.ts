@@ -33,11 +33,6 @@ export function textOf(faults: readonly Fault[]): string {
   return [...texts, ...(more > 0 ? [`and ${count} more faults`] : [])].join('; ');
 }
 
-/** Faults as a service sees them, each once. */
-export function requestFaults(faults: readonly Fault[], part: RequestFault['in']): RequestFault[] {
-  return faults.slice(0, listedFaults).map((fault) => ({ in: part, ...fault }));
-}
-
 /**
  * The fault of a value.
  * @param path - A JSON Pointer.
@@ -59,6 +54,7 @@ interface ErrorParams {
   readonly type?: string | readonly string[];
   readonly pattern?: string;
   readonly format?: string;
+  readonly allowedValues?: readonly unknown[];
   /** The limit, if there are too few or too many. */
   readonly limit?: number;
 }
@@ -81,7 +77,7 @@ const withoutNull = /^\^\[\^\\(x00|u0000)\]\*\$$/;
 /** Describes an error of one of Ajv's own keywords. */
 export function faultOf(error: ErrorObject, source: ValueSource): Fault {
   const { instancePath: path, keyword, message = 'is not valid', data } = error;
-  const { additionalProperty, limit, type, pattern, format }: ErrorParams = error.params;
+  const { additionalProperty, limit, type, pattern, format, allowedValues }: ErrorParams = error.params;
   if (additionalProperty !== undefined)
     return { path: path + pointerOf([additionalProperty]), rule: keyword, message: 'is unknown' };
   if (keyword === 'false schema') return { path, rule: keyword, message: 'is not allowed' };
@@ -91,10 +87,16 @@ export function faultOf(error: ErrorObject, source: ValueSource): Fault {
       ? typeMessage([type].flat(), data, source)
       : limit !== undefined
         ? `must have at ${keyword.startsWith('min') ? 'least' : 'most'} ${limit} ${limit === 1 ? single : several}`
-        : pattern !== undefined && withoutNull.test(pattern)
-          ? 'must not contain the null character, U+0000'
-          : message;
-  return faultAt(path, data, { rule, message: text, expected: type ?? limit ?? pattern ?? format });
+        : allowedValues !== undefined
+          ? `must be one of ${allowedValues.map(shown).join(', ')}`
+          : pattern !== undefined && withoutNull.test(pattern)
+            ? 'must not contain the null character, U+0000'
+            : message;
+  return faultAt(path, data, {
+    rule,
+    message: text,
+    expected: type ?? limit ?? pattern ?? format ?? allowedValues,
+  });
 }
 
 const typeNames: Readonly<Record<string, string>> = {

@@ -3,7 +3,7 @@ import { integerRanges, isInexact, toDouble } from '../../../contract/document/e
 import { isBig, typeOf } from '../../../contract/schema/json-types.js';
 import { numericKeywords, type Schema } from '../../../contract/schema/schema.js';
 import { insteadOf, typeMessage } from './fault-messages.js';
-import type { At, Verdict } from './verdict.js';
+import type { Verdict } from './verdict.js';
 
 /** A limit of a number; bigint and number compare exactly. */
 interface Limit {
@@ -21,9 +21,9 @@ export function isNumeric({ type, binary, ...schema }: Schema): boolean {
   return isSaid && binary !== true;
 }
 
-/** Creates the check of the type of a value, and if it is a number, of its limits. An int64 becomes a bigint. */
+/** Creates the check of the type of a value, and if it is a number, of its limits. */
 export function createNumericCheck(schema: Schema) {
-  const { type, number } = schema;
+  const { type } = schema;
   const isInteger = type !== undefined && !type.includes('number');
   const name = isInteger ? rangeOf(schema) : 'a number';
   const hint = isInteger ? ', in canonical decimal digits' : ', in decimal digits';
@@ -34,7 +34,7 @@ export function createNumericCheck(schema: Schema) {
     if (typeof data === 'bigint') return data;
     return (isInteger ? Number.isSafeInteger(data) : Number.isFinite(data)) ? (data as number) : undefined;
   };
-  return function (this: Verdict, data: unknown, at: At): void {
+  return function (this: Verdict, data: unknown, path: string): void {
     const isNumber = typeof data === 'number' || typeof data === 'bigint' || isInexact(data);
     if (!isNumber && (type?.includes(typeOf(data)) ?? true)) return;
     const value = isNumber ? read(data) : undefined;
@@ -44,14 +44,12 @@ export function createNumericCheck(schema: Schema) {
       const ofNumber = `must be ${name}${isText ? hint : isNumber ? '' : insteadOf(data, 'json')}`;
       const isSeveral = type !== undefined && type.filter((other) => other !== 'null').length > 1;
       const message = isSeveral && !isNumber ? typeMessage(type, data, source) : ofNumber;
-      this.refuse(at, data, 'type', message, type);
+      this.refuse(path, data, 'type', message, type);
       return;
     }
     for (const { rule, expected, message, holds } of limits)
       if (!holds(value))
-        this.refuse(at, data, rule, message + (isText && message.endsWith(name) ? hint : ''), expected);
-    if (isBig(number)) this.change(at, BigInt(value));
-    else if (number === 'double' && typeof data !== 'number') this.change(at, Number(value));
+        this.refuse(path, data, rule, message + (isText && message.endsWith(name) ? hint : ''), expected);
   };
 }
 
@@ -94,21 +92,9 @@ function limitsOf(schema: Schema, ofRange: string | undefined): Limit[] {
   return [...limits, { rule: 'multipleOf', expected: factor, message, holds }];
 }
 
-/** Whether a number is a multiple of another: both count as the decimal numbers that JSON has, and are not rounded. */
+/** Whether a number is a multiple of another, as far as doubles tell: 0.3 is one of 0.1. */
 function isMultiple(value: number | bigint, factor: number): boolean {
-  if (Number.isSafeInteger(value) && Number.isSafeInteger(factor)) return (value as number) % factor === 0;
-  const [a, b] = [decimalOf(value), decimalOf(factor)];
-  const scale = Math.min(a.scale, b.scale);
-  const [whole, part] = [a, b].map((each) => each.digits * 10n ** BigInt(each.scale - scale)) as [
-    bigint,
-    bigint,
-  ];
-  return whole % part === 0n;
-}
-
-/** The shortest decimal number that stands for a double, or all digits of a bigint: its value is digits times 10^scale. */
-function decimalOf(value: number | bigint): { digits: bigint; scale: number } {
-  const [mantissa = '', exponent = '0'] = String(value).split('e');
-  const [whole = '', fraction = ''] = mantissa.split('.');
-  return { digits: BigInt(whole + fraction), scale: Number(exponent) - fraction.length };
+  if (Number.isSafeInteger(factor))
+    return typeof value === 'bigint' ? value % BigInt(factor) === 0n : value % factor === 0;
+  return Number.isInteger(Number((Number(value) / factor).toPrecision(15)));
 }

@@ -1,15 +1,14 @@
 // Validates requests and responses with Ajv against the contract's schemas, and reads the values of requests.
 import { Ajv, type FuncKeywordDefinition, type ValidateFunction } from 'ajv';
 import { listedFaults } from '../../../base/errors.js';
-import { pointerOf, type Finding } from '../../../contract/document/finding.js';
-import { UploadedFile } from '../../../contract/raw-body.js';
+import type { Finding } from '../../../contract/document/finding.js';
 import { patternOf } from '../../../contract/schema/pattern.js';
 import type { Sample, Schema } from '../../../contract/schema/schema.js';
-import { unreadable } from '../texts.js';
 import { WrittenSchema } from './ajv-schema.js';
+import { Completion } from './completion.js';
 import { textOf, type Fault, type ValueSource } from './fault-messages.js';
 import { addTextFormats } from './formats.js';
-import { Validation, type At, type Verdict } from './verdict.js';
+import { Validation } from './verdict.js';
 
 /** Compiles schemas with all that they contain. */
 export class Compiler {
@@ -70,7 +69,11 @@ export class CompiledSchema {
 
   /** Returns the faults of a value, at most one more than are listed; none if it is valid. */
   faultsOf(data: unknown): readonly Fault[] {
-    return withUnkept(this.#judge({ value: data }), data);
+    const validation = new Validation(this.#find, this.#source);
+    const { faults } = validation.judgeWhole(this.#schema, data);
+    const completion = new Completion(validation, false);
+    completion.complete(data, []);
+    return together(faults, completion.faults);
   }
 
   /**
@@ -78,49 +81,21 @@ export class CompiledSchema {
    * @returns The value, which means nothing if it has faults.
    */
   read(data: unknown): { readonly value: unknown; readonly faults: readonly Fault[] } {
-    const owner = { value: data };
-    const verdict = this.#judge(owner);
-    verdict.complete();
-    return { value: owner.value, faults: withUnkept(verdict, owner.value) };
-  }
-
-  #judge(owner: { value: unknown }): Verdict {
-    const place = { instancePath: '', parentData: owner, parentDataProperty: 'value' };
-    return new Validation(this.#find, this.#source).judge(this.#schema, owner.value, place as unknown as At);
+    const validation = new Validation(this.#find, this.#source);
+    const { isValid, faults } = validation.judgeWhole(this.#schema, data);
+    const completion = new Completion(validation, isValid);
+    const value = completion.complete(data, [this.#schema]);
+    return { value, faults: together(faults, completion.faults) };
   }
 }
 
-/** The faults of a verdict, each once, and those of values that cannot be kept, in no form that a schema names. */
-function withUnkept({ faults }: Verdict, data: unknown): readonly Fault[] {
-  const unkept: Fault[] = [];
-  findUnkept(data, [], unkept);
+/** The faults by the schema, each once, and those of values that cannot be kept. */
+function together(faults: readonly Fault[], unkept: readonly Fault[]): readonly Fault[] {
   if (faults.length === 0 && unkept.length === 0) return faults;
   const isTold = ({ path }: Fault) => faults.some((other) => `${path}/`.startsWith(`${other.path}/`));
   const all = [...faults, ...unkept.filter((fault) => !isTold(fault))];
   const distinct = new Map(all.map((fault) => [`${fault.path} ${fault.message}`, fault]));
   return [...distinct.values()].slice(0, listedFaults + 1);
-}
-
-/** Finds the values that handlers would get in another form than they were sent: some numbers, and broken texts. */
-function findUnkept(value: unknown, steps: string[], faults: Fault[]): void {
-  if (typeof value === 'string') {
-    const message = 'must not contain unpaired surrogates';
-    if (!value.isWellFormed()) faults.push({ path: pointerOf(steps), rule: 'format', message });
-  } else if (typeof value === 'symbol' || (typeof value === 'number' && !Number.isFinite(value))) {
-    const message = 'is a number with more digits than the server keeps: send it as a string';
-    faults.push({ path: pointerOf(steps), rule: 'type', message: unreadable(value) ?? message });
-  } else if (typeof value === 'object' && value !== null && !isBytes(value))
-    // Nothing is inherited here, and this takes less time than a list of the keys.
-    for (const key in value) {
-      if (faults.length > listedFaults) return;
-      steps.push(key);
-      findUnkept((value as Record<string, unknown>)[key], steps, faults);
-      steps.pop();
-    }
-}
-
-function isBytes(value: object): boolean {
-  return value instanceof UploadedFile || ArrayBuffer.isView(value);
 }
 
 /** Returns a description of all faults of a response, or undefined if it is valid. */
