@@ -17,8 +17,9 @@ const url = '/photos';
 const exactly = (value: unknown) =>
   JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part));
 
+const form = { 'content-type': 'application/x-www-form-urlencoded' };
 /** Sends a form to registerVisit. */
-const visit = (body: string, type = 'application/x-www-form-urlencoded') =>
+const visit = (body: string | Buffer, type = form['content-type']) =>
   callOrchard('POST', '/v1/orchard/visits', { headers: { 'content-type': type }, body });
 
 interface TestPart {
@@ -88,11 +89,7 @@ t.test('registerVisit refuses every fault of a form, and names it', async (t) =>
     [`name=a${'&x'.repeat(5_000)}`, 'it may have at most 5000 fields'],
   ];
   for (const [body, message] of faults) t.match(await visit(body), error(40002, message), body.slice(0, 60));
-  const latin1 = await callOrchard('POST', '/v1/orchard/visits', {
-    headers: { 'content-type': 'application/x-www-form-urlencoded' },
-    body: Buffer.from('name=\xff', 'latin1'),
-  });
-  t.match(latin1, error(40002, 'it is not UTF-8'));
+  t.match(await visit(Buffer.from('name=\xff', 'latin1')), error(40002, 'it is not UTF-8'));
   t.match(await visit(''), error(40002, 'name is missing'), 'a form without fields');
   t.match(
     await visit('name=a', 'image/png'),
@@ -106,18 +103,13 @@ t.test(
     const texts = { type: 'array', items: { type: 'string' } };
     const numbers = { type: 'array', items: { type: 'integer', format: 'int64' } };
     const path = (name: string, schema: object = texts) => ({ in: 'path', name, required: true, schema });
-    const responses = {
-      200: { description: 'What was sent.', content: { 'application/json': {} } },
-      default: { $ref: '#/components/responses/Failed' },
-    };
-    const getLists = ({ params, query, headers }: Record<string, unknown>) => {
-      return Promise.resolve({ ...(params as object), ...(query as object), ...(headers as object) });
-    };
+    const responses = { 200: { description: 'What was sent.', content: { 'application/json': {} } } };
+    const getLists = ({ params, query, headers }: Record<string, object>) =>
+      Promise.resolve({ ...params, ...query, ...headers });
+    const visitForm = '/paths/~1visits/post/requestBody/content/application~1x-www-form-urlencoded';
     const contract = loadEdited(orchardDocument, {
       '/components/schemas/Visit/properties/words': texts,
-      '/paths/~1visits/post/requestBody/content/application~1x-www-form-urlencoded/encoding/words': {
-        explode: false,
-      },
+      [`${visitForm}/encoding/words`]: { explode: false },
       '/paths/~1lists~1{a}~1of~1{b}-{c}': {
         get: {
           operationId: 'getLists',
@@ -159,13 +151,10 @@ t.test(
       c: [1, 2],
       words: ['a'],
     });
-    t.strictSame(await get('x/of/y-1', '', { 'x-words': 'a , b%2Cc' }), {
-      ...inPath,
-      'X-Words': ['a', 'b%2Cc'],
-    });
+    const inHeader = await get('x/of/y-1', '', { 'x-words': 'a , b%2Cc' });
+    t.strictSame(inHeader, { ...inPath, 'X-Words': ['a', 'b%2Cc'] });
     t.match(await get('x/of/y-1', 'numbers=1%2C2'), /numbers\.0 must be an integer/);
-    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-    const visit = (body: string) => call('POST', '/v1/orchard/visits', { headers, body });
+    const visit = (body: string) => call('POST', '/v1/orchard/visits', { headers: form, body });
     t.match(await visit('name=a&words=a%2Cb,+c'), { json: { words: ['a,b', ' c'] } });
     t.match(await visit('name=a&words=a&words=d'), error(40002, 'words is repeated: send it once'));
   },
@@ -187,8 +176,8 @@ t.test(
     const { call } = await startService(t, engines[0]!, { ...orchard, contract });
     const found = await call('GET', '/v1/orchard/visits?filter[total][min]=5&filter[name]=a&ids=b');
     t.strictSame(found.json, { 'filter[total][min]': 5, 'filter[name]': 'a', ids: ['b'] });
-    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-    const visit = await call('POST', '/v1/orchard/visits', { headers, body: 'name=a&items[0][price]=5' });
+    const body = 'name=a&items[0][price]=5';
+    const visit = await call('POST', '/v1/orchard/visits', { headers: form, body });
     t.strictSame(visit.json, { name: 'a', 'items[0][price]': 5, guests: 1 });
   },
 );
@@ -217,43 +206,6 @@ t.test('a parameter may be JSON', async (t) => {
 });
 
 t.test(
-  'what authors of published contracts write is served: 4xx, a default of null, and alternatives that overlap',
-  async (t) => {
-    const size = { type: 'integer', default: null };
-    const schema = {
-      type: 'object',
-      properties: { size, kind: { anyOf: [{ const: 'a' }, { const: 'b' }], default: null } },
-      oneOf: [{ required: ['size'] }, { required: ['color'] }, { not: { required: ['kind'] } }],
-    };
-    const contract = loadEdited(orchardDocument, {
-      '/paths/~1harvests/post/requestBody/content/application~1json/schema': schema,
-      '/paths/~1harvests/post/responses': {
-        '2xx': { description: 'What was sent.', content: { 'application/json': {} } },
-        '4xx': { $ref: '#/components/responses/Failed' },
-        '5xx': { $ref: '#/components/responses/Failed' },
-      },
-    });
-    const recordHarvest = ({ body }: { body: unknown }) => Promise.resolve({ status: 202, body });
-    const handlers = { ...orchard.handlers, recordHarvest };
-    const { call } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
-    const send = (body: object) => call('POST', '/v1/orchard/harvests', { body });
-    t.match(await send({}), { status: 202, text: '{}' }, 'no default is filled in');
-    t.match(
-      await send({ size: 1, color: 'red', kind: 'a' }),
-      error(40002, 'it matches the alternatives 1 and 2, and must match only one'),
-    );
-    t.match(
-      await send({ size: null, kind: 'a' }),
-      error(40002, 'size must be an integer from -9007199254740991 to 9007199254740991, not null'),
-    );
-    t.strictSame(
-      contract.operations.find(({ operationId }) => operationId === 'recordHarvest')?.mayReturn(404),
-      true,
-    );
-  },
-);
-
-t.test(
   'a parameter or field that may be a value or an array of them is read by how often it is sent',
   async (t) => {
     const id = { type: 'integer', format: 'int64', minimum: 2 };
@@ -264,48 +216,39 @@ t.test(
       big: { type: 'integer', format: 'uint64' },
       small: { type: 'integer', format: 'uint32' },
     };
-    const path = '/echo/{n}';
     const parameters = [
       ...Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema })),
       { name: 'joined', in: 'query', explode: false, schema: { oneOf: properties.id.oneOf } },
       { name: 'n', in: 'path', required: true, schema: properties.big },
     ];
     const schema = { type: 'object', additionalProperties: false, properties };
-    const content = Object.fromEntries(
-      ['application/x-www-form-urlencoded', 'application/json'].map((type) => [type, { schema }]),
-    );
-    const ok = { description: 'What was sent', content: { 'application/json': {} } };
-    const post = { operationId: 'echo', parameters, requestBody: { content }, responses: { 200: ok } };
-    const info = { title: 'Echo', version: '1' };
-    const contract = loadEdited({ openapi: '3.1.0', info, security: [], paths: { [path]: { post } } });
-    const handlers = {
-      echo: ({ query, params, body }: Record<string, unknown>) =>
-        Promise.resolve(new JsonText(exactly({ query, params, body }))),
-    };
-    const { call } = await startService(t, engines[0]!, { contract, handlers });
+    const content = { [form['content-type']]: { schema }, 'application/json': { schema } };
+    const responses = { 200: { description: 'What was sent', content: { 'application/json': {} } } };
+    const post = { operationId: 'echo', parameters, requestBody: { content }, responses };
+    const contract = loadEdited(orchardDocument, { '/paths/~1echo~1{n}': { post } });
+    const echo = ({ query, params, body }: Record<string, unknown>) =>
+      Promise.resolve(new JsonText(exactly({ query, params, body })));
+    const handlers = { ...orchard.handlers, echo };
+    const { call: send } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
+    const call = (path: string, options = {}) => send('POST', `/v1/orchard/echo/${path}`, options);
     const cases: [sent: string, read: object | RegExp][] = [
       ['', {}],
       ['id=9007199254740993', { id: '9007199254740993n' }],
       ['id=9007199254740993&id=2', { id: ['9007199254740993n', '2n'] }],
       ['id=1', /id must match one of the alternatives|id must be an integer from 2/],
       ['id=2&id=2&id=2&id=2', /id must have at most 3 items/],
-      ['id=2&id=x', /id\.1 must be an integer|id must match/],
       ['sort=up', { sort: 'up' }],
       ['sort=name', { sort: ['name'] }],
-      ['sort=up&sort=name', { sort: ['up', 'name'] }],
       ['word=a%2Cb', { word: 'a,b' }],
       ['word=a&word=b', { word: ['a', 'b'] }],
       ['word=long', /word must have at most 3 characters/],
       ['big=18446744073709551615', { big: '18446744073709551615n' }],
       ['big=18446744073709551616', /big must be an integer from 0 to 18446744073709551615/],
-      ['big=-1', /big must be an integer from 0/],
-      ['small=4294967295', { small: 4294967295 }],
       ['small=4294967296', /small must be an integer from 0 to 4294967295/],
     ];
-    const type = { 'content-type': 'application/x-www-form-urlencoded' };
     for (const [sent, read] of cases) {
-      const inQuery = await call('POST', `/echo/0?${sent}`);
-      const inForm = await call('POST', '/echo/0', { headers: type, body: sent });
+      const inQuery = await call(`0?${sent}`);
+      const inForm = await call('0', { headers: form, body: sent });
       if (read instanceof RegExp)
         for (const refused of [inQuery, inForm])
           t.match(refused, { status: 400, json: { message: read } }, sent);
@@ -314,18 +257,12 @@ t.test(
         t.strictSame((inForm.json as { body: unknown }).body, { id: '5n', ...read }, sent);
       }
     }
-    t.match(await call('POST', '/echo/0?joined=7,8'), { text: '"joined":["7n","8n"]' });
-    t.match(await call('POST', '/echo/0?joined=7'), { text: '"joined":"7n"' });
-    t.match(await call('POST', '/echo/18446744073709551615'), {
-      text: '"params":{"n":"18446744073709551615n"}',
-    });
-    t.match(await call('POST', '/echo/18446744073709551616'), { status: 400 });
-    for (const [big, status] of [
-      ['18446744073709551615', 200],
-      ['1.8446744073709551615e19', 200],
-      ['18446744073709551616', 400],
-    ] as const)
-      t.match(await call('POST', '/echo/0', { body: `{"big":${big}}` }), { status }, big);
+    t.match(await call('0?joined=7,8'), { text: '"joined":["7n","8n"]' });
+    t.match(await call('0?joined=7'), { text: '"joined":"7n"' });
+    t.match(await call('18446744073709551615'), { text: '"params":{"n":"18446744073709551615n"}' });
+    t.match(await call('18446744073709551616'), { status: 400 });
+    t.match(await call('0', { body: '{"big":1.8446744073709551615e19}' }), { status: 200 });
+    t.match(await call('0', { body: '{"big":18446744073709551616}' }), { status: 400 });
   },
 );
 
@@ -405,7 +342,6 @@ t.test('findTrees reads objects in the query, in each style', async (t) => {
   for (const [query, text] of all) t.match(await find(query), { status: 200, text }, query);
   const faults: [string, string][] = [
     ['filter[roots]=1', 'filter.kind is missing'],
-    ['filter[kind]=a', 'filter.kind must have at least 2 characters'],
     ['filter[kind]=ab&filter[roots]=1.5', integer('filter.roots')],
     ['filter[kind]=ab&filter[color]=red', 'filter."color" is unknown'],
     ['filter[kind][x]=ab', '"filter[kind][x]" is unknown'],
@@ -414,14 +350,9 @@ t.test('findTrees reads objects in the query, in each style', async (t) => {
     ['after=1&before=2', '"before" is unknown'],
     ['__proto__[a]=1', '"__proto__[a]" is unknown'],
     ['size=min', 'size must be an object'],
-    ['size=min,x', 'size.min must be a number, in decimal digits'],
     ['size=min,1&size=min,2', 'size is repeated: send it once'],
   ];
-  for (const [query, message] of faults) {
-    const { status, text } = await find(query);
-    t.equal(status, 400, query);
-    t.ok(text.includes(`: ${JSON.stringify(message).slice(1, -1)}`), `${message} in ${text}`);
-  }
+  for (const [query, message] of faults) t.match(await find(query), error(40006, message), query);
 });
 
 t.test('removeVisits reads the body of DELETE', async (t) => {
@@ -486,20 +417,13 @@ t.test(
   'a charset in the media type of a contract is one that a client may write in any way, or leave out',
   async (t) => {
     const text = { schema: { type: 'string' } };
-    const types = ['text/plain; charset=UTF-8', 'text/csv;charset="utf-8"; header=present'];
-    const contract = loadEdited(orchardDocument, {
-      '/paths/~1notes/post/requestBody/content': Object.fromEntries(types.map((type) => [type, text])),
-    });
+    const content = { 'text/plain; charset=UTF-8': text, 'text/csv;charset="utf-8"; header=present': text };
+    const contract = loadEdited(orchardDocument, { '/paths/~1notes/post/requestBody/content': content });
     const { call } = await startService(t, engines[0]!, { ...orchard, contract });
     const send = (type: string) =>
       call('POST', '/v1/orchard/notes', { headers: { 'content-type': type }, body: 'ab' });
-    for (const type of [
-      'text/plain',
-      'text/plain; charset=utf-8',
-      'TEXT/plain;CHARSET="Utf-8"',
-      'text/plain; format=flowed; charset=us-ascii',
-      'text/csv; header=present',
-    ])
+    const other = 'text/plain; format=flowed; charset=us-ascii';
+    for (const type of ['text/plain', 'TEXT/plain;CHARSET="Utf-8"', other, 'text/csv; header=present'])
       t.match(await send(type), { status: 200 }, type);
     t.match(await send('text/csv'), { status: 400, json: { error: 40003 } });
   },
@@ -557,7 +481,6 @@ t.test('uploadPhotos refuses every fault of a form, and names it', async (t) => 
   const noHeaders = 'part 2 has no headers in UTF-8, of at most 16 KiB, with an empty line after them';
   const faults: [TestPart, string][] = [
     [field('count', '1.5'), integer('count')],
-    [field('tags', '\u00ff'), 'ok'],
     [field('title', 'cd'), 'title is repeated: send it once'],
     [field('color', 'red'), '"color" is unknown'],
     [field('__proto__', '{"x":1}'), '"__proto__" is unknown'],
@@ -588,10 +511,8 @@ t.test('uploadPhotos refuses every fault of a form, and names it', async (t) => 
   ];
   for (const [part, message] of faults) {
     const response = await upload([part]);
-    if (message === 'ok') t.equal(response.status, 200);
-    else t.match(response, { status: 400, json: { error: 40002 } }, message);
-    if (message !== 'ok')
-      t.ok(response.text.includes(JSON.stringify(message).slice(1, -1)), `${message} in ${response.text}`);
+    t.match(response, { status: 400, json: { error: 40002 } }, message);
+    t.ok(response.text.includes(JSON.stringify(message).slice(1, -1)), `${message} in ${response.text}`);
   }
 });
 
@@ -634,20 +555,15 @@ t.test('the example of docs/service.md takes a form with a file', async (t) => {
   const replacePhoto = ({ body }: { body: unknown }) => Promise.resolve(received.push(body));
   const handlers = { ...orchard.handlers, replacePhoto };
   const { call } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
-  const send = (type: string, filename = 'a.png', content = 'x') =>
+  const send = (filename: string, content: string) =>
     call('PUT', '/v1/orchard/trees/1/photo', {
       headers: multipart,
-      body: bodyOf([field('title', 'ab'), file('cover', filename, type, content)]),
+      body: bodyOf([field('title', 'ab'), file('cover', filename, 'image/png', content)]),
     });
-  t.equal((await send('image/png')).status, 200);
+  t.equal((await send('a.png', 'x')).status, 200);
   const cover = new UploadedFile(Buffer.from('x'), 'image/png', 'a.png');
   t.strictSame(received, [{ title: 'ab', cover }]);
-  t.match(await send('image/gif'), error(40002, '"cover" must be image/png or image/jpeg, not "image/gif"'));
-  t.match(
-    await send('application/octet-stream', '', ''),
-    error(40002, 'cover is missing'),
-    'a file that is not chosen',
-  );
+  t.match(await send('', ''), error(40002, 'cover is missing'), 'a file that is not chosen');
 });
 
 const name = fc
@@ -670,15 +586,10 @@ t.test('every form comes back as it was sent, and no broken one is taken for ano
           filename,
         }));
         t.strictSame([status, json], [200, { title, count: 1, ...(files.length > 0 && { others }) }]);
-        const form = new URLSearchParams([
-          ['name', title],
-          ...files.map(([text]) => ['trees', text] as [string, string]),
-        ]);
-        const expected = {
-          name: title,
-          guests: 1,
-          ...(files.length > 0 && { trees: files.map(([text]) => text) }),
-        };
+        const trees = files.map(([text]) => text);
+        const form = new URLSearchParams(trees.map((text) => ['trees', text] as [string, string]));
+        form.set('name', title);
+        const expected = { name: title, guests: 1, ...(files.length > 0 && { trees }) };
         t.strictSame((await visit(form.toString())).json, expected);
       },
     ),
@@ -712,7 +623,7 @@ t.test('the JSON of all fields of a form has the limits of one body', async (t) 
   const { call } = await startService(t, engines[0]!, { ...orchard, contract });
   const send = (fields: number) =>
     call('POST', '/v1/orchard/visits', {
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      headers: form,
       body: `name=a${`&rows=[${'[],'.repeat(999)}[]]`.repeat(fields)}`,
     });
   t.match(await send(9), { status: 200 });

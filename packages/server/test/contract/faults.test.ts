@@ -17,19 +17,21 @@ import { createGarden, gardenBytes, gardenDocument, loadEdited } from '../suppor
 const about = partOf(gardenDocument, '/paths/~1about/get') as object;
 const putBed = '/paths/~1beds~1{bed}/put';
 const putOperation = partOf(gardenDocument, putBed) as Record<string, unknown>;
+const putContent = `${putBed}/requestBody/content`;
 const responses = `${putBed}/responses`;
 const bedSchema = '/components/schemas/Bed';
 const extra = `${bedSchema}/properties/extra`;
 const listBeds = '/paths/~1beds/get';
 const q = `${listBeds}/parameters/7`;
 const text = { type: 'string' };
+const texts = { type: 'array', items: text };
 const file = { type: 'string', format: 'binary' };
+const int64 = { type: 'integer', format: 'int64' };
 const failed = '/components/responses/Failed';
 const error = { $ref: '#/components/schemas/Error' };
 const failure = { $ref: `#${failed}` };
 
 const closed = { type: 'object', additionalProperties: false };
-const q1 = { name: 'q', in: 'query', schema: text };
 const id = { name: 'id', in: 'path', required: true, schema: text };
 
 /** Changes replaceBed; undefined removes. */
@@ -40,8 +42,11 @@ const field = (schema: unknown): Edits => ({ [extra]: schema });
 const scheme = (value: object): Edits => ({ '/components/securitySchemes/apiKey': value });
 const formType = 'application/x-www-form-urlencoded';
 /** Makes a form of the body. */
-const form = (schema: object, encoding?: object, type = formType): Edits => ({
-  [`${putBed}/requestBody/content/${type.replace('/', '~1')}`]: { schema, ...(encoding && { encoding }) },
+const form = (properties: object, encoding?: object, type = formType): Edits => ({
+  [`${putContent}/${type.replace('/', '~1')}`]: {
+    schema: { type: 'object', properties },
+    ...(encoding && { encoding }),
+  },
 });
 /** Adds a parameter to listBeds. */
 const parameter = (value: object): Edits => ({ [q]: { name: 'q', in: 'query', ...value } });
@@ -60,61 +65,79 @@ const version31: Edits = {
 /** The schema of describeGarden's response. */
 const aboutSchema = '/paths/~1about/get/responses/200/content/application~1json/schema';
 
-const integer = 'it must be an integer from -9007199254740991 to 9007199254740991';
 const soil = { $ref: '#/components/schemas/Soil' };
+const asText =
+  'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change';
+const asFields = 'Write multipart/form-data with type: object, and a property for each field';
+const asFiles = 'Write multipart/form-data with a field for each file, or format: byte';
 
 /** Cases of each item of docs/contract.md that prevents startup; they may name what to write instead. */
 const refused: Record<string, Case[]> = {
   'a version other than 3.0 and 3.1': [[{ '/openapi': '3.2.0' }, 'the version 3.2.0 is not supported']],
   'a field that OpenAPI does not have, or a misspelled `x-required-scope`': [
-    [replaceBed({ response: {} }), 'response is not supported here', '/response'],
+    [replaceBed({ response: {} }), 'response is not supported here', '/response', 'Write responses'],
+    [replaceBed({ consumes: [] }), 'consumes is not supported here', '/consumes'],
     [replaceBed({ 'x-required-scop': 'a' }), 'x-required-scop is not supported here', '/x-required-scop'],
-    [{ '/components/schema': {} }, 'schema is not supported here'],
-    [parameter({ schema: text, require: true }), 'require is not supported here', '/require'],
+    [
+      { '/definitions': {} },
+      'definitions is not supported here',
+      '',
+      'Leave it out, or write it in components',
+    ],
+    [parameter({ schema: text, type: 'a' }), 'type is not supported here', '/type'],
     [{ '/security': 'apiKey' }, 'must be an array'],
-    [{ [`${listBeds}/parameters`]: {} }, 'must be an array'],
     [replaceBed({ responses: [] }), 'must be an object', '/responses'],
-    ...['yes', 'true'].map((required): Case => [
-      { [`${putBed}/requestBody/required`]: required },
+    [
+      replaceBed({ responses: { 200: 'Done' } }),
+      'must be an object',
+      '/responses/200',
+      'Write an object here, as in { description: … }',
+    ],
+    [
+      { [`${putBed}/requestBody/required`]: 'yes' },
       'must be true or false',
       '',
       'Write true or false, without quotes',
-    ]),
+    ],
+    [parameter({ in: 'body', schema: {} }), 'in is missing or not valid', '/in'],
   ],
   'a `$ref` that is not a string, or that leads to another file or to nothing': [
-    ...Object.entries({
-      [`${putBed}/parameters/0`]: null,
-      [`${putBed}/requestBody`]: {},
-      [`${responses}/200`]: [],
-      [`${bedSchema}/properties/title`]: true,
-      '/paths/~1beds': 5,
-    }).map(([place, $ref]): Case => [
-      { [place]: { $ref } },
+    [
+      { [`${responses}/200`]: { $ref: null } },
       'the reference is not a text',
       '/$ref',
       'Write it in quotes: in YAML, # begins a comment',
-    ]),
+    ],
     [field({ items: { $ref: 'a.yaml' } }), 'a.yaml is outside of this document', '/items/$ref'],
-    [field({ $ref: 'Bed' }), 'Bed refers to nothing', '/$ref'],
-    [field({ $ref: 'other.yaml#/Bed' }), 'other.yaml#/Bed is outside of this document', '/$ref'],
+    [{ [listBeds]: { $ref: 'a.yaml#/Bed' } }, 'a.yaml#/Bed is outside of this document', '/$ref'],
+    [field({ $ref: 'Beds' }), 'Beds refers to nothing', '/$ref', 'Write #/components/schemas/Bed'],
+    [field({ $ref: 'Pond' }), 'Pond refers to nothing', '/$ref', 'Add Pond to components/schemas'],
     [field({ $ref: `#${extra}` }), `#${extra} leads back to itself`, '/$ref'],
-    [{ [listBeds]: { $ref: 'beds.yaml' } }, 'beds.yaml is outside of this document', '/$ref'],
+    [field(failure), `#${failed} is not in components/schemas`, '/$ref', 'Write #/components/schemas/Name'],
+    [
+      { [`${responses}/400`]: error },
+      '#/components/schemas/Error is not in components/responses',
+      '/$ref',
+      'Write it in a field schema',
+    ],
   ],
   'a path that does not begin with `/`, or has adjacent parameters, a query or special characters': [
-    ...['~1beds~1{bed}{id}', '~1beds~1a b', '~1beds~1%2F', '~1beds~1*', '~1~1beds'].map((path): Case => [
+    ...['~1beds~1{bed}{id}', '~1beds~1a b', '~1~1beds'].map((path): Case => [
       { [`/paths/${path}`]: { get: about } },
       'a path of this form is not supported',
       '',
       "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'()+=,;",
     ]),
-    [{ '/paths/~1beds#all': { get: about } }, 'a path of this form is not supported'],
+    [{ '/paths/soil': { get: about } }, 'a path of this form is not supported', '', 'Write /soil'],
+    [
+      { '/paths/~1beds#all': { get: about } },
+      'a path of this form is not supported',
+      '',
+      'End it before the ? or #, and write a parameter with in: query for each name after it, if need be in the operation of the path that is there already: URLs stay',
+    ],
   ],
   'a server whose path has special characters': [
-    ...['/v1|beta', '/{version}'].map((url): Case => [
-      { '/servers': [{ url, variables: { version: { default: 'a|b' } } }] },
-      `${url.replace('{version}', 'a|b')} has no usable path`,
-      '/0/url',
-    ]),
+    [{ '/servers': [{ url: '/v1|beta' }] }, '/v1|beta has no usable path', '/0/url'],
     [{ '/servers': [{ url: 'https://{a}/{a}' }] }, '/{a} has no usable path', '/0/url'],
     [
       { '/servers': [{ url: '/{a}', variables: { a: { default: {} } } }] },
@@ -149,16 +172,15 @@ const refused: Record<string, Case[]> = {
   ],
   'a response without `description`, `tags` that is not a list of strings, `oauth2` without `flows`': [
     [replaceBed({ responses: { 200: {} } }), 'description is missing', '/responses/200', 'Write description'],
-    [replaceBed({ tags: 'beds' }), 'must be an array', '/tags'],
     [replaceBed({ tags: [1] }), 'must be a text', '/tags/0', 'Write a text, in quotes'],
-    [scheme({ type: 'oauth2' }), 'flows is missing', '', 'Write flows'],
-    [scheme({ type: 'openIdConnect' }), 'openIdConnectUrl is missing'],
+    [scheme({ type: 'oauth2' }), 'flows is missing'],
   ],
   'an operationId, or a method and path, that occurs twice': [
     [
-      { '/paths/~1beds~1{id}': { put: { ...putOperation, operationId: 'b', parameters: [id] } } },
-      'another path with this method matches the same URLs',
-      '/put',
+      { [`${putBed}/operationId`]: 'listBeds' },
+      'the operationId listBeds is also that of GET /beds',
+      '',
+      'Write another one in one of them: methods of generated clients are named after it',
     ],
     [
       {
@@ -176,18 +198,13 @@ const refused: Record<string, Case[]> = {
       parameter({ in: 'header', schema: { type: 'object' } }),
       'object is not supported here',
       '/schema',
-      'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change',
+      asText,
     ],
     [
       parameter({ schema: { type: 'object', properties: { a: { type: 'object' } } }, style: 'deepObject' }),
       'the property a: object is not supported here',
       '/schema',
       'Write a parameter or field for each name that clients send instead, such as filter[total][min]: requests stay, but types of generated clients change',
-    ],
-    [
-      parameter({ schema: text, style: 'constructor' }),
-      'the style constructor is not supported here',
-      '/style',
     ],
     [parameter({}), 'schema is missing'],
   ],
@@ -196,28 +213,30 @@ const refused: Record<string, Case[]> = {
       parameter({ schema: { oneOf: [text, { type: 'object' }] } }),
       'string or object is not supported here',
       '/schema',
-      'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change',
+      asText,
     ],
   ],
-  'a parameter whose items are arrays or objects': ['array', 'object'].map((type): Case => [
-    parameter({ schema: { type: 'array', items: { type, items: {} } } }),
-    'the items are arrays or objects, which OpenAPI does not say how to write',
-    '/schema',
-    'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change',
-  ]),
+  'a parameter whose items are arrays or objects': [
+    [
+      parameter({ schema: { type: 'array', items: texts } }),
+      'the items are arrays or objects, which OpenAPI does not say how to write',
+      '/schema',
+      asText,
+    ],
+  ],
   'the styles `label`, `matrix`, `spaceDelimited` and `pipeDelimited`': [
-    ...['label', 'matrix'].map((style): Case => [
-      replaceBed({ parameters: [{ name: 'bed', in: 'path', required: true, schema: text, style }] }),
-      `the style ${style} is not supported here`,
+    [
+      replaceBed({ parameters: [{ ...id, name: 'bed', style: 'label' }] }),
+      'the style label is not supported here',
       '/parameters/0/style',
       'Write simple, or for the same URLs type: string, and read the text in the handler',
-    ]),
-    ...['spaceDelimited', 'pipeDelimited'].map((style): Case => [
-      parameter({ schema: { type: 'array', items: text }, style }),
-      `the style ${style} is not supported here`,
+    ],
+    [
+      parameter({ schema: texts, style: 'pipeDelimited' }),
+      'the style pipeDelimited is not supported here',
       '/style',
       'Write form, or for the same URLs type: string, and read the text in the handler',
-    ]),
+    ],
   ],
   'a parameter with a `content` other than JSON, or an array in a cookie': [
     ...[{}, { 'application/json': {}, 'text/plain': {} }, { 'text/plain': { schema: text } }].map(
@@ -228,12 +247,7 @@ const refused: Record<string, Case[]> = {
         'Write schema with type: string',
       ],
     ),
-    [
-      parameter({ in: 'cookie', schema: { type: 'array', items: text } }),
-      'an array in a cookie is not supported',
-      '/schema',
-      'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change',
-    ],
+    [parameter({ in: 'cookie', schema: texts }), 'an array in a cookie is not supported', '/schema', asText],
   ],
   'a body on GET, in 3.1': [
     [
@@ -242,57 +256,39 @@ const refused: Record<string, Case[]> = {
     ],
   ],
   'an object in another media type than JSON and forms': [
-    ...Object.entries({
-      'application/xml':
-        'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change',
-      'multipart/mixed': 'Write multipart/form-data with type: object, and a property for each field',
-      'multipart/*': 'Write multipart/form-data with type: object, and a property for each field',
-    }).map(([type, fix]): Case => {
-      const edits = { [`${putBed}/requestBody/content`]: { [type]: { schema: { type: 'object' } } } };
-      return [edits, `${type} is not supported`, '', fix];
-    }),
-    [{ [`${putBed}/requestBody/content`]: {} }, 'has no media type'],
+    ...Object.entries({ 'application/xml': asText, 'multipart/mixed': asFields }).map(([type, fix]): Case => [
+      { [putContent]: { [type]: { schema: { type: 'object' } } } },
+      `${type} is not supported`,
+      '',
+      fix,
+    ]),
+    [{ [putContent]: {} }, 'has no media type'],
   ],
   'a form that is not an object, has a file inside of a field, or has files but is not `multipart/form-data`':
     [
+      [{ [putContent]: { [formType]: { schema: texts } } }, `${formType} is not supported`, '', asFields],
+      [form({ a: file }), 'the field a is a file', '/schema', asFiles],
       [
-        { [`${putBed}/requestBody/content`]: { [formType]: { schema: { type: 'array' } } } },
-        `${formType} is not supported`,
-        '',
-        'Write multipart/form-data with type: object, and a property for each field',
-      ],
-      [
-        form({ type: 'object', properties: { a: file } }),
-        'the field a is a file',
+        form({ a: { ...texts, items: { properties: { b: file } } } }, undefined, 'multipart/form-data'),
+        'the field a has a file inside',
         '/schema',
-        'Write multipart/form-data with a field for each file, or format: byte',
+        asFiles,
       ],
-      ...[file, { type: 'array', items: file }].map((inside): Case => {
-        const schema = { type: 'array', items: { type: 'object', properties: { b: inside } } };
-        return [
-          form({ type: 'object', properties: { a: schema } }, undefined, 'multipart/form-data'),
-          'the field a has a file inside',
-          '/schema',
-          'Write multipart/form-data with a field for each file, or format: byte',
-        ];
-      }),
       [
         form(
-          { type: 'object', properties: { a: { type: 'object', properties: { b: { type: 'object' } } } } },
+          { a: { type: 'object', properties: { b: { type: 'object' } } } },
           { a: { style: 'deepObject' } },
         ),
         'the property b: object is not supported here',
         '/encoding/a',
       ],
     ],
-  'a media type that HTTP does not have': [
-    ...['json', 'application/json, version=1'].map((type): Case => [
-      { [`${putBed}/requestBody/content`]: { [type]: {} } },
-      `${type} is not a media type`,
-      `/${type.replace('/', '~1')}`,
-      'Write a media type such as application/json, and schema in it',
-    ]),
-  ],
+  'a media type that HTTP does not have': ['json', 'application/json, version=1'].map((type): Case => [
+    { [putContent]: { [type]: {} } },
+    `${type} is not a media type`,
+    `/${type.replace('/', '~1')}`,
+    'Write a media type such as application/json, and schema in it',
+  ]),
   'a response header with `content`': [
     [
       { [`${responses}/200/headers`]: { 'X-A': { content: {} } } },
@@ -307,29 +303,36 @@ const refused: Record<string, Case[]> = {
       '#/components/schemas/Nothing refers to nothing',
       '/discriminator/mapping/a/$ref',
     ],
-    [field({ oneOf: [text], discriminator: { mapping: {} } }), 'propertyName is missing', '/discriminator'],
   ],
   '`$id` and `$dynamicRef`': [
     [field({ $dynamicRef: '#a' }), '$dynamicRef is not supported here', '/$dynamicRef'],
     [field({ $id: 'a' }), '$id is not supported here', '/$id'],
   ],
   'keywords that JSON Schema does not have': [
-    [field({ type: 'string', patern: 'x' }), 'patern is not supported here', '/patern'],
+    [field({ type: 'string', patern: 'x' }), 'patern is not supported here', '/patern', 'Write pattern'],
+    [
+      field({ type: 'bool' }),
+      '"bool" is not a type',
+      '/type',
+      'Write one of "null", "boolean", "integer", "number", "string", "array", "object"',
+    ],
+    [{ ...field({ type: ['string', null] }), ...version31 }, 'null is not a type', '/type'],
+    [
+      field({ required: true }),
+      'must be an array',
+      '/required',
+      'List the names of the required properties in the object that has them, next to properties',
+    ],
     [field({ type: 'string', minLength: -1 }), 'must be a count', '/minLength'],
-    [{ '/info': 'x' }, 'must be an object'],
     [{ '/info/title': {} }, 'must be a text'],
-    [replaceBed({ security: [{ gardenAuth: [{}] }] }), 'must be a text', '/security/0/gardenAuth/0'],
     [field({ type: 'number', multipleOf: 0 }), 'must be above 0', '/multipleOf'],
     [field({ type: 'object', additionalProperties: null }), 'must be a schema', '/additionalProperties'],
   ],
-  'an empty `enum`': [
-    [field({ type: 'string', enum: [] }), 'allows no value', '/enum'],
-    [field({ type: 'string', enum: [], default: 'a' }), 'allows no value', '/enum'],
-  ],
+  'an empty `enum`': [[field({ type: 'string', enum: [], default: 'a' }), 'allows no value', '/enum']],
   'a `default` of the right type that its schema does not allow': [
     [
       field({ type: 'integer', maximum: 3, default: 5, 'x-note': 'kept' }),
-      `the default does not match its schema: ${integer.replace(/to .*/, 'to 3')}`,
+      'the default does not match its schema: it must be an integer from -9007199254740991 to 3',
       '/default',
       'Write a value that the schema allows, or leave it out; what requests without a value mean changes',
     ],
@@ -343,42 +346,35 @@ const refused: Record<string, Case[]> = {
       'the default does not match its schema: it must have at most 3 characters',
     ],
     [
-      parameter({ schema: { type: 'array', items: { type: 'string', format: 'date' }, default: ['now'] } }),
+      parameter({ schema: { ...texts, items: { ...text, format: 'date' }, default: ['now'] } }),
       'the default does not match its schema: 0 must match format "date"',
       '/schema/default',
     ],
   ],
   'a schema that contains itself outside of properties and items': [
-    [
-      { '/components/schemas/Soil': { allOf: [text, { $ref: '#/components/schemas/Soil' }] } },
-      'the schema contains itself',
-    ],
-    ...[{ anyOf: [soil] }, { oneOf: [text, soil] }, { not: soil }, { dependentSchemas: { a: soil } }].map(
-      (schema): Case => [{ '/components/schemas/Soil': schema, ...version31 }, 'the schema contains itself'],
-    ),
-  ],
+    { allOf: [text, soil] },
+    { anyOf: [soil] },
+    { oneOf: [text, soil] },
+    { not: soil },
+    { dependentSchemas: { a: soil } },
+  ].map((schema): Case => [
+    { '/components/schemas/Soil': schema, ...version31 },
+    'the schema contains itself',
+  ]),
   'parts of `allOf` that contradict each other, or give a number two formats': [
     [field({ allOf: [text, { type: 'object' }] }), 'a value cannot be string and object at the same time'],
     [
-      field({ allOf: [{ type: 'integer', format: 'int64' }, { type: 'integer' }] }),
+      field({ allOf: [int64, { type: 'integer' }] }),
       'a value cannot have the format int64 and be another number at the same time',
     ],
     [
       field({
-        allOf: [text, { type: 'integer' }].map((color) => ({
-          type: 'object',
-          properties: { leaf: { type: 'object', properties: { color } } },
-        })),
+        allOf: [text, int64].map((color) => ({ properties: { leaf: { properties: { color } } } })),
       }),
       'leaf.color cannot be string and integer at the same time',
     ],
   ],
   'a `pattern` in a request, or of names in a response, that is not matched in linear time': [
-    [
-      parameter({ schema: { type: 'string', pattern: '^(.)\\1$' } }),
-      '^(.)\\1$ is not supported: it repeats what a group has matched, \\1',
-      '/schema/pattern',
-    ],
     [
       field({ type: 'string', pattern: '(' }),
       '( is not supported: Unterminated group',
@@ -393,17 +389,9 @@ const refused: Record<string, Case[]> = {
     ],
   ],
   'an integer that programs round, as a bound of int64 or in `enum`': [
-    [
-      field({ type: 'integer', format: 'int64', maximum: 2 ** 53 + 2 }),
-      'is an integer that programs round',
-      '/maximum',
-    ],
+    [field({ ...int64, maximum: 2 ** 53 + 2 }), 'is an integer that programs round', '/maximum'],
     [field({ maximum: 2 ** 60 }), 'is an integer that programs round', '/maximum'],
-    [
-      field({ type: 'integer', format: 'int64', enum: [2 ** 60] }),
-      'is an integer that programs round',
-      '/enum/0',
-    ],
+    [field({ ...int64, enum: [2 ** 60] }), 'is an integer that programs round', '/enum/0'],
   ],
   'a status that HTTP does not have': [
     [replaceBed({ responses: undefined }), 'responses is missing'],
@@ -414,8 +402,14 @@ const refused: Record<string, Case[]> = {
       replaceBed({ security: [{ api_key: [] }] }),
       'api_key is not a security scheme of the contract',
       '/security/0/api_key',
+      'Add it to components/securitySchemes, as in api_key: { type: http, scheme: bearer }',
     ],
-    [scheme({ type: 'mutualTLS' }), 'the security scheme "mutualTLS" is not supported'],
+    [
+      scheme({ type: 'bearer' }),
+      'the security scheme "bearer" is not supported',
+      '',
+      'Write type: http with scheme: bearer or basic, or apiKey, oauth2 or openIdConnect',
+    ],
     [scheme({ type: 'apiKey', in: 'body', name: 'X' }), 'an apiKey is in a header, query or cookie'],
   ],
   'a security scheme whose name has characters other than letters, digits, `.`, `-` and `_`': [
@@ -460,7 +454,14 @@ const unfilled = 'it is not filled in: its schema, or another part, refuses it';
 
 /** Cases of each warning of docs/contract.md. */
 const warned: Record<string, Case[]> = {
-  'no `security`': [[noSecurity, 'no security is declared: the operation is public']],
+  'no `security`': [
+    [
+      noSecurity,
+      'no security is declared: the operation is public',
+      '',
+      'Write security: [] if it is to be so, or [{}, { bearerAuth: [] }] if callers may also be known',
+    ],
+  ],
   'no success status, or no `responses` in 3.1': [
     [
       { ...replaceBed({ responses: undefined }), ...version31 },
@@ -485,13 +486,9 @@ const warned: Record<string, Case[]> = {
       unfilled,
       '/properties/a/default',
     ],
-    ...[{ type: 'string' }, { allOf: [soil] }, { type: 'array', items: text }].map((schema): Case => [
-      field({ ...schema, default: null }),
-      unfilled,
-      '/default',
-    ]),
     ...[
-      { type: 'boolean', default: 'false' },
+      { allOf: [soil], default: null },
+      { type: 'array', items: text, default: null },
       { type: 'integer', default: 1.5 },
       { type: 'string', nullable: true, enum: ['a', null], default: 'b' },
       { oneOf: [{ type: 'string', enum: ['a'] }, { type: 'integer' }], default: 'b' },
@@ -508,32 +505,17 @@ const warned: Record<string, Case[]> = {
       'no object can have b: another part has no additional properties',
     ],
     [
-      field({
-        type: 'object',
-        properties: { id: text },
-        oneOf: ['a', 'b'].map((name) => ({ ...closed, properties: { [name]: text } })),
-      }),
+      field({ properties: { id: text }, oneOf: [closed, { ...closed, properties: { a: text } }] }),
       'no object can have id: another part has no additional properties',
     ],
   ],
   'a nullable type whose `enum` lacks null': [
-    ...[
-      field({ type: 'string', nullable: true, enum: ['a'] }),
-      { ...field({ type: ['string', 'null'], enum: ['a'] }), ...version31 },
-    ].map((edits): Case => [edits, 'null is not in enum: it is refused', '/enum', 'Add null to enum']),
-    [
-      { ...field({ type: 'string', nullable: true, enum: ['a'] }), ...version31 },
-      'OpenAPI 3.1 has no nullable: it is read as in 3.0',
-      '/nullable',
-      'Write type: ["string","null"]',
-    ],
-  ],
+    field({ type: 'string', nullable: true, enum: ['a'] }),
+    { ...field({ type: ['string', 'null'], enum: ['a'] }), ...version31 },
+  ].map((edits): Case => [edits, 'null is not in enum: it is refused', '/enum']),
   'fields next to the `$ref` of a parameter, body, response or header': [
     [
-      {
-        [`${listBeds}/parameters/7`]: { $ref: '#/x-q', required: true },
-        '/x-q': { ...q1, 'x-note': 'kept' },
-      },
+      { [q]: { $ref: '#/x-q', required: true }, '/x-q': { name: 'q', in: 'query', schema: text } },
       'what is next to $ref is not read (required)',
     ],
     [
@@ -549,6 +531,8 @@ const warned: Record<string, Case[]> = {
     [
       { '/paths/~1beds~1{bed}/delete/requestBody': putOperation['requestBody'] },
       'OpenAPI 3.0 ignores a body of DELETE: it is not read',
+      '',
+      'Write parameters, or POST with a path of its own; openapi: 3.1.0 allows a body of DELETE',
     ],
   ],
   "a status of the server (400, 401, 403, 429, 500, 503) without a response, or errors of another form than the server's":
@@ -558,13 +542,9 @@ const warned: Record<string, Case[]> = {
         '500, 503 can be returned without being declared',
       ],
       [
-        { [responses]: { 200: { description: 'x' }, 401: failure, 403: failure, 422: failure } },
-        '429, 500, 503 can be returned without being declared',
+        { [responses]: { 200: { description: 'x' }, 422: failure } },
+        '401, 403, 429, 500, 503 can be returned without being declared',
       ],
-      ...['401', '403'].map((status): Case => {
-        const others = { ...(putOperation['responses'] as object), [status]: undefined };
-        return [{ [responses]: others }, `${status} can be returned without being declared`];
-      }),
       ...[
         { 'application/json': { schema: { required: ['error', 'message', 'hint'] } } },
         { 'application/json': { schema: { oneOf: [{ type: 'object' }, text] } } },
@@ -573,23 +553,15 @@ const warned: Record<string, Case[]> = {
     ],
   'media types that cannot be served, next to others, in a request': [
     [
-      {
-        [`${putBed}/requestBody/content`]: {
-          'application/json': { schema: error },
-          'application/xml': { schema: error },
-        },
-      },
+      { [putContent]: { 'application/json': { schema: error }, 'application/xml': { schema: error } } },
       'application/xml is refused',
     ],
   ],
   '`style` and `explode` of arrays and objects in `multipart/form-data`, in 3.0': [
-    [
-      { type: 'array', items: text },
-      { style: 'form', explode: false },
-    ] as const,
-    [{ type: 'array', items: text }, { style: 'pipeDelimited' }] as const,
-  ].map(([schema, encoding]): Case => [
-    form({ type: 'object', properties: { a: schema } }, { a: encoding }, 'multipart/form-data'),
+    { style: 'form', explode: false },
+    { style: 'pipeDelimited' },
+  ].map((encoding): Case => [
+    form({ a: texts }, { a: encoding }, 'multipart/form-data'),
     'OpenAPI 3.0 ignores style and explode in multipart/form-data',
     '/encoding/a',
   ]),
@@ -606,11 +578,6 @@ const warned: Record<string, Case[]> = {
       'the format int16 is not checked: it is any integer from -9007199254740991 to 9007199254740991',
       '/format',
     ],
-    [
-      field({ type: 'number', format: 'decimal' }),
-      'the format decimal is not checked: it is any number',
-      '/format',
-    ],
   ],
   'a `pattern` in a response that is not one of ECMAScript, or not linear': [
     ['(?i)a', 'Invalid group'],
@@ -621,21 +588,15 @@ const warned: Record<string, Case[]> = {
     '/pattern',
   ]),
   'keywords next to `$ref` in 3.0': [
-    [
-      field({ $ref: '#/components/schemas/Soil', nullable: true }),
-      'OpenAPI 3.0 ignores what is next to $ref (nullable)',
-    ],
-    [
-      field({ allOf: [{ $ref: '#/components/schemas/Soil' }], nullable: true }),
-      'nullable has no effect without a type',
-      '/nullable',
-    ],
+    [field({ ...soil, nullable: true }), 'OpenAPI 3.0 ignores what is next to $ref (nullable)'],
+    [field({ allOf: [soil], nullable: true }), 'nullable has no effect without a type', '/nullable'],
   ],
   '`nullable` in 3.1': [
     [
       { ...field({ type: 'string', nullable: true }), ...version31 },
       'OpenAPI 3.1 has no nullable: it is read as in 3.0',
       '/nullable',
+      'Write type: ["string","null"]',
     ],
   ],
 };
@@ -665,8 +626,7 @@ t.test('an unsupported feature prevents startup, and the message names the place
       const [first] = faults;
       t.strictSame([first?.pointer, first?.message], [pointer, message], row);
       t.notMatch(JSON.stringify(faults), '[object Object]', 'names what is there');
-      t.match(first, { line: 1, column: Number, fix: /^[A-Z].*[^.]$/ });
-      if (fix !== undefined) t.equal(first?.fix, fix);
+      t.match(first, { line: 1, column: Number, fix: fix ?? /^[A-Z].*[^.]$/ });
     }
   }
 });
@@ -677,47 +637,30 @@ t.test('what is served in another way than one may expect is a warning with a re
   t.strictSame(loadEdited(gardenDocument, emptied).warnings, [], 'nothing is left out');
   t.strictSame(contract.warnings, [], "the service's own contract has none");
   for (const [row, cases] of Object.entries(warned)) {
-    for (const [edits, message, below = ''] of cases) {
+    for (const [edits, message, below = '', fix = /^[A-Z].*[^.]$/] of cases) {
       const pointer = Object.keys(edits)[0]! + below;
       const warnings = loadEdited(gardenDocument, edits).warnings.filter((one) => one.pointer === pointer);
-      t.strictSame(
-        warnings.map((warning) => warning.message),
-        [message],
-        row,
-      );
-      t.match(warnings[0]?.fix, /^[A-Z].*[^.]$/);
+      t.match(warnings, [{ message, fix }], row);
     }
   }
 });
 
-t.test('an operation whose operationId is empty gets a derived one', (t) => {
-  const { operations } = loadEdited(gardenDocument, replaceBed({ operationId: '' }));
-  t.ok(operations.some(({ operationId }) => operationId === 'putBedsByBed'));
-  t.end();
-});
-
 t.test('openapi: 3.1.0 is a remedy for a body of DELETE that is not read', (t) => {
   const edits = { '/paths/~1beds~1{bed}/delete/requestBody': putOperation['requestBody'] };
-  const { warnings } = loadEdited(gardenDocument, edits);
-  t.match(warnings, [{ fix: /openapi: 3\.1\.0 allows a body of DELETE$/ }]);
   const { operations } = loadEdited(gardenDocument, { ...edits, ...version31 });
   t.ok(operations.find(({ operationId }) => operationId === 'removeBed')?.body);
   t.end();
 });
 
-t.test('an unquoted reference is one fault, where it is', async (t) => {
-  for (const [piece, line] of [
-    ["              $ref: '#/components/schemas/Task'", 13],
-    ["          $ref: '#/components/responses/Error'", 17],
-    ["            $ref: '#/components/schemas/Error'", 43],
-  ] as const) {
-    const text = tasks.replace(piece, piece.replaceAll("'", ''));
-    t.strictSame(
-      messagesOf(text).map((message) => message.replace(/:\d+/, '')),
-      [`${line} the reference is not a text. Write it in quotes: in YAML, # begins a comment.`],
-    );
+/** The faults of a contract's text. */
+function faultsIn(text: string | Buffer): ContractError {
+  try {
+    loadContract(Buffer.from(text));
+  } catch (error) {
+    return error as ContractError;
   }
-});
+  throw new Error('no fault');
+}
 
 t.test('all faults are reported at once, each with its line and column, and without a stack', async (t) => {
   const yaml = gardenBytes
@@ -726,15 +669,7 @@ t.test('all faults are reported at once, each with its line and column, and with
     .replace('type: string\n      enum: [clay', 'typo: string\n      enum: [clay')
     .replace('maxItems: 4\n', 'minItems: four\n');
   const lineOf = (piece: string) => yaml.slice(0, yaml.indexOf(piece)).split('\n').length;
-  const faults = (text: string) => {
-    try {
-      loadContract(Buffer.from(text));
-    } catch (error) {
-      return error as ContractError;
-    }
-    throw new Error('no fault');
-  };
-  const fault = faults(yaml);
+  const fault = faultsIn(yaml);
   t.strictSame(
     fault.faults.map(({ line, column, message }) => [line, column, message]),
     [
@@ -748,330 +683,60 @@ t.test('all faults are reported at once, each with its line and column, and with
     fault.message,
     /^\d+:7 \/components\/schemas\/Soil\/typo: typo is not supported here\. Write type\.$/m,
   );
-
-  for (const [text, line, column, message] of [
-    ['openapi: 3.0.3\ninfo: {a: 1\npaths: {}', 3, 1, /must be sufficiently indented and end with a }$/],
-    ['openapi: 3.0.3\nopenapi: 3.0.3', 2, 1, /Map keys must be unique/],
-    ['openapi: 3.0.3\ninfo: [.inf]', 2, 8, /JSON has no such number/],
-    ['openapi: 3.0.3\ninfo: [.nan]', 2, 8, /JSON has no such number/],
-    ['openapi: 3.0.3\ninfo: [-1e999]', 2, 8, /JSON has no such number/],
-    ['', 1, 1, /this is not an OpenAPI document/],
-    ['[]', 1, 1, /this is not an OpenAPI document/],
-    ['openapi: 3.0.3\n---\nopenapi: 3.0.3', 2, 1, /^another document begins here$/],
-  ] as const) {
-    t.match(faults(text).faults, [{ line, column, message }], text);
-  }
-  const tabs = JSON.stringify(gardenDocument, undefined, '\t');
-  t.equal(
-    loadContract(Buffer.from(tabs)).operations.length,
-    loadEdited(gardenDocument).operations.length,
-    'JSON with tabs',
-  );
 });
 
-const tasks = `openapi: 3.0.3
-info: { title: Tasks, version: 1.0.0 }
-security: []
-paths:
-  /tasks:
-    post:
-      operationId: createTask
-      summary: Creates a task
-      requestBody:
-        content:
-          application/json:
-            schema:
-              $ref: '#/components/schemas/Task'
-      responses:
-        201: { description: Created }
-        default:
-          $ref: '#/components/responses/Error'
-  /tasks/{id}:
-    get:
-      operationId: getTask
-      parameters:
-        - name: id
-          in: path
-          required: true
-          schema:
-            type: string
-      responses:
-        200:
-          description: The task
-          content:
-            application/json:
-              schema:
-                $ref: '#/components/schemas/Task'
-        default:
-          $ref: '#/components/responses/Error'
-components:
-  responses:
-    Error:
-      description: An error
-      content:
-        application/json:
-          schema:
-            $ref: '#/components/schemas/Error'
-  schemas:
-    Task:
-      type: object
-      required: [title]
-      properties:
-        title:
-          type: string
-        done:
-          type: boolean
-    Error:
-      type: object
-      required: [error, message]
-      properties:
-        error: { type: integer }
-        message: { type: string }
-`;
-
-/**
- * What authors write by mistake: a piece of the contract above and what they write instead, or all; and the message, which
- * no case above repeats.
- */
-const slips: [piece: string | undefined, written: string, message: string, version?: string][] = [
-  [
-    undefined,
-    '<!DOCTYPE html>\n<html><body>404: not found</body></html>',
-    '1:1 this is HTML or XML. Write YAML or JSON; if it is a download, get the raw file.',
-  ],
-  [
-    undefined,
-    "swagger: '2.0'\npaths: {}",
-    '1:1 this is not an OpenAPI document: it has no openapi. Convert it to OpenAPI 3.0, as swagger2openapi --yaml --outfile openapi.yaml FILE does.',
-  ],
-  [
-    undefined,
-    '{ "asyncapi": "2.6.0" }',
-    '1:1 this is not an OpenAPI document: it has no openapi. Give the OpenAPI document of the API, with openapi: 3.0.3 or openapi: 3.1.0, in three numbers.',
-  ],
-  [
-    undefined,
-    '{\n  "openapi": "3.0.3"\n  "paths": {}\n}',
-    '3:3 Missing , between flow map items. Correct the indentation or the syntax here or above, or write the text in quotes.',
-  ],
-  [
-    'paths:\n',
-    'x-loop: &loop { again: [*loop] }\npaths:\n',
-    '4:25 *loop is inside of what it stands for. Refer to a schema with $ref.',
-  ],
-  [
-    '    Task:\n      type: object',
-    "    Task: { $ref: '#/components/schemas/Job' }\n    Job: { $ref: '#/components/schemas/Task' }\n    Rest:\n      type: object",
-    '46:12 #/components/schemas/Task leads back to itself. Refer to what it is meant to be.',
-  ],
-  [
-    'openapi: 3.0.3',
-    'openapi: 3.0',
-    '1:1 the version 3 is not supported. Give the OpenAPI document of the API, with openapi: 3.0.3 or openapi: 3.1.0, in three numbers.',
-  ],
-  [
-    '      summary:',
-    '	summary:',
-    '8:1 Tabs are not allowed as indentation. Correct the indentation or the syntax here or above, or write the text in quotes.',
-  ],
-  [
-    'Creates a task',
-    'Creates a task: any task',
-    '8:16 Nested mappings are not allowed in compact mappings. Correct the indentation or the syntax here or above, or write the text in quotes.',
-  ],
-  [
-    "        200:\n          description: The task\n          content:\n            application/json:\n              schema:\n                $ref: '#/components/schemas/Task'\n",
-    "        200:\n          $ref: '#/components/schemas/Task'\n",
-    '29:11 #/components/schemas/Task is not in components/responses. Write it in a field schema.',
-  ],
-  [
-    "schema:\n                $ref: '#/components/schemas/Task'",
-    "schema:\n                $ref: '#/components/responses/Error'",
-    '33:17 #/components/responses/Error is not in components/schemas. Write #/components/schemas/Name.',
-  ],
-  [
-    "schema:\n                $ref: '#/components/schemas/Task'",
-    "$ref: '#/components/schemas/Task'",
-    '32:15 $ref is not supported here. Leave it out, or write it in schema.',
-  ],
-  [
-    "content:\n            application/json:\n              schema:\n                $ref: '#/components/schemas/Task'",
-    "content:\n            $ref: '#/components/schemas/Task'",
-    '31:13 $ref is not a media type. Write a media type such as application/json, and schema in it.',
-  ],
-  [
-    "content:\n            application/json:\n              schema:\n                $ref: '#/components/schemas/Task'",
-    "schema:\n            $ref: '#/components/schemas/Task'",
-    '30:11 schema is not supported here. Leave it out, or write it in a media type in content.',
-  ],
-  [
-    "schema:\n                $ref: '#/components/schemas/Task'",
-    "schema:\n                $ref: '#/definitions/Task'",
-    '33:17 #/definitions/Task refers to nothing. Write #/components/schemas/Task.',
-  ],
-  [
-    "schema:\n                $ref: '#/components/schemas/Task'",
-    'schema:\n                $ref: Task',
-    '33:17 Task refers to nothing. Write #/components/schemas/Task.',
-  ],
-  [
-    "schema:\n                $ref: '#/components/schemas/Task'",
-    "schema:\n                $ref: '#/components/schemas/Job'",
-    '33:17 #/components/schemas/Job refers to nothing. Add Job to components/schemas.',
-  ],
-  [
-    '        - name: id\n          in: path\n          required: true\n          schema:\n            type: string\n',
-    '',
-    '21:7 is empty. Write below it what it contains, with more indentation.',
-  ],
-  [
-    'name: id',
-    'name: taskId',
-    '22:11 the path parameter taskId is not in the path. Write {taskId} in the path, where another name may stand for it, or leave it out.',
-  ],
-  [
-    '/tasks/{id}:',
-    '/tasks/:id:',
-    '22:11 the path parameter id is not in the path. Write {id} in the path, where another name may stand for it, or leave it out.',
-  ],
-  ['  /tasks:\n', '  tasks:\n', '5:3 a path of this form is not supported. Write /tasks.'],
-  [
-    '  /tasks:\n',
-    '  /tasks?done={done}:\n',
-    '5:3 a path of this form is not supported. End it before the ? or #, and write a parameter with in: query for each name after it, if need be in the operation of the path that is there already: URLs stay.',
-  ],
-  [
-    '          schema:\n            type: string\n      resp',
-    '          schema: {}\n          type: string\n      resp',
-    '26:11 type is not supported here. Leave it out, or write it in schema.',
-  ],
-  [
-    '        - name: id\n          in: path\n          required: true\n          schema:\n            type: string\n',
-    '        name: id\n        in: path\n',
-    '21:7 must be an array. Write an array here: a dash before each item, or [ ] around all.',
-  ],
-  [
-    '        - name: id\n          in: path\n          required: true\n          schema:\n            type: string\n',
-    '        - name: id\n          in: path\n          required: true\n          schema:\n            type: string\n        - { name: task, in: body, schema: {} }\n',
-    '27:25 in is missing or not valid. Write in: path, query, header or cookie, or requestBody in the operation.',
-  ],
-  [
-    'operationId: getTask',
-    'operationId: createTask',
-    '20:7 the operationId createTask is also that of POST /tasks. Write another one in one of them: methods of generated clients are named after it.',
-  ],
-  [
-    'security: []',
-    'security: [bearer: []]',
-    '3:12 bearer is not a security scheme of the contract. Add it to components/securitySchemes, as in bearer: { type: http, scheme: bearer }.',
-  ],
-  [
-    'components:\n',
-    'components:\n  securitySchemes:\n    key: { type: bearer }\n',
-    '38:5 the security scheme "bearer" is not supported. Write type: http with scheme: bearer or basic, or apiKey, oauth2 or openIdConnect.',
-  ],
-  [
-    '        201: { description: Created }',
-    '        201: Created',
-    '15:9 must be an object. Write an object here, as in { description: … }.',
-  ],
-  [
-    'components:\n',
-    'definitions: {}\ncomponents:\n',
-    '36:1 definitions is not supported here. Leave it out, or write it in components.',
-  ],
-  [
-    'summary: Creates a task',
-    'consumes: [application/json]',
-    '8:7 consumes is not supported here. Leave it out, or begin its name with x-.',
-  ],
-  [
-    'title:\n          type: string',
-    'title: string',
-    '49:9 must be a schema. Write an object with a type, such as { type: string }.',
-  ],
-  [
-    '        201:',
-    '        2x:',
-    '15:9 2x is not a status. Write a status from 200 to 599, a range such as 4XX, or default.',
-  ],
-  [
-    'title:\n          type: string',
-    'title:\n          type: string\n          required: yes, always',
-    '51:11 must be an array. List the names of the required properties in the object that has them, next to properties.',
-  ],
-  [
-    'type: boolean',
-    'type: bool',
-    '52:11 "bool" is not a type. Write one of "null", "boolean", "integer", "number", "string", "array", "object".',
-  ],
-  [
-    'type: boolean',
-    'type: [boolean, null]',
-    '52:11 null is not a type. Write one of "null", "boolean", "integer", "number", "string", "array", "object".',
-    '3.1.0',
-  ],
-  [
-    "schema:\n                $ref: '#/components/schemas/Task'",
-    "schema:\n                $ref: '#/components/schemas/Tasks'",
-    '33:17 #/components/schemas/Tasks refers to nothing. Write #/components/schemas/Task.',
-  ],
-  [
-    'application/json:\n            schema:\n              $ref: ',
-    'application/xml:\n            schema:\n              $ref: ',
-    '10:9 application/xml is not supported. Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change.',
-  ],
-];
-
-function messagesOf(contract: string | Buffer): string[] {
-  try {
-    loadContract(Buffer.from(contract));
-    return [];
-  } catch (error) {
-    return (error as ContractError).faults.map(
-      ({ line, column, message, fix }) => `${line}:${column} ${message}. ${fix}.`,
-    );
+t.test('what is no contract at all is one clear fault, and so is YAML that no contract needs', (t) => {
+  const needsVersion =
+    'Give the OpenAPI document of the API, with openapi: 3.0.3 or openapi: 3.1.0, in three numbers';
+  const noAliases = 'Refer to components with $ref instead of aliases';
+  const lists = Array.from({ length: 9 }, (_, i) => `x-${i}: &a${i + 1} [${Array(9).fill(`*a${i}`).join()}]`);
+  const head = 'openapi: 3.0.3\n';
+  for (const [text, line, column, message, fix] of [
+    [`${head}info: {a: 1\npaths: {}`, 3, 1, /must be sufficiently indented and end with a }$/, /^Correct /],
+    [`${head}x: 1\nx: 2`, 3, 1, /^Map keys must be unique/],
+    [`${head}x: [.inf]`, 2, 5, /JSON has no such number/],
+    [`${head}---\n${head}`, 2, 1, /^another document begins here$/],
+    [`${head}paths: {}\ninfo:`, 3, 1, /^is empty$/, /^Write below it what it contains/],
+    [`${head}x: &loop { again: [*loop] }`, 2, 20, /^\*loop is inside of what it stands for$/],
+    [`${head}x: *b`, 2, 4, /^\*b stands for nothing$/],
+    [`${head}x: { <<: 5 }`, 1, 1, /^Merge sources must be maps or map aliases$/, noAliases],
+    [`${head}x: &a0 [b]\n${lists.join('\n')}`, 1, 1, /^Excessive alias count/, noAliases],
+    [`${head}x: { ? [b] : c }`, 2, 8, /^With stringKeys, all keys must be strings$/],
+    ['['.repeat(20_000), 1, 1, /^the text is nested too deeply$/],
+    [' '.repeat(50_000_001), 1, 1, /^the file has more than 50 MB$/],
+    [Buffer.from(`\ufeff${head}`, 'utf16le'), 1, 1, /^the text is not UTF-8$/, 'Save the file as UTF-8'],
+    [
+      '<!DOCTYPE html>\n<html><body>404: not found</body></html>',
+      1,
+      1,
+      /^this is HTML or XML$/,
+      /get the raw file$/,
+    ],
+    ["swagger: '2.0'", 1, 1, /^this is not an OpenAPI document/, /^Convert it to OpenAPI 3\.0/],
+    ['[]', 1, 1, /^this is not an OpenAPI document: it has no openapi$/, needsVersion],
+    ['openapi: 3.0', 1, 1, /^the version 3 is not supported$/, needsVersion],
+  ] as const) {
+    const [fault] = faultsIn(text).faults;
+    t.match(fault, { line, column: text.length > 1e4 ? Number : column, message, fix: fix ?? String });
   }
-}
-
-t.test('a slip is one fault where the author must write, with a remedy that fits', async (t) => {
-  t.strictSame(messagesOf(tasks), []);
-  for (const [piece, written, message, version = '3.0.3'] of slips) {
-    const text = piece === undefined ? written : tasks.replace(piece, () => written);
-    t.strictSame(messagesOf(text.replace('3.0.3', version)), [message], written);
-  }
-  t.strictSame(messagesOf(Buffer.from(`\ufeff${tasks}`, 'utf16le')), [
-    '1:1 the text is not UTF-8. Save the file as UTF-8.',
-  ]);
+  const repeated = `openapi: 3.1.0\ninfo: { title: A, version: 1 }\nx-a: &a [1]\nx-b: [${Array(500).fill('*a').join()}]`;
+  t.ok(loadContract(Buffer.from(repeated)), 'aliases may repeat what is short');
+  const tabs = JSON.stringify(gardenDocument, undefined, '\t');
+  t.equal(loadContract(Buffer.from(tabs)).operations.length, 11, 'JSON with tabs');
+  t.end();
 });
 
 t.test('a reference that leads nowhere is one fault', async (t) => {
   const faults = await faultsOf({
     [`${putBed}/parameters`]: [{ $ref: 'other.yaml' }],
     [`${putBed}/requestBody`]: { $ref: '#/components/requestBodies/None' },
-    [`${putBed}/responses/400`]: { $ref: 'other.yaml' },
+    [`${responses}/400`]: { $ref: null },
   });
   t.match(faults.map(({ pointer }) => pointer).sort(), [
     `${putBed}/parameters/0/$ref`,
     `${putBed}/requestBody/$ref`,
-    `${putBed}/responses/400/$ref`,
+    `${responses}/400/$ref`,
   ]);
-});
-
-t.test('an operation is named that is public because no security is declared', (t) => {
-  const securitySchemes = partOf(gardenDocument, '/components/securitySchemes') as object;
-  const { warnings } = loadEdited(gardenDocument, {
-    ...noSecurity,
-    '/components/securitySchemes': { Token: { type: 'http', scheme: 'digest' }, ...securitySchemes },
-  });
-  t.match(
-    warnings.find(({ pointer }) => pointer === putBed),
-    {
-      message: 'no security is declared: the operation is public',
-      fix: 'Write security: [] if it is to be so, or [{}, { Token: [] }] if callers may also be known',
-    },
-  );
-  t.end();
 });
 
 t.test(
@@ -1079,27 +744,22 @@ t.test(
   async (t) => {
     const folder = await temporaryFolder(t);
     const main = join(folder, 'openapi.yaml');
-    await writeFile(
-      main,
-      `openapi: 3.1.0
+    const get =
+      '{ operationId: getBed, responses: { 204: { description: It exists. }, default: { $ref: errors.yaml } } }';
+    const files = {
+      'openapi.yaml': `openapi: 3.1.0
 info: { title: A, version: 1.0.0 }
 security: []
 paths:
   /beds/{id}:
     parameters: [{ name: id, in: path, required: true, schema: { $ref: 'ids.yaml#/Id' } }]
-    get: { operationId: getBed, responses: { 204: { description: It exists. }, default: { $ref: 'errors.json' } } }
+    get: ${get}
 `,
-    );
-    await writeFile(
-      join(folder, 'ids.yaml'),
-      'Id: { type: integer, format: int64, minimum: -9223372036854775807, maximum: 9223372036854775806 }\n',
-    );
-    const schema = {
-      ...{ type: 'object', required: ['error', 'message'] },
-      properties: { error: { type: 'integer', format: 'int32' }, message: { type: 'string' } },
+      'ids.yaml':
+        'Id: { type: integer, format: int64, minimum: -9223372036854775807, maximum: 9223372036854775806 }',
+      'errors.yaml': 'description: Failed.',
     };
-    const failed = { description: 'Failed.', content: { 'application/json': { schema } } };
-    await writeFile(join(folder, 'errors.json'), JSON.stringify(failed));
+    for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
     t.throws(() => loadContract(readFileSync(main)), /outside of this document/);
     const program = fileURLToPath(new URL('../../test/examples/bundle.js', import.meta.url));
     const { stdout } = await promisify(execFile)(process.execPath, [program, main]);

@@ -1,7 +1,6 @@
 // Larger contracts: what docs/contract.md lists as supported works, with JSON.
 import t from 'tap';
 import { ApiError, TypedBody, type Handlers, type JsonArray } from '../../dist/index.js';
-import { plantErrors } from '../../../../dist/plants/errors.js';
 import { service } from '../../../../dist/service.js';
 import type { operations, operationSecurity } from '../support/garden/types.gen.js';
 import type {
@@ -10,7 +9,7 @@ import type {
 } from '../support/garden/orchard.gen.js';
 import { loadContract, renderTypes } from '../support/contract-reader.js';
 import { partOf, type Edits } from '../support/edited.js';
-import { engines, enginesToTest, sharedStorage } from '../support/engines.js';
+import { engines, enginesToTest } from '../support/engines.js';
 import {
   error,
   gardenBytes,
@@ -22,7 +21,8 @@ import {
   startGarden,
   unknowableKey,
 } from '../support/garden/garden.js';
-import { buildApp, captureLog, startService } from '../support/service.js';
+import { contractOf } from '../support/contract-check.js';
+import { startService } from '../support/service.js';
 
 const withKey = (key: string) => ({ headers: { 'x-garden-key': key } });
 const key = withKey(gardenKey);
@@ -184,7 +184,6 @@ t.test('replaceBed rejects every kind of invalid value, and stores nothing', asy
 t.test(
   'an invalid request is 422, and a media type that is not supported 415, where these are declared',
   async (t) => {
-    const failure = { $ref: '#/components/responses/Failed' };
     const responses = '/paths/~1beds~1{bed}/put/responses';
     const send = async (edits: Edits, body: string, type = 'application/json', id = bed(2)) => {
       const handlers = { replaceBed: () => Promise.reject(new ApiError('invalidQuery')) };
@@ -192,7 +191,7 @@ t.test(
       return call('PUT', id, { headers: { ...key.headers, 'content-type': type }, body });
     };
     const valid = '{"title":"x","area":1,"rows":1}';
-    const both = { [`${responses}/422`]: failure };
+    const both = { [`${responses}/422`]: failed };
     const only = { ...both, [`${responses}/400`]: undefined };
     t.match(await send(only, '{}'), error(42202, 'title is missing; area is missing; rows is missing'));
     t.match(await send(only, '{'), { status: 422, json: { error: 42201 } });
@@ -200,21 +199,11 @@ t.test(
     t.match(await send(only, valid), { status: 422, json: { error: 42206 } }, 'also when a handler says so');
     t.match(await send(only, valid, 'text/plain'), { status: 422, json: { error: 42203 } });
     t.match(await send(both, '{}'), { status: 400, json: { error: 40002 } }, '400 is declared, too');
-    const typed = { [`${responses}/415`]: failure };
+    const typed = { [`${responses}/415`]: failed };
     t.match(await send(typed, valid, 'text/plain'), { status: 415, json: { error: 41503 } });
     t.match(await send(typed, '{}'), { status: 400, json: { error: 40002 } });
   },
 );
-
-t.test('getBed responds to HEAD as to GET, whether the bed exists or not', async (t) => {
-  await call('PUT', bed(3), { ...key, body: '{"title":"x","area":1,"rows":1}' });
-  const get = await call('GET', bed(3), key);
-  const head = await call('HEAD', bed(3), key);
-  t.equal(head.status, 200);
-  for (const name of ['content-type', 'content-length', 'x-revision'])
-    t.equal(head.headers[name], get.headers[name], name);
-  t.match(await call('HEAD', bed(4), key), { status: 404, text: '' });
-});
 
 t.test('listSeeds accepts parameters in every place, arrays in every style, and defaults', async (t) => {
   const cookie = 'a=b; basket=9007199254740993; c';
@@ -306,20 +295,15 @@ t.test('sowSeed merges allOf, keeps every number exactly, and chooses its status
   t.match(await send('/seeds?key=bad', 'seeds.sow'), error(40101, 'The credentials are not valid'));
   t.match(await send('/seeds?key=open+sesame', 'seeds.eat'), error(40300, 'seeds:sow'));
   t.match(await send('/seeds', 'seeds.sow'), error(40100, 'The credentials are missing'));
-  t.match(await send('/seeds?color=1'), error(40100, 'The access token is missing'));
 });
 
 t.test('a contract that declares little: undeclared bodies, CORS without headers', async (t) => {
-  const done = { 204: { description: 'Done.' } };
-  const contract = loadContract(
-    Buffer.from(
-      JSON.stringify({
-        openapi: '3.1.0',
-        info: { title: 'Bell', version: '1' },
-        paths: { '/rings': { post: { operationId: 'ring', responses: done }, get: { responses: done } } },
-      }),
-    ),
-  );
+  const responses = { 204: { description: 'Done.' } };
+  const contract = contractOf({
+    openapi: '3.1.0',
+    info: { title: 'Bell', version: '1' },
+    paths: { '/rings': { post: { operationId: 'ring', responses }, get: { responses } } },
+  });
   const handlers = { ring: () => Promise.resolve(), getRings: () => Promise.resolve() };
   const options = { contract, handlers, corsOrigins: ['*'] };
   const strict = await startService(t, engines[0]!, options);
@@ -335,19 +319,6 @@ t.test('a contract that declares little: undeclared bodies, CORS without headers
     t.equal(received['access-control-allow-origin'], '*');
     t.notOk(Object.values(received).includes(''), 'no header is empty');
   }
-});
-
-t.test('a start says which operations lack the status of an error, with a warning if all do', async (t) => {
-  const { lines, logger } = captureLog('debug');
-  const gone = { code: 41000, message: 'It is gone.' };
-  await startService(t, engines[0]!, { logger, service: { ...service, errors: { ...plantErrors, gone } } });
-  t.match(
-    lines.filter(({ operations }) => operations !== undefined),
-    [
-      { level: 20, status: 404, operations: ['listPlants', 'createPlant'] },
-      { level: 40, status: 410, operations: ['listPlants', 'createPlant', 'deletePlant'] },
-    ],
-  );
 });
 
 t.test('path items have parameters of any name, and bodies may be missing or of several types', async (t) => {
@@ -382,37 +353,29 @@ t.test(
       const handlers = { ...orchard.handlers, growBranch: () => Promise.resolve({ leaves: 1n }) };
       const contract = loadEdited(orchardDocument, edits);
       const { call } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
-      const send = (type: string, body: object = {}) =>
+      return (type: string, body: object = {}) =>
         call('POST', '/v1/orchard/branches', { headers: { 'content-type': type }, body });
-      /** Fails unless the schema of the media type with a name is applied to a body. */
-      const expect = async (type: string, name: string) => {
-        t.match(await send(type), error(40002, `does not match the schema: ${name} is missing`), type);
-        t.match(await send(type, { [name]: 1 }), { status: 200 }, type);
-      };
-      return { send, expect };
     };
-    const [plain, two, vendor] = [
-      'application/json',
-      'application/json; version=2',
-      'application/vnd.a+json',
-    ];
+    const [plain, two] = ['application/json', 'application/json; version=2'];
+    const vendor = 'application/vnd.a+json';
     const all = [plain, two, '*/*', vendor];
     // In every order, since the order of a contract has no meaning.
     for (const names of [all, all.toReversed()]) {
-      const { send, expect } = await start(...names);
-      await expect(plain, plain);
-      await expect('Application/JSON ; Charset=UTF-8', plain);
-      await expect('application/json; version=3', plain);
-      await expect('application/json;charset=utf-8;VERSION="2"', two);
-      await expect('application/json; version=2; other="a;b=\\"c"', two);
-      await expect(vendor, vendor);
-      await expect('application/problem+json', '*/*');
+      const send = await start(...names);
+      for (const [type, name] of [
+        ['Application/JSON ; Charset=UTF-8', plain],
+        ['application/json; version=3', plain],
+        ['application/json;charset=utf-8;VERSION="2"', two],
+        ['application/json; version=2; other="a;b=\\"c"', two],
+        [vendor, vendor],
+        ['application/problem+json', '*/*'],
+      ] as const) {
+        t.match(await send(type), error(40002, `does not match the schema: ${name} is missing`), type);
+        t.match(await send(type, { [name]: 1 }), { status: 200 }, type);
+      }
       t.match(await send('text/csv'), { status: 400, json: { error: 40003 } }, 'only JSON is served');
     }
-    const { expect } = await start('*/*', plain);
-    await expect(plain, plain);
-    await expect(vendor, '*/*');
-    const { send } = await start(two);
+    const send = await start(two);
     t.match(await send(two, { [two]: 1 }), { status: 200 });
     t.match(await send(plain), error(40003, `here, send ${two}`));
   },
@@ -429,88 +392,52 @@ t.test('a contract of OpenAPI 3.1 is served below its base path', async (t) => {
   t.match(await callOrchard('PUT', url, { body: '{"kind":"tree","height":1,"roots":null}' }), {
     status: 200,
   });
-  const faults: [string, string][] = [
-    ['"kind":"bush"', 'kind must be one of tree'],
-    ['"height":0', 'height must be > 0'],
-    ['"roots":"1"', 'not a string'],
-    ['"owner":1', 'owner must be a string or null, not a number'],
-    ['"name":"a"', 'name must have at least 2 characters'],
-    ['"color":1', '"color" is unknown'],
-  ];
-  for (const [field, message] of faults) {
-    const body = `{"kind":"tree","height":1,"roots":1,${field}}`;
-    t.match(await callOrchard('PUT', url, { body }), error(40002, message), field);
-  }
+  const wrong = '{"kind":"tree","height":1,"roots":1,"owner":1}';
+  t.match(
+    await callOrchard('PUT', url, { body: wrong }),
+    error(40002, 'owner must be a string or null, not a number'),
+  );
 });
 
-const post = (path: string, body: string) => callOrchard('POST', `/v1/orchard${path}`, { body });
-
-t.test('recordHarvest takes one of two alternatives, with exact numbers in both', async (t) => {
-  const harvests = [
-    '{"kind":"fruit","count":9007199254740993}',
-    '{"kind":"fruit","count":1,"buyer":"Ann"}',
-    '{"kind":"fruit","count":1,"buyer":{"number":9007199254740993}}',
-    '{"kind":"wood","length":2.5,"dried":true}',
-  ];
-  for (const body of harvests) t.match(await post('/harvests', body), { status: 200, text: body }, body);
-  const faults: [string, string][] = [
-    ['{"kind":"fruit"}', ': count is missing'],
-    ['{"kind":"fruit","buyer":1}', ': count is missing; buyer must be a string or an object, not a number'],
-    ['{"count":1}', ': kind is missing'],
-    ['{"kind":"stone","count":1}', ': kind must be one of fruit, wood'],
-    ['{"kind":"wood","length":1,"count":1}', ': "count" is unknown'],
-    ['1', ': it must be an object, not a number'],
-  ];
-  for (const [body, message] of faults) t.match(await post('/harvests', body), error(40002, message), body);
-});
-
-t.test('growBranch takes a schema that contains itself, to a limited depth', async (t) => {
+t.test('alternatives, recursion and all other keywords of JSON Schema keep exact numbers', async (t) => {
+  const post = (path: string, body: string) => callOrchard('POST', `/v1/orchard/${path}`, { body });
   const nested = (depth: number): string =>
     depth === 0
       ? '{"leaves":9007199254740993}'
       : `{"leaves":${depth},"fork":${depth % 2 === 0 ? 'null' : nested(depth - 1)},"branches":[${nested(depth - 1)}]}`;
   const chain = (depth: number) => `${'{"leaves":1,"fork":'.repeat(depth)}null${'}'.repeat(depth)}`;
-  for (const body of [nested(0), nested(3), nested(8), chain(64)])
-    t.match(await post('/branches', body), { status: 200, text: body }, body.slice(0, 60));
-  for (const depth of [65, 400])
-    t.match(await post('/branches', chain(depth)), error(40002, 'nested at most 64 levels deep'));
-  t.match(
-    await post('/branches', '{"leaves":1,"branches":[{"leaves":"1"}]}'),
-    error(40002, `branches.0.leaves must be ${int64}, not a string`),
-  );
-});
-
-t.test('printLabel may use every other keyword of JSON Schema, with exact numbers', async (t) => {
-  const labels = [
-    '{}',
-    '{"size":"large","lines":[1,"a","b","c"]}',
-    '{"place":[9007199254740993,"x"],"size":"small"}',
-    '{"notes":{"n_1":9007199254740993,"a":"b"}}',
+  const cases: [path: string, body: string, fault?: string][] = [
+    ['harvests', '{"kind":"fruit","count":9007199254740993}'],
+    ['harvests', '{"kind":"fruit","count":1,"buyer":"Ann"}'],
+    ['harvests', '{"kind":"fruit","count":1,"buyer":{"number":9007199254740993}}'],
+    ['harvests', '{"kind":"wood","length":2.5,"dried":true}'],
+    ['harvests', '{"kind":"fruit"}', ': count is missing'],
+    ['harvests', '{"kind":"fruit","count":1,"buyer":1}', 'buyer must be a string or an object, not a number'],
+    ['harvests', '{"kind":"stone","count":1}', ': kind must be one of fruit, wood'],
+    ['harvests', '{"kind":"wood","length":1,"count":1}', ': "count" is unknown'],
+    ['branches', nested(8)],
+    ['branches', chain(64)],
+    ['branches', chain(65), 'nested at most 64 levels deep'],
+    [
+      'branches',
+      '{"leaves":1,"branches":[{"leaves":"1"}]}',
+      `branches.0.leaves must be ${int64}, not a string`,
+    ],
+    ['labels', '{"size":"large","lines":[1,"a","b","c"]}'],
+    ['labels', '{"place":[9007199254740993,"x"],"size":"small"}'],
+    ['labels', '{"notes":{"n_1":9007199254740993,"a":"b"}}'],
+    ['labels', '{"notes":{"n_1":"a"}}', 'not a string'],
   ];
-  for (const body of labels) t.match(await post('/labels', body), { status: 200, text: body }, body);
-  for (const body of ['{"lines":[1,2,3]}', '{"notes":{"n_1":"a"}}'])
-    t.match(await post('/labels', body), { status: 400, json: { error: 40002 } }, body);
+  for (const [path, body, fault] of cases)
+    t.match(
+      await post(path, body),
+      fault === undefined ? { status: 200, text: body } : error(40002, fault),
+      body.slice(0, 60),
+    );
 });
 
-t.test(
-  'removeBed returns 500, and not outside the contract, when its handler fails in an undeclared way',
-  async (t) => {
-    t.match(await call('DELETE', bed(1), key), error(50000, 'The server failed'));
-    const removeBed = () => {
-      throw new ApiError(plantErrors.plantNotFound);
-    };
-    const synchronous = await startGarden(t, { handlers: { removeBed } });
-    t.match(await synchronous.call('DELETE', bed(1), key), error(50000, 'The server failed'), 'at once');
-  },
-);
-
-t.test("the detail follows an error's message, whether that ends with a period or not", (t) => {
-  for (const message of ['The seat is taken', 'The seat is taken.']) {
-    const entry = { code: 40960, message };
-    t.equal(new ApiError(entry, { detail: 'row 4' }).message, 'The seat is taken: row 4.');
-    t.equal(new ApiError(entry).message, message);
-  }
-  t.end();
+t.test('removeBed returns 500, since its contract does not declare the error of its handler', async (t) => {
+  t.match(await call('DELETE', bed(1), key), error(50000, 'The server failed'));
 });
 
 t.test('Allow and preflight responses have the methods and headers of the contract', async (t) => {
@@ -528,42 +455,30 @@ t.test('Allow and preflight responses have the methods and headers of the contra
 
 /** The operations and schemas that the tests below change. */
 const about = partOf(gardenDocument, '/paths/~1about/get') as object;
-const bedSchema = '/components/schemas/Bed/properties';
-/** Adds parameters to listSeeds, which is public. */
-const seedParams = (...parameters: readonly [name: string, place: string, schema: object][]): Edits => {
+const getSeed = partOf(gardenDocument, '/paths/~1seeds~1{seed-id}~1in~1{rows}/get') as object;
+const failed = { $ref: '#/components/responses/Failed' };
+/** Adds parameters to listSeeds, which is public; in the query unless they say otherwise. */
+const seedParams = (...parameters: readonly object[]): Edits => {
   const known = partOf(gardenDocument, '/paths/~1seeds/get/parameters') as object[];
-  const added = parameters.map(([name, place, schema]) => ({ name, in: place, schema }));
+  const added = parameters.map((parameter) => ({ in: 'query', ...parameter }));
   return { '/paths/~1seeds/get/parameters': [...known, ...added] };
 };
 const season = { 'x-season': '1' };
 
-t.test(
-  'a contract may have the paths of the pages, its own bearerAuth, and references through references',
-  async (t) => {
-    const named = () => Promise.resolve({ name: 'mine' });
-    const { call, app } = await startGarden(t, {
-      edits: {
-        '/paths/~1': { get: { ...about, operationId: 'root', 'x-tags': ['extension'] } },
-        '/paths/~1openapi.json': { get: { ...about, operationId: 'own', security: [{ bearerAuth: [] }] } },
-        [`${bedSchema}/free`]: { type: 'array', items: {} },
-        [`${bedSchema}/extra`]: { $ref: `#${bedSchema}/corners/items/properties/x` },
-      },
-      handlers: { root: named, own: named },
-      verifiers: { bearerAuth: () => ({ subject: 'anyone', scopes: [] }) },
-    });
-    for (const url of ['/', '/openapi.json']) {
-      t.equal(
-        (await app.inject({ url, headers: { host: 'x', authorization: 'Bearer any' } })).payload,
-        '{"name":"mine"}',
-        url,
-      );
-    }
-    const put = (field: string) =>
-      call('PUT', bed(1), { ...key, body: `{"title":"x","area":1,"rows":1,${field}}` });
-    t.match(await put('"extra":"1"'), error(40002, 'not a string'));
-    t.match(await put('"free":[{"a":[1e400]}]'), error(40002, 'send it as a string'));
-  },
-);
+t.test('a contract may have the paths of the pages, and its own bearerAuth', async (t) => {
+  const named = () => Promise.resolve({ name: 'mine' });
+  const { app } = await startGarden(t, {
+    edits: {
+      '/paths/~1': { get: { ...about, operationId: 'root', 'x-tags': ['extension'] } },
+      '/paths/~1openapi.json': { get: { ...about, operationId: 'own', security: [{ bearerAuth: [] }] } },
+    },
+    handlers: { root: named, own: named },
+    verifiers: { bearerAuth: () => ({ subject: 'anyone', scopes: [] }) },
+  });
+  const headers = { host: 'x', authorization: 'Bearer any' };
+  for (const url of ['/', '/openapi.json'])
+    t.equal((await app.inject({ url, headers })).payload, '{"name":"mine"}', url);
+});
 
 t.test('what is readOnly in one part of a schema is required and filled in by no other part', async (t) => {
   const { app, sow, queries } = await startGarden(t, {
@@ -573,18 +488,8 @@ t.test('what is readOnly in one part of a schema is required and filled in by no
     },
   });
   await sow(',"secret":"s"');
-  t.strictSame(queries, [
-    {
-      body: { kind: 'rose', depth: 2, secret: 's', rows: 1n },
-      caller: {
-        subject: '\ngardenAuth\nthe user',
-        id: 'the user',
-        scheme: 'gardenAuth',
-        scopes: ['seeds:sow', 'beds:write'],
-        expiresAt: undefined,
-      },
-    },
-  ]);
+  const body = { kind: 'rose', depth: 2, secret: 's', rows: 1n };
+  t.strictSame((queries[0] as { body: unknown }).body, body);
   t.match(await sow(',"id":7'), error(40002, 'id is read-only: leave it out; secret is missing'));
   const listed = await app.inject({ url: '/seeds', headers: { host: 'x', ...season } });
   t.match(
@@ -592,50 +497,6 @@ t.test('what is readOnly in one part of a schema is required and filled in by no
     { statusCode: 200, payload: /^\[{"kind":"rose","id":9007199254740993,[^}]*"rows":1}\]$/ },
     'without what is writeOnly',
   );
-});
-
-t.test('a property may have a name that matches a pattern of patternProperties', async (t) => {
-  const mixed = {
-    type: 'object',
-    properties: { n_a: { type: 'integer', minimum: 5 } },
-    patternProperties: { '^n_': { type: 'integer', maximum: 6 } },
-  };
-  const contract = loadEdited(orchardDocument, { '/components/schemas/Tree/properties/mixed': mixed });
-  const { call } = await startService(t, engines[0]!, { ...orchard, contract });
-  const put = (value: number) =>
-    call('PUT', '/v1/orchard/trees/a', {
-      body: `{"kind":"tree","height":1,"roots":1,"mixed":{"n_a":${value}}}`,
-    });
-  t.match(await put(5), { status: 200 });
-  t.match(await put(4), error(40002, 'from 5 to 9007199254740991'));
-  t.match(await put(7), error(40002, 'from -9007199254740991 to 6'));
-});
-
-t.test('a response may have many schemas that all refer to each other', async (t) => {
-  const names = Array.from({ length: 9 }, (_, i) => `Related${i}`);
-  const properties = Object.fromEntries(
-    names.map((name) => [name, { $ref: `#/components/schemas/${name}` }]),
-  );
-  const schemas = names.map(
-    (name) => [`/components/schemas/${name}`, { type: 'object', properties }] as const,
-  );
-  const contract = loadEdited(orchardDocument, {
-    ...Object.fromEntries(schemas),
-    '/paths/~1trees~1{tree-id}/get/responses/200/content/application~1json/schema': properties['Related0'],
-  });
-  const body = { Related8: { Related1: {} } };
-  const handlers = { ...orchard.handlers, getTree: () => Promise.resolve(body) };
-  // Not by startService: what checks the responses of other tests expands all schemas.
-  const storage = await sharedStorage(engines[0]!);
-  const app = await buildApp({
-    ...orchard,
-    service: { ...service, open: () => ({ handlers }) },
-    contract,
-    storage,
-  });
-  t.teardown(() => app.close());
-  const { statusCode, payload } = await app.inject('/v1/orchard/trees/a');
-  t.strictSame([statusCode, JSON.parse(payload)], [200, body]);
 });
 
 t.test('numbers are exact next to any other type, in requests and responses', async (t) => {
@@ -652,88 +513,56 @@ t.test('numbers are exact next to any other type, in requests and responses', as
   const put = (field: string) =>
     call('PUT', '/v1/orchard/trees/a', { body: `{"kind":"tree","height":1,"roots":1,${field}}` });
   const kept: [string, string?][] = [
-    ['"any":9007199254740993'],
     ['"any":"x"'],
     ['"any":{"a":9007199254740993}'],
     ['"any":[9007199254740993]'],
     ['"scalar":9223372036854775807'],
-    ['"scalar":1'],
     ['"scalar":"x"'],
     ['"double":0.12345678901234567890', '"double":0.12345678901234568'],
     ['"either":9007199254740993'],
-    ['"either":1.5'],
     ['"either":true'],
     ['"either":0.12345678901234567890', '"either":0.12345678901234568'],
   ];
   for (const [field, sent = field] of kept)
     t.match(await put(field), { status: 200, text: `"roots":1,${sent}}` }, field);
-  for (const field of [
-    '"any":{"a":0.12345678901234567890}',
-    '"any":[1e400]',
-    '"double":[0.12345678901234567890]',
-  ])
+  for (const field of ['"any":[1e400]', '"double":[0.12345678901234567890]'])
     t.match(await put(field), error(40002, inexact), field);
 });
 
 t.test(
-  'the default of an alternative is filled in unless another one that matches refuses it, and the types do not rely on it',
+  'a default that its type, allOf or a matching alternative refuses is left to the handler',
   async (t) => {
     const tree = '/components/schemas/Tree/properties';
-    const alternative = (size: object) => ({ type: 'object', properties: { size, depth: { default: 2 } } });
+    const wide = { type: 'object', properties: { a: { type: 'string', default: 'x' }, b: { default: '1' } } };
+    const narrow = { type: 'object', properties: { a: { enum: ['y'] }, b: { type: 'integer' } } };
+    const ofWide = { $ref: '#/components/schemas/Wide' };
     const contract = loadEdited(orchardDocument, {
-      '/components/schemas/Pit': alternative({ type: 'integer', default: 1 }),
-      [`${tree}/bed`]: { anyOf: [{ $ref: '#/components/schemas/Pit' }, alternative({ type: 'string' })] },
-      [`${tree}/pit`]: { $ref: '#/components/schemas/Pit' },
+      '/components/schemas/Wide': wide,
+      [`${tree}/bed`]: { allOf: [ofWide, narrow] },
+      [`${tree}/pit`]: ofWide,
+      [`${tree}/pot`]: { anyOf: [ofWide, { properties: { a: { type: 'integer' }, c: { default: 2 } } }] },
     });
     const { call } = await startService(t, engines[0]!, { ...orchard, contract });
-    const body = '{"kind":"tree","height":1,"roots":1,"bed":{},"pit":{}}';
-    t.match(await call('PUT', '/v1/orchard/trees/a', { body }), {
-      status: 200,
-      text: '"bed":{"depth":2},"pit":{"size":1,"depth":2}}',
-    });
-    const types = renderTypes(contract);
-    t.match(types, /\$Pit_request = {\s*size\?: number;/);
-    t.equal(renderTypes(orchard.contract).includes('Pit'), false);
+    const body = '{"kind":"tree","height":1,"roots":1,"bed":{},"pit":{},"pot":{}}';
+    const text = '"bed":{},"pit":{"a":"x","b":"1"},"pot":{"b":"1","c":2}}';
+    t.match(await call('PUT', '/v1/orchard/trees/a', { body }), { status: 200, text });
+    t.match(
+      contract.warnings.filter(({ pointer }) => pointer.startsWith('/components/schemas/Wide')),
+      [{ pointer: /a\/default$/ }, { pointer: /b\/default$/ }],
+    );
+    t.match(renderTypes(contract), /\$Wide = {\s*a\?: string;/, 'the types do not rely on it');
   },
 );
-
-t.test('a default of another type, or that allOf refuses, is left to the handler', async (t) => {
-  const tree = '/components/schemas/Tree/properties';
-  const wide = { type: 'object', properties: { a: { type: 'string', default: 'x' }, b: { default: '1' } } };
-  const narrow = { type: 'object', properties: { a: { enum: ['y'] }, b: { type: 'integer' } } };
-  const contract = loadEdited(orchardDocument, {
-    '/components/schemas/Wide': wide,
-    [`${tree}/bed`]: { allOf: [{ $ref: '#/components/schemas/Wide' }, narrow] },
-    [`${tree}/pit`]: { $ref: '#/components/schemas/Wide' },
-  });
-  const { call } = await startService(t, engines[0]!, { ...orchard, contract });
-  const body = '{"kind":"tree","height":1,"roots":1,"bed":{},"pit":{}}';
-  t.match(await call('PUT', '/v1/orchard/trees/a', { body }), {
-    status: 200,
-    text: '"bed":{},"pit":{"a":"x","b":"1"}}',
-  });
-  t.match(
-    contract.warnings.filter(({ pointer }) => pointer.startsWith('/components/schemas/Wide')),
-    [{ pointer: /a\/default$/ }, { pointer: /b\/default$/ }],
-  );
-});
 
 t.test('items of any type are unique', async (t) => {
   const items = { type: 'array', uniqueItems: true, items: {} };
   const { sow } = await startGarden(t, {
-    edits: {
-      '/components/schemas/NewSeed/allOf/-': {
-        properties: { list: { ...items, items }, deep: { $ref: '#/components/schemas/Deep' } },
-      },
-      '/components/schemas/Deep': { uniqueItems: true, items: { $ref: '#/components/schemas/Deep' } },
-    },
+    edits: { '/components/schemas/NewSeed/allOf/-': { properties: { list: { ...items, items } } } },
   });
   for (const list of ['[[1,"1",1.5],[1]]', '[[{"a":1,"b":2},{"a":2,"b":1},[],null,false,0]]'])
     t.match(await sow(`,"list":${list}`), { status: 201 }, list);
   for (const list of ['[[1,1.0]]', '[[{"a":1,"b":2},{"b":2,"a":1}]]', '[[1],[1]]'])
     t.match(await sow(`,"list":${list}`), error(40002, 'must not contain equal items'), list);
-  const nested = `${'['.repeat(50)}"${'x'.repeat(50_000)}"${']'.repeat(50)}`;
-  t.match(await sow(`,"deep":${nested}`), { status: 201 });
 });
 
 t.test('a path may have parameters that are parts of a segment, and undeclared ones', async (t) => {
@@ -743,26 +572,12 @@ t.test('a path may have parameters that are parts of a segment, and undeclared o
     '/ranges/{from}-{to}:{how}.csv',
     '/jobs/{id}:cancel',
   ];
+  const responses = { 200: { description: 'OK', content: { 'application/json': {} } }, default: failed };
   const { call } = await startGarden(t, {
     edits: Object.fromEntries(
       paths.map((path, i) => [
         `/paths/${path.replaceAll('/', '~1')}`,
-        {
-          get: {
-            operationId: `get${i}`,
-            security: [],
-            parameters: [...path.matchAll(/{(name|from|to|how)}/g)].map(([, name]) => ({
-              name,
-              in: 'path',
-              required: true,
-              schema: { type: 'string' },
-            })),
-            responses: {
-              200: { description: 'OK', content: { 'application/json': { schema: { type: 'object' } } } },
-              default: { $ref: '#/components/responses/Failed' },
-            },
-          },
-        },
+        { get: { operationId: `get${i}`, security: [], responses } },
       ]),
     ),
     handlers: Object.fromEntries(
@@ -785,127 +600,75 @@ t.test('a path may have parameters that are parts of a segment, and undeclared o
   t.match(await call('POST', '/jobs/7:cancel'), { status: 405, headers: { allow: 'GET, HEAD' } });
 });
 
-t.test('a text of several types is the first that it can be', async (t) => {
-  const schema = { anyOf: [{ type: 'string' }, { type: 'integer', format: 'int64' }, { type: 'boolean' }] };
-  const { call, queries } = await startGarden(t, {
-    edits: seedParams(['q', 'query', schema], ['list', 'query', { type: 'array', items: schema }]),
-  });
-  const get = (query: string) => call('GET', `/seeds?${query}`, { headers: season });
-  for (const [text, value] of [
-    ['9007199254740993', 9007199254740993n],
-    ['007', '007'],
-    ['true', true],
-    ['x', 'x'],
-  ] as const) {
-    t.match(await get(`q=${text}&list=${text}&list=y`), { status: 200 });
-    t.match(queries.pop(), { query: { q: value, list: [value, 'y'] } });
-  }
-});
-
-t.test('a property of an object in a query may have the name of an object with brackets', async (t) => {
-  const object = { type: 'object', properties: { made: { type: 'string' }, gt: { type: 'string' } } };
-  const known = partOf(gardenDocument, '/paths/~1seeds/get/parameters') as object[];
-  const { call, queries } = await startGarden(t, {
-    edits: {
-      '/paths/~1seeds/get/parameters': [
-        ...known,
-        { name: 'made', in: 'query', style: 'deepObject', schema: object },
-        { name: 'order', in: 'query', schema: object },
-      ],
-    },
-  });
-  t.match(await call('GET', '/seeds?made=up&made[gt]=1', { headers: season }), { status: 200 });
-  t.match(queries.pop(), { query: { made: { gt: '1' }, order: { made: 'up' } } });
-});
-
-t.test('null is no value of a parameter, and no message asks for it', async (t) => {
-  const { call } = await startGarden(t, {
-    edits: seedParams(['q', 'query', { type: 'boolean', nullable: true }]),
-  });
-  const get = (query: string) => call('GET', `/seeds?${query}`, { headers: season });
-  t.match(await get('q=true'), { status: 200 });
-  t.match(await get('q=null'), error(40006, 'q must be true or false'));
-});
-
-t.test('multiples are those of the decimal numbers', async (t) => {
-  const divisors = [0.5, 0.1, 0.01, 3];
-  const { call } = await startGarden(t, {
-    edits: seedParams(
-      ...divisors.map((multipleOf, i): [string, string, object] => [
-        `d${i}`,
-        'query',
-        { type: 'number', multipleOf },
-      ]),
-      ['big', 'query', { type: 'integer', format: 'int64', multipleOf: 3 }],
-      ['part', 'query', { type: 'integer', multipleOf: 1.5 }],
-    ),
-  });
-  const cases: [name: string, of: number, right: string, wrong: string][] = [
-    ['d0', 0.5, '-1.5 0 9007199254740993', '0.25 1e-308 5e-324'],
-    ['d1', 0.1, '0.3 0.7 1e307 -12.1 1.10', '0.35 1e-2'],
-    ['d2', 0.01, '19.99 1.15 4.35 1e22', '19.999 0.001'],
-    ['d3', 3, '3e300 9e15 -3', '4 0.3'],
-    ['big', 3, '9223372036854775806 -9223372036854775806 0', '9223372036854775807 9007199254740994'],
-    ['part', 1.5, '3 0 9007199254740990', '1 2'],
-  ];
-  for (const [name, of, right, wrong] of cases) {
-    const get = (value: string) => call('GET', `/seeds?${name}=${value}`, { headers: season });
-    const refused = error(40006, `${name} must be multiple of ${of}`);
-    for (const value of right.split(' ')) t.match(await get(value), { status: 200 }, `${value} of ${of}`);
-    for (const value of wrong.split(' ').filter(Boolean))
-      t.match(await get(value), refused, `${value} of ${of}`);
-  }
-});
-
-t.test('a parameter without a type is a text, given once', async (t) => {
-  const { call } = await startGarden(t, {
-    edits: seedParams(['q', 'query', { pattern: '^\\p{Ll}{1,9}$' }]),
-  });
-  const get = (query: string) => call('GET', `/seeds?${query}`, { headers: season });
-  t.match(await get('q=%C3%A4b'), { status: 200 });
-  t.match(await get('q=B'), error(40006, 'q must match pattern "^\\p{Ll}{1,9}$"'));
-  t.match(await get('q=b&q=c'), error(40006, 'q is repeated: send it once'));
-});
-
 t.test(
-  'a parameter may have the name of a property of an object, as clients of deepObject send it',
+  'a parameter is the first type that its text can be, without a type a text, and never null',
   async (t) => {
+    const schema = { anyOf: [{ type: 'string' }, { type: 'integer', format: 'int64' }, { type: 'boolean' }] };
+    const object = { type: 'object', properties: { made: { type: 'string' }, gt: { type: 'string' } } };
     const { call, queries } = await startGarden(t, {
       edits: seedParams(
-        ['filter[color]', 'query', { type: 'string' }],
-        ['filter[size]', 'query', { type: 'integer' }],
+        { name: 'q', schema },
+        { name: 'list', schema: { type: 'array', items: schema } },
+        { name: 'flag', schema: { type: 'boolean', nullable: true } },
+        { name: 'word', schema: { pattern: '^\\p{Ll}{1,9}$' } },
+        { name: 'made', style: 'deepObject', schema: object },
+        { name: 'order', schema: object },
       ),
     });
     const get = (query: string) => call('GET', `/seeds?${query}`, { headers: season });
-    t.match(await get('filter[color]=red&filter%5Bsize%5D=2'), { status: 200 });
-    t.match(queries.pop(), { query: { 'filter[color]': 'red', 'filter[size]': 2 } });
-    t.match(await get('filter[size]=x'), error(40006, 'in canonical decimal digits'));
-    t.match(await get('filter[weight]=1'), error(40006, '"filter[weight]" is unknown'));
+    for (const [query, read] of [
+      ['q=9007199254740993&list=9007199254740993', { q: 9007199254740993n, list: [9007199254740993n] }],
+      ['q=007&list=007&list=y', { q: '007', list: ['007', 'y'] }],
+      ['q=true&list=true', { q: true, list: [true] }],
+      ['flag=true&word=%C3%A4b', { flag: true, word: 'äb' }],
+      // A property may have the name of an object with brackets.
+      ['made=up&made[gt]=1', { made: { gt: '1' }, order: { made: 'up' } }],
+    ] as const) {
+      t.match(await get(query), { status: 200 });
+      t.match(queries.pop(), { query: read });
+    }
+    t.match(await get('flag=null'), error(40006, 'flag must be true or false'));
+    t.match(await get('word=B'), error(40006, 'word must match pattern "^\\p{Ll}{1,9}$"'));
+    t.match(await get('word=b&word=c'), error(40006, 'word is repeated: send it once'));
   },
 );
 
+t.test('multiples are those of the decimal numbers', async (t) => {
+  const big = { type: 'integer', format: 'int64', multipleOf: 3 };
+  const cases: [schema: { multipleOf: number }, right: string, wrong: string][] = [
+    [{ multipleOf: 0.5 }, '-1.5 0 9007199254740993', '0.25 1e-308 5e-324'],
+    [{ multipleOf: 0.1 }, '0.3 0.7 1e307 -12.1 1.10', '0.35 1e-2'],
+    [{ multipleOf: 0.01 }, '19.99 1.15 4.35 1e22', '19.999 0.001'],
+    [big, '9223372036854775806 -9223372036854775806 0', '9223372036854775807 9007199254740994'],
+  ];
+  const { call } = await startGarden(t, {
+    edits: seedParams(
+      ...cases.map(([schema], i) => ({ name: `n${i}`, schema: { type: 'number', ...schema } })),
+    ),
+  });
+  for (const [i, [{ multipleOf: of }, right, wrong]] of cases.entries()) {
+    const get = (value: string) => call('GET', `/seeds?n${i}=${value}`, { headers: season });
+    const refused = error(40006, `n${i} must be multiple of ${of}`);
+    for (const value of right.split(' ')) t.match(await get(value), { status: 200 }, `${value} of ${of}`);
+    for (const value of wrong.split(' ')) t.match(await get(value), refused, `${value} of ${of}`);
+  }
+});
+
 t.test('names that JavaScript objects inherit are names like any other', async (t) => {
   const text = { type: 'string' };
-  const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf'];
-  const inPath = (name: string) => ({ name, in: 'path', required: true, schema: text });
+  const names = ['constructor', 'toString', 'valueOf'];
+  const places = ['query', 'header', 'cookie'];
   const { call, queries } = await startGarden(t, {
     edits: {
       ...seedParams(
-        ...['query', 'header', 'cookie'].flatMap((place) =>
-          names.map((name): [string, string, object] => [name, place, { type: 'integer' }]),
-        ),
+        ...places.flatMap((place) => names.map((name) => ({ name, in: place, schema: { type: 'integer' } }))),
       ),
       '/components/schemas/NewSeed/allOf/1/properties/toString': text,
       '/paths/~1seeds/post/requestBody/content/application~1json/schema': {
         allOf: [{ $ref: '#/components/schemas/NewSeed' }, { type: 'object', required: ['hasOwnProperty'] }],
       },
-      '/paths/~1about/get/responses/200/content/application~1json/schema/properties/constructor': text,
       '/paths/~1{constructor}~1{toString}': {
-        get: {
-          ...(partOf(gardenDocument, '/paths/~1seeds~1{seed-id}~1in~1{rows}/get') as object),
-          operationId: 'valueOf',
-          parameters: ['constructor', 'toString'].map(inPath),
-        },
+        get: { ...getSeed, operationId: 'valueOf', parameters: undefined },
       },
       '/components/securitySchemes/apiKeyInQuery/name': 'constructor',
     },
@@ -915,10 +678,7 @@ t.test('names that JavaScript objects inherit are names like any other', async (
   t.match(await call('GET', '/seeds', { headers: season }), { status: 200 });
   const { query, headers, cookies } = queries.pop() as Record<string, object>;
   for (const part of [query, headers, cookies])
-    t.notOk(
-      names.some((name) => Object.hasOwn(part ?? {}, name)),
-      'none was sent',
-    );
+    for (const name of names) t.notOk(Object.hasOwn(part!, name), 'none was sent');
   const numbers = { headers: { ...season, constructor: '2', cookie: 'toString=3' } };
   t.match(await call('GET', '/seeds?valueOf=1', numbers), { status: 200 });
   t.match(queries.pop(), { query: { valueOf: 1 }, headers: { constructor: 2 }, cookies: { toString: 3 } });
@@ -949,57 +709,34 @@ t.test('values that no schema describes are nested within a limit, however short
 
 /** Texts that have the form of a format, and texts that have not. */
 const formats: Record<string, [right: string[], wrong: string[]]> = {
-  date: [
-    ['2024-02-29', '0000-01-01', '9999-12-31'],
-    ['2023-02-29', '2024-13-01', '2024-00-10', '2024-04-31', '24-01-01', '2024-01-01\n', '2024-1-01'],
-  ],
+  date: [['2024-02-29'], ['2023-02-29']],
   time: [
-    ['00:00:00Z', '23:59:59.999999999z', '12:00:00+23:59', '23:59:60Z', '22:59:60-01:00', '00:29:60+00:30'],
-    [...['24:00:00Z', '23:60:00Z', '23:59:61Z', '12:00:60Z', '12:00:00', '12:00:00+24:00'], '12:00:00+01:60'],
+    ['23:59:59.999999999z', '12:00:00+23:59', '23:59:60Z'],
+    ['24:00:00Z', '12:00:00'],
   ],
-  'date-time': [
-    ['2024-02-29T00:00:00Z', '2016-12-31t23:59:60.5z', '2024-01-01T12:00:00-00:00'],
-    ['2023-02-29T00:00:00Z', '2024-01-01T12:00Z'],
-  ],
+  'date-time': [['2024-02-29T00:00:00Z'], ['2023-02-29T00:00:00Z', '2024-01-01T12:00Z']],
   byte: [
     ['', 'YQ==', 'YWI=', 'YWJj', '+/+/'],
-    ['YQ', 'YQ=', 'Y===', '====', 'YWJj\n', 'YWJj\n???', 'YWJj\nYWJj', '-_-_', 'Y Q='],
+    ['YQ', 'Y===', '====', 'YWJj\n', 'YWJj\nYWJj', '-_-_', 'Y Q='],
   ],
   uuid: [
-    ['00000000-0000-0000-0000-000000000000', 'ABCDEF01-2345-6789-abcd-ef0123456789'],
+    ['ABCDEF01-2345-6789-abcd-ef0123456789'],
     ['urn:uuid:00000000-0000-0000-0000-000000000000', '00000000000000000000000000000000', ''],
   ],
-  email: [['a.b+c@example.org'], ['a', 'a@', '@b.c', 'a..b@c.d', 'a@b.c\n', 'a b@c.d']],
-  hostname: [
-    ['localhost', 'a-b.example.org', '1.2'],
-    ['-a.org', 'a_b.org', 'a..b', `${'a'.repeat(64)}.org`, '', 'a.b\n'],
-  ],
-  ipv4: [
-    ['0.0.0.0', '255.255.255.255'],
-    ['256.0.0.1', '01.0.0.1', '1.2.3', '1.2.3.4\n'],
-  ],
-  ipv6: [
-    ['::', '1:2:3:4:5:6:7:8', '::ffff:1.2.3.4'],
-    [':', '1:2:3:4:5:6:7', '1::2::3', '::1%eth0', '::1\n', '12345::'],
-  ],
+  email: [['a.b+c@example.org'], ['a..b@c.d']],
+  hostname: [['a-b.example.org'], ['a_b.org']],
+  ipv4: [['255.255.255.255'], ['256.0.0.1']],
+  ipv6: [['::ffff:1.2.3.4'], ['1::2::3']],
   uri: [
-    [
-      ...['https://example.org:80/a?b=c#d', 'urn:a:b', 'mailto:a@b.c', 'http://[::1]/', 'http://[::1]:80'],
-      ...['http://a:/', 'http://u:p@a:1/b:c//d@e?f:g@h#i:j@k', 'file:///a', 'a:/b:c', 'jdbc:mysql://a:b/'],
-    ],
-    [
-      ...['/a', '//a', 'a', 'http://a b', 'http://a/%zz', 'http://a/"', 'http://a\n', 'http://a/ä'],
-      'http://[::1',
-    ],
+    ['https://example.org:80/a?b=c#d', 'urn:a:b'],
+    ['/a', 'http://a b'],
   ],
 };
 
 t.test('texts have the form that the definition of their format asks for', async (t) => {
   const names = Object.keys(formats);
   const { call } = await startGarden(t, {
-    edits: seedParams(
-      ...names.map((format): [string, string, object] => [format, 'query', { type: 'string', format }]),
-    ),
+    edits: seedParams(...names.map((format) => ({ name: format, schema: { type: 'string', format } }))),
   });
   for (const [format, [right, wrong]] of Object.entries(formats)) {
     const get = (text: string) =>
@@ -1010,29 +747,24 @@ t.test('texts have the form that the definition of their format asks for', async
   }
 });
 
-t.test('an operation may be a reference, and YAML may merge keys', async (t) => {
+t.test('an operation and a path item may be references, and YAML may merge keys', async (t) => {
   const yaml = `x-open: &open
   security: []
 ${gardenBytes.toString()}`.replace('description: Public.\n      security: []', '<<: *open');
   t.match(yaml, '<<');
   t.strictSame(loadContract(Buffer.from(yaml)).warnings, []);
-  const { app } = await startGarden(t, {
-    edits: { '/x-about': about, '/paths/~1about/get': { $ref: '#/x-about' } },
-  });
-  const described = await app.inject({ url: '/about', headers: { host: 'x' } });
-  t.equal(described.payload, '{"name":"A garden"}');
-});
-
-t.test('a path item may be a reference', async (t) => {
-  const responses = { 200: { description: 'Done.' }, default: { $ref: '#/components/responses/Failed' } };
+  const responses = { 200: { description: 'Done.' }, default: failed };
   const { call } = await startGarden(t, {
     edits: {
+      '/x-about': about,
+      '/paths/~1about/get': { $ref: '#/x-about' },
       '/x-items': { servers: [{ url: '/more' }], get: { ...about, operationId: 'getItems', responses } },
       '/x-more': { $ref: '#/x-items' },
       '/paths/~1items': { $ref: '#/x-more', description: 'Items.' },
     },
     handlers: { getItems: () => Promise.resolve(undefined) },
   });
+  t.equal((await call('GET', '/about')).text, '{"name":"A garden"}');
   t.equal((await call('GET', '/more/items')).status, 200);
   t.equal((await call('GET', '/items')).status, 404);
 });
@@ -1140,7 +872,6 @@ t.test(
   'a success that is not declared, and content that HTTP does not have, are an empty body',
   async (t) => {
     const prune = '/paths/~1trees~1{tree-id}~1prune/post/responses';
-    const failed = { $ref: '#/components/responses/Failed' };
     const json = { 'application/json': { schema: { type: 'string' } } };
     for (const [status, responses] of [
       [200, undefined],

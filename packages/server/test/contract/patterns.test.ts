@@ -1,4 +1,4 @@
-// Patterns and formats: each is matched in linear time or refused, and matches what ECMAScript says.
+// Patterns: each is matched in linear time or refused, and matches what ECMAScript says.
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { contractOfBodies } from '../support/contract-check.js';
@@ -92,24 +92,6 @@ t.test('a pattern takes linear time for texts that backtracking never finishes',
   );
 });
 
-t.test('each format takes linear time', async (t) => {
-  const starts = '  a@ a: http:// http://a@ http://[ 1: 12:00:00. 2024-01-01T12:00:00.'.split(' ');
-  const units = 'a 0 a. a- 1: %41 @ ='.split(' ');
-  const formats = 'date-time date time uuid email uri hostname ipv4 ipv6 byte password'.split(' ');
-  const accepts = await startWith(
-    t,
-    formats.map((format) => ({ type: 'string', format })),
-  );
-  for (const [i, format] of formats.entries())
-    for (const unit of units)
-      t.ok(
-        await isLinear(async (length) => {
-          for (const start of starts) await accepts(i, `${start}${unit.repeat(length / unit.length)}!`);
-        }),
-        `${format} ${unit}`,
-      );
-});
-
 /** The smallest elements of patterns: of each kind, and where Unicode and ECMAScript have their traps. */
 const elements =
   String.raw`a b - _ \/ \. \x41 \cJ \n \0 . \b \B ^ $ (?:) \d \D \w \W \s \S [^] [] [ab] [^a] [a-c\d]
@@ -188,20 +170,12 @@ t.test('a pattern that cannot be matched in linear time stops the start, with wh
   const syntax = 'Write a regular expression of ECMAScript, with the flag u';
   const refused: [pattern: string, message: string, fix: string][] = [
     ['(?=a)b', around('(?='), move],
-    ['^a(?!b)', around('(?!'), move],
-    ['^(?=.*\\d)(?=.*[a-z]).+$', around('(?='), move],
     ['^[a-z-]{1,63}(?<!-)$', around('(?<!'), move],
     ['^(a+)\\1$', 'it repeats what a group has matched, \\1', alternatives],
     ['^(?<x>a+)\\k<x>$', 'it repeats what a group has matched, \\k<x>', alternatives],
     ['^(?:ab){1001}$', 'RE2 refuses it: error parsing regexp: invalid repeat count: `{1001}`', smaller],
-    [
-      '^(?:[a-z]{999}|-){0,9}$',
-      'RE2 refuses it: error parsing regexp: invalid repeat count: `{0,9}`',
-      smaller,
-    ],
     ['^(?:a-b-c-d-e-f-){1000}$', 'written without counts, it has more than 10000 parts', smaller],
     ['a{2,1}', 'numbers out of order in {} quantifier', syntax],
-    ['[a-z]{2', 'Incomplete quantifier', syntax],
     ['\\q', 'Invalid escape', syntax],
   ];
   const faultsOf = (pattern: string): unknown => {

@@ -3,7 +3,6 @@
 import fc from 'fast-check';
 import { createReadStream } from 'node:fs';
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import t, { type Test } from 'tap';
 import {
@@ -20,7 +19,6 @@ import type { Edits } from '../support/edited.js';
 import { loadEdited, orchard, orchardDocument } from '../support/garden/garden.js';
 import { parseResponses } from '../support/http-responses.js';
 import { buildApp, captureLog, startListening, startService } from '../support/service.js';
-import { repeatUntil } from '../support/wait.js';
 
 const engine = engines[0]!;
 
@@ -58,15 +56,13 @@ t.test(
   'headers that are arrays and objects are written by their style, and those that the contract does not allow are a 500',
   async (t) => {
     const texts = { type: 'array', items: { type: 'string' } };
-    const size = {
-      type: 'object',
-      properties: { w: { type: 'integer' }, h: { type: 'integer', format: 'int64' } },
-    };
+    const int64 = { type: 'integer', format: 'int64' };
+    const object = { type: 'object', properties: { w: { type: 'integer' }, h: int64 } };
     const declared = {
       'Set-Cookie': { schema: texts },
-      'X-List': { required: true, schema: { type: 'array', items: { type: 'integer', format: 'int64' } } },
-      'X-Size': { schema: size },
-      'X-Exploded': { explode: true, schema: size },
+      'X-List': { required: true, schema: { type: 'array', items: int64 } },
+      'X-Size': { schema: object },
+      'X-Exploded': { explode: true, schema: object },
       'X-Count': { schema: { type: 'integer', maximum: 9 } },
     };
     const contract = loadEdited(orchardDocument, {
@@ -77,48 +73,35 @@ t.test(
     const handlers = { ...orchard.handlers, postTreesByTreeIdPrune };
     const log = captureLog('error');
     const { call } = await startService(t, engine, { ...orchard, contract, handlers, logger: log.logger });
-    const send = async (given: Record<string, unknown>) => {
+    const prune = (given: Record<string, unknown>) => {
       headers = given;
-      const response = await call('POST', '/v1/orchard/trees/a/prune');
-      return Object.fromEntries(
-        Object.keys(declared).map((name) => [name, response.headers[name.toLowerCase()]]),
-      );
+      return call('POST', '/v1/orchard/trees/a/prune');
     };
     const cookies = ['a=b; Expires=Wed, 09 Jun 2027 10:18:14 GMT', 'c=d'];
-    const both = { w: 1, h: 9007199254740993n };
-    t.strictSame(
-      await send({
-        'Set-Cookie': cookies,
-        'X-List': [1n, 9007199254740993n],
-        'X-Size': { ...both, d: undefined },
-        'X-Exploded': both,
-        'X-Count': 9,
-      }),
-      {
-        'Set-Cookie': cookies,
-        'X-List': '1,9007199254740993',
-        'X-Size': 'w,1,h,9007199254740993',
-        'X-Exploded': 'w=1,h=9007199254740993',
-        'X-Count': '9',
+    const size = { w: 1, h: 9007199254740993n, d: undefined };
+    const list = { 'X-List': [1n, 9007199254740993n] };
+    const all = { ...list, 'Set-Cookie': cookies, 'X-Size': size, 'X-Exploded': size, 'X-Other': 'any' };
+    t.match(await prune(all), {
+      status: 202,
+      headers: {
+        'set-cookie': cookies,
+        'x-list': '1,9007199254740993',
+        'x-size': 'w,1,h,9007199254740993',
+        'x-exploded': 'w=1,h=9007199254740993',
+        'x-other': 'any',
       },
-    );
-    t.match(await send({ 'Set-Cookie': cookies.slice(0, 1), 'X-List': [] }), { 'X-List': '' });
-    const list = { 'X-List': [1] };
+    });
+    t.match(await prune({ 'X-List': [] }), { headers: { 'x-list': '' } });
     for (const [given, fault] of [
       [{}, 'X-List that its contract does not allow: it is missing'],
       [{ ...list, 'X-Count': 10 }, 'X-Count that its contract does not allow: it must be an integer from'],
-      [{ ...list, 'X-Count': 'a' }, 'X-Count that its contract does not allow: it must be an integer from'],
       [{ 'X-List': ['a'] }, 'X-List that its contract does not allow: 0 must be an integer from'],
       [{ ...list, 'X-Exploded': { w: 'a' } }, 'X-Exploded that its contract does not allow: w must be'],
     ] as const) {
-      headers = given;
-      t.match(await call('POST', '/v1/orchard/trees/a/prune'), { status: 500 });
+      t.match(await prune(given), { status: 500 });
       const [line] = log.lines.slice(-2);
       t.match(line, { err: { message: `postTreesByTreeIdPrune returned a header ${fault}` } });
     }
-    headers = { ...list, 'X-Other': 'any' };
-    const other = await call('POST', '/v1/orchard/trees/a/prune');
-    t.match(other, { status: 202, headers: { 'x-other': 'any' } }, 'others are allowed');
   },
 );
 
@@ -134,7 +117,7 @@ t.test(
       properties: {
         id: { type: 'integer', format: 'int64' },
         count: { type: 'integer' },
-        size: { type: 'number', maximum: 10, multipleOf: 0.5 },
+        size: { type: 'number', maximum: 10 },
         name: { type: 'string', minLength: 2, pattern: '^[a-z]*$' },
         'a/b~c': { type: 'object', additionalProperties: false, properties: { x: { type: 'boolean' } } },
         day: { type: 'string', format: 'date' },
@@ -150,54 +133,31 @@ t.test(
       if: { properties: { kind: { const: 'a' } }, required: ['kind'] },
       then: { properties: { of: { type: 'string' } }, required: ['of'] },
     });
-    const cyclic: Record<string, unknown> = { id: 1, unnamed: 1 };
-    cyclic['self'] = cyclic;
     const fields: [object, fault: string][] = [
-      [{ id: null }, `id must be ${int64}, not null`],
       [{ id: '1' }, `id must be ${int64}, not a string`],
       [{ id: 1.5 }, `id must be ${int64}`],
       [{ id: 2 ** 53 }, `id must be ${int64}`],
       [{ id: undefined }, 'id is missing'],
-      [{ unnamed: undefined }, 'unnamed is missing'],
       [{ count: 9007199254740993n }, `count must be ${integer}`],
       [{ size: 10.5 }, 'size must be <= 10'],
-      [{ size: 0.25 }, 'size must be multiple of 0.5'],
       [{ name: 'a' }, 'name must have at least 2 characters'],
       [{ name: 'AB' }, 'name must match pattern "^[a-z]*$"'],
-      [{ name: null }, 'name must be a string, not null'],
       [{ unnamed: 1, day: new Date(0) }, 'day must match format "date"'],
       [{ 'a/b~c': { x: 1 } }, 'a/b~c.x must be true or false, not a number'],
       [{ 'a/b~c': { x: true, 'y/': 1 } }, 'a/b~c."y/" is unknown'],
       [{ kind: 'c' }, 'kind must be one of a, b'],
       [{ kind: 'a' }, 'of is missing'],
-      [{ kind: 'a', of: 1 }, 'of must be a string, not a number'],
       [{ items: [{ y: 1 }, {}] }, 'items.1.y is missing'],
-      [
-        {
-          items: [
-            { y: 1, z: 2 },
-            { z: 2n, y: 1 },
-          ],
-        },
-        'items must not contain equal items',
-      ],
-      [{ items: [1, 2, 3, 4] }, 'items must have at most 3 items'],
+      [{ items: [{ y: 1 }, { y: 1n }] }, 'items must not contain equal items'],
       [{ either: true }, 'either must be a string or an integer, not true'],
       [{ map: { a: 1 } }, 'map.a must be null or a string, not a number'],
       [{ map: { long: 'a' } }, 'map.long has a name that must have at most 3 characters'],
       [{ map: { a: '\ud800' } }, 'map.a must not contain unpaired surrogates'],
     ];
-    for (const [changes, fault] of fields) {
-      await refuse({ id: 1, unnamed: 1, ...changes }, fault);
-    }
+    for (const [changes, fault] of fields) await refuse({ id: 1, unnamed: 1, ...changes }, fault);
     for (const body of [undefined, () => 1]) await refuse(body, 'it is missing');
-    for (const [body, kind] of [
-      [null, 'null'],
-      ['x', 'a string'],
-      [1n, 'a number'],
-      [[], 'an array'],
-    ] as const)
-      await refuse(body, `it must be an object, not ${kind}`);
+    await refuse(null, 'it must be an object, not null');
+    await refuse([], 'it must be an object, not an array');
   },
 );
 
@@ -208,28 +168,19 @@ t.test('what an open schema does not name is sent as it is, and every value as J
     properties: {
       id: { type: 'integer', format: 'int64' },
       at: { type: 'string', format: 'date-time' },
-      none: { type: ['number', 'null'] },
       secret: { type: 'string', writeOnly: true },
       inner: { allOf: [{ properties: { a: { type: 'integer' }, hidden: { writeOnly: true } } }] },
     },
     if: { required: ['only'] },
     then: { properties: { only: { type: 'integer' } } },
   });
-  class Own {
-    readonly shown = 1;
-    get hidden() {
-      return 2;
-    }
-  }
   const bodies: [object, text: string][] = [
     [
       { id: 9223372036854775807n, x: [1n, -9007199254740993n] },
       '{"id":9223372036854775807,"x":[1,-9007199254740993]}',
     ],
-    [{ z: { deep: [{}, null, 'ä"'] }, id: 1, only: 2 }, '{"z":{"deep":[{},null,"ä\\""]},"id":1,"only":2}'],
-    [{ id: 1, at: new Date(0), none: NaN }, '{"id":1,"at":"1970-01-01T00:00:00.000Z","none":null}'],
-    [{ id: 1, a: undefined, b: () => 1, c: [undefined, Symbol('x')] }, '{"id":1,"c":[null,null]}'],
-    [{ id: -0, own: new Own(), map: new Map([[1, 2]]) }, '{"id":0,"own":{"shown":1},"map":{}}'],
+    [{ id: 1, only: 2, at: new Date(0) }, '{"id":1,"only":2,"at":"1970-01-01T00:00:00.000Z"}'],
+    [{ id: 1, b: () => 1, c: [Symbol('x')], map: new Map([[1, 2]]) }, '{"id":1,"c":[null],"map":{}}'],
     [
       { id: 1, other: { toJSON: () => ({ big: 9007199254740993n }) } },
       '{"id":1,"other":{"big":9007199254740993}}',
@@ -386,45 +337,39 @@ t.test(
       },
     );
     const big = 9007199254740993n;
-    const sent: [unknown, type: string, text: string][] = [
-      [{ plain: 1 }, 'application/json', '{"plain":1}'],
-      [new TypedBody('application/json', { plain: 2 }), 'application/json', '{"plain":2}'],
-      [
-        new TypedBody('application/json;version="2"', { two: big }),
-        'application/json; version=2',
-        `{"two":${big}}`,
-      ],
-      [new TypedBody('application/json; version=3', { plain: 3 }), 'application/json', '{"plain":3}'],
-      [new TypedBody('application/vnd.tree+json', [1, big]), 'application/vnd.tree+json', `[1,${big}]`],
-      [new TypedBody('application/x+json', { any: 1 }), 'application/x+json', '{"any":1}'],
-      [new TypedBody('application/pdf', '%PDF'), 'application/pdf', '%PDF'],
-      [new TypedBody('text/csv', 'a,b'), 'text/csv', 'a,b'],
-      [new TypedBody('image/png', Buffer.from('p')), 'image/png', 'p'],
-      [new TypedBody('application/vnd.tree+json', new JsonText('[ 1]')), 'application/vnd.tree+json', '[ 1]'],
+    t.match(await send({ plain: 1 }), { type: 'application/json', text: '{"plain":1}' });
+    const sent: [returned: string, type: string, body: unknown, text: string][] = [
+      ['application/json;version="2"', 'application/json; version=2', { two: big }, `{"two":${big}}`],
+      ['application/json; version=3', 'application/json', { plain: 3 }, '{"plain":3}'],
+      ['application/vnd.tree+json', 'application/vnd.tree+json', [1, big], `[1,${big}]`],
+      ['application/vnd.tree+json', 'application/vnd.tree+json', new JsonText('[ 1]'), '[ 1]'],
+      ['application/x+json', 'application/x+json', { any: 1 }, '{"any":1}'],
+      ['application/pdf', 'application/pdf', '%PDF', '%PDF'],
+      ['image/png', 'image/png', Buffer.from('p'), 'p'],
     ];
-    for (const [body, type, text] of sent) t.strictSame(await send(body), { status: 200, type, text });
+    for (const [returned, type, body, text] of sent)
+      t.strictSame(await send(new TypedBody(returned, body)), { status: 200, type, text });
     await refuse({ two: 1 }, 'plain is missing');
     await refuse(new TypedBody('application/json; version=2', { plain: 1 }), 'two is missing');
-    await refuse(new TypedBody('application/vnd.tree+json', [1, 'x']), `1 must be ${int64}, not a string`);
     await refuse(new TypedBody('application/y+json', { plain: 1 }), 'any is missing');
+  },
+);
 
-    const versions = await startTree(
-      t,
-      {},
-      {
-        [tree]: { 'application/json; version=1': of('one'), 'application/json; version=2': of('two') },
-      },
-    );
-    const two = new TypedBody('application/json; version=2', { two: 1 });
-    t.match(await versions.send(two), { status: 200, type: 'application/json; version=2' });
-    t.match(await versions.send({ one: 1 }), { status: 500 }, 'it could be either');
+t.test(
+  'a handler need not name the only media type of JSON, and must name one of several versions',
+  async (t) => {
+    const schema = { type: 'object', required: ['a'] };
+    const names = ['application/json; version=1', 'application/json; version=2'];
+    const versions = Object.fromEntries(names.map((name) => [name, { schema }]));
+    const { send } = await startTree(t, {}, { [tree]: versions });
+    t.match(await send({ a: 1 }), { status: 500 }, 'it could be either');
     for (const [name, type] of [
       ['*/*', 'application/json'],
       ['application/json; charset=utf-8', 'application/json'],
       ['application/json;version=2', 'application/json;version=2'],
       ['application/vnd.a+json', 'application/vnd.a+json'],
     ] as const) {
-      const { send } = await startTree(t, {}, { [tree]: { [name]: of('a') } });
+      const { send } = await startTree(t, {}, { [tree]: { [name]: { schema } } });
       t.match(await send({ a: 1 }), { status: 200, type, text: '{"a":1}' }, name);
       t.match(await send({ b: 1 }), { status: 500 }, name);
     }
@@ -448,14 +393,14 @@ t.test('what only the alternative of a response leaves out is a 500, so that it 
 async function startExport(t: Test, body: () => unknown) {
   const { lines, logger } = captureLog('warn');
   const handlers = { ...orchard.handlers, exportTrees: () => Promise.resolve(body()) };
-  const { open, app } = await startListening(t, { ...orchard, handlers, logger });
+  const { open } = await startListening(t, { ...orchard, handlers, logger });
   /** Sends a request, and returns the responses until the connection closes, and the beginning of another one. */
-  const ask = async (method = 'GET', path = '/trees') => {
+  const ask = async (method = 'GET') => {
     const connection = await open();
-    connection.send(`${method} /v1/orchard${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    connection.send(`${method} /v1/orchard/trees HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
     return parseResponses(Buffer.from(await connection.rest(), 'latin1'), () => method === 'HEAD');
   };
-  return { ask, open, app, lines };
+  return { ask, lines };
 }
 
 /** Yields chunks, then fails if that is asked for. */
@@ -498,32 +443,6 @@ t.test('HEAD does not read a stream, and closes it', async (t) => {
   const { ask } = await startExport(t, () => stream);
   const [{ responses }] = await Promise.all([ask('HEAD'), once(stream, 'close')]);
   t.match(responses, [{ status: 200, headers: { 'content-type': 'text/csv' } }]);
-});
-
-t.test('a stream is read only as fast as the client reads, and closed when the client leaves', async (t) => {
-  let read = 0;
-  let close: () => void = () => undefined;
-  const closed = new Promise<void>((resolve) => (close = resolve));
-  async function* endless() {
-    try {
-      for (;;) {
-        read++;
-        yield await Promise.resolve(Buffer.alloc(64 * 1024, 'x'));
-      }
-    } finally {
-      close();
-    }
-  }
-  const { open, app } = await startExport(t, endless);
-  const connected = once(app.server, 'connection') as Promise<[Socket]>;
-  const reader = await open();
-  const [socket] = await connected;
-  reader.socket.pause();
-  reader.send('GET /v1/orchard/trees HTTP/1.1\r\nHost: x\r\n\r\n');
-  await repeatUntil(() => socket.writableNeedDrain);
-  reader.reset();
-  await closed;
-  t.ok(read < 1_000, 'at most what the buffers of the connection hold');
 });
 
 t.test('a stream that fails never looks complete, and does not end the process', async (t) => {
@@ -704,32 +623,27 @@ t.test(
         seen.push(`after ${operationId}`);
       }
     };
-    const declared = { description: 'x', content: { 'application/json': {} } };
-    const contract = loadEdited(orchardDocument, { '/paths/~1trees~1{tree-id}/get/responses/409': declared });
-    const opening = { ...service, errors: { ...service.errors, taken }, open: () => ({ handlers, around }) };
-    const storage = await sharedStorage(engine);
-    const app = await buildApp({ ...orchard, service: opening, contract, storage });
-    t.teardown(() => app.close());
-    const headers = { host: 'x' };
-    t.match(await app.inject({ url: '/v1/orchard/trees/a', headers }), {
-      statusCode: 409,
-      payload: '{"error":40901,"message":"It is taken."}',
+    const declared = { $ref: '#/components/responses/Failed' };
+    const { call } = await startService(t, engine, {
+      ...orchard,
+      contract: loadEdited(orchardDocument, { '/paths/~1trees~1{tree-id}/get/responses/409': declared }),
+      handlers,
+      opened: { around },
+      service: { ...service, errors: { ...service.errors, taken } },
     });
-    const branch = { method: 'POST', url: '/v1/orchard/branches', headers, payload: { leaves: 1 } } as const;
-    t.match(await app.inject(branch), { statusCode: 500 });
-    t.match(
-      await app.inject({ ...branch, payload: {} }),
-      { statusCode: 400 },
-      'what is not valid gets no further',
-    );
+    const text = '{"error":40901,"message":"It is taken."}';
+    t.match(await call('GET', '/v1/orchard/trees/a'), { status: 409, text });
+    const grow = (body: object) => call('POST', '/v1/orchard/branches', { body });
+    t.match(await grow({ leaves: 1 }), { status: 500 });
+    t.match(await grow({}), { status: 400 }, 'what is not valid gets no further');
     t.strictSame(seen, ['before getTree', 'after getTree', 'before growBranch', 'after growBranch']);
     seen.length = 0;
-    t.match(await app.inject({ url: '/v1/orchard/trees/a/drawing', headers }), { statusCode: 503 });
-    t.strictSame(
-      seen,
-      ['before drawTree', 'returned 50301', 'after drawTree'],
+    t.match(
+      await call('GET', '/v1/orchard/trees/a/drawing'),
+      { status: 503 },
       'also errors that they return',
     );
+    t.strictSame(seen, ['before drawTree', 'returned 50301', 'after drawTree']);
   },
 );
 
@@ -739,17 +653,13 @@ t.test(
     const { lines, logger } = captureLog('debug');
     const errors = { ...service.errors, gone: { code: 41000, message: 'It is gone.' } };
     await startService(t, engine, { service: { ...service, errors }, logger });
-    const lacking = lines
-      .filter(({ operations }) => operations !== undefined)
-      .map(({ level, status, operations }) => ({
-        level,
-        status,
-        operations: (operations as string[]).sort(),
-      }));
-    t.strictSame(lacking, [
-      { level: 20, status: 404, operations: ['createPlant', 'listPlants'] },
-      { level: 40, status: 410, operations: ['createPlant', 'deletePlant', 'listPlants'] },
-    ]);
+    t.match(
+      lines.filter(({ operations }) => operations !== undefined),
+      [
+        { level: 20, status: 404, operations: ['listPlants', 'createPlant'] },
+        { level: 40, status: 410, operations: ['listPlants', 'createPlant', 'deletePlant'] },
+      ],
+    );
   },
 );
 
@@ -768,15 +678,8 @@ t.test('a service renders an error with the status that the operation declares f
     );
     return startService(t, engine, { ...rendering({}, render), contract });
   };
-  const { app } = await start(({ statusCode: status }) => ({ mediaType: problem, body: { status } }));
-  t.teardown(() => app.close());
-  const request = {
-    method: 'POST',
-    url: '/v1/orchard/branches',
-    headers: { host: 'x' },
-    payload: {},
-  } as const;
-  t.match(await app.inject(request), { statusCode: 422, payload: '{"status":422}' });
+  const { call } = await start(({ statusCode: status }) => ({ mediaType: problem, body: { status } }));
+  t.match(await call('POST', '/v1/orchard/branches', { body: {} }), { status: 422, text: '{"status":422}' });
   const other = start(() => ({ mediaType: problem, body: { status: 400 } }));
   await t.rejects(other, { message: /^Error malformedRequest does not match the contract: status must be/ });
 });
@@ -787,33 +690,18 @@ t.test('an error that a service fails to render is sent without detail, and the 
   const { lines, invalid, malformed } = await startRendering(t, { [problem]: { schema } }, (error) =>
     error.detail === undefined ? ownTitle(error) : render(error),
   );
-  const failures: [name: string, Render, message: string][] = [
-    [
-      'it throws',
-      () => {
-        throw new Error('no words');
-      },
-      'no words',
-    ],
-    [
-      'its body is not as declared',
-      () => ({ mediaType: problem, body: { title: 1 } }),
-      'title must be a string',
-    ],
-    [
-      'its media type is another one',
-      () => ({ mediaType: 'text/plain', body: 'x' }),
-      `it is text/plain, not ${problem}`,
-    ],
-    ['its body is not JSON', () => ({ mediaType: problem, body: { title: 1n } }), 'BigInt'],
-    ['it returns nothing', () => undefined as never, 'undefined'],
+  const failures: [Render, message: string][] = [
+    [() => ({ mediaType: problem, body: { title: 1 } }), 'title must be a string'],
+    [() => ({ mediaType: 'text/plain', body: 'x' }), `it is text/plain, not ${problem}`],
+    [() => ({ mediaType: problem, body: { title: 1n } }), 'BigInt'],
+    [() => undefined as never, 'undefined'],
   ];
   const headers = { 'content-type': problem };
-  for (const [name, failing, message] of failures) {
+  for (const [failing, message] of failures) {
     render = failing;
     lines.length = 0;
     const text = '{"title":"The body does not match the schema."}';
-    t.match(await invalid(), { status: 400, text, headers }, name);
+    t.match(await invalid(), { status: 400, text, headers }, message);
     const msg = 'renderError failed: the error is sent without its detail';
     t.match(lines, [{ msg, error: 40002, err: { message } }]);
     t.equal(lines.length, 1);
@@ -839,47 +727,33 @@ t.test('an error that a service cannot render at all has the form of this packag
 
 t.test('an operation that is not written responds with 501, whatever its contract declares', async (t) => {
   const handlers = { ...orchard.handlers, exportTrees: notImplemented };
-  const text = '{"error":50100,"message":"The operation is not implemented yet."}';
-  const start = async (content: object, responses: object) => {
-    const { service, ...options } = rendering(content, ({ statusCode: status }) => ({
-      mediaType: problem,
-      body: { status },
-    }));
+  const start = async (statuses: number[], responses: object) => {
+    const schema = { type: 'object', properties: { status: { enum: statuses } } };
     const edits = {
-      '/components/responses/Failed/content': content,
+      '/components/responses/Failed/content': { [problem]: { schema } },
       '/paths/~1trees/get/responses': responses,
     };
     const { lines, logger } = captureLog('warn');
-    const app = await buildApp({
-      ...options,
+    const { app } = await startService(t, engine, {
+      ...rendering({}, ({ statusCode: status }) => ({ mediaType: problem, body: { status } })),
       contract: loadEdited(orchardDocument, edits, true),
-      service: { ...service, open: () => ({ handlers }) },
-      storage: await sharedStorage(engine),
+      handlers,
       logger,
     });
-    t.teardown(() => app.close());
     lines.length = 0;
-    const { statusCode: status, payload } = await app.inject({
-      url: '/v1/orchard/trees',
-      headers: { host: 'x' },
-    });
-    return { status, text: payload, logged: lines.map((line) => (line as { level: number }).level) };
+    // What checks responses takes none that is not declared.
+    const { statusCode, payload } = await app.inject({ url: '/v1/orchard/trees', headers: { host: 'x' } });
+    return { status: statusCode, text: payload, logged: lines.map(({ level }) => level) };
   };
-  const declaring = (values: number[]) => ({
-    [problem]: { schema: { type: 'object', properties: { status: { enum: values } } } },
-  });
   const own = [400, 401, 403, 404, 405, 408, 417, 429, 431, 500, 503];
   const success = { '200': { description: 'The trees.', content: { 'text/csv': {} } } };
   const failed = { default: { $ref: '#/components/responses/Failed' } };
   const warned = { status: 501, text: '{"status":501}', logged: [40] };
-  t.strictSame(await start(declaring([...own, 501]), { ...success, ...failed }), warned);
-  t.strictSame(await start(declaring([...own, 501]), success), warned, 'it is not declared');
+  t.strictSame(await start([...own, 501], { ...success, ...failed }), warned);
+  t.strictSame(await start([...own, 501], success), warned, 'it is not declared');
+  const text = '{"error":50100,"message":"The operation is not implemented yet."}';
   const inOwnForm = { status: 501, text, logged: [50, 40] };
-  t.strictSame(
-    await start(declaring(own), { ...success, ...failed }),
-    inOwnForm,
-    'its form has no such status',
-  );
+  t.strictSame(await start(own, { ...success, ...failed }), inOwnForm, 'its form has no such status');
 });
 
 t.test('errors may be texts of other media types', async (t) => {

@@ -64,20 +64,6 @@ const cases: Readonly<Record<string, Case>> = {
     good: ['{ kind: "tiger", lives: 9 }', '{ kind: "cat", lives: 9 }'],
     bad: ['{ kind: "tiger", barks: true }'],
   },
-  // OpenAPITools/openapi-generator#13445
-  'a map of what may be null': {
-    named: { S: { type: ['string', 'null'] } },
-    schema: { type: 'object', additionalProperties: ref('S') },
-    good: ['{ a: null, b: "c" }'],
-    bad: ['{ a: 1 }'],
-  },
-  // OpenAPITools/openapi-generator#21065
-  'a part with a property that may be null': {
-    named: { A: object({ x: { type: ['string', 'null'] }, y: text }) },
-    schema: { allOf: [ref('A')] },
-    good: ['{ x: null, y: "a" }'],
-    bad: ['{ y: null }'],
-  },
   // hey-api/hey-api#1639
   'required properties that may be null, or that nothing describes': {
     schema: object(
@@ -113,12 +99,6 @@ const cases: Readonly<Record<string, Case>> = {
     good: ['{ x: "a" }', '{ x: "a", y: "b" }'],
     bad: ['{}', '{ y: "a" }', '{ x: 1 }'],
   },
-  'required of a part, by another part': {
-    named: { ...pair, B: object({ z: text }, { required: ['x'] }) },
-    schema: { allOf: [ref('A'), ref('B')] },
-    good: ['{ x: "a", z: "b" }'],
-    bad: ['{ z: "b" }'],
-  },
   'required in alternatives': {
     named: pair,
     schema: { allOf: [ref('A')], anyOf: [{ required: ['x'] }, { required: ['y'] }] },
@@ -134,12 +114,6 @@ const cases: Readonly<Record<string, Case>> = {
   'readOnly in a part of a property': {
     named: { Id: text },
     schema: object({ id: { allOf: [ref('Id'), { readOnly: true }] }, n: text }),
-    good: ['{}', '{ n: "a" }'],
-    bad: ['{ id: "a" }'],
-  },
-  'readOnly in what a property refers to': {
-    named: { Id: { ...text, readOnly: true } },
-    schema: object({ id: ref('Id'), n: text }, { required: ['id'] }),
     good: ['{}', '{ n: "a" }'],
     bad: ['{ id: "a" }'],
   },
@@ -159,27 +133,6 @@ const cases: Readonly<Record<string, Case>> = {
     schema: ref('T'),
     good: ['{ name: "a" }', '{ name: "a", b: { name: "c" } }'],
     bad: ['{ name: "a", b: 1 }', '{ name: "a", b: {} }'],
-  },
-  'a tree with an example': {
-    named: {
-      T: object(
-        { name: text, kids: { type: 'array', items: ref('T') } },
-        { required: ['name'], example: { name: 'a', kids: [{ name: 'b' }] } },
-      ),
-    },
-    schema: ref('T'),
-    good: ['{ name: "a", kids: [{ name: "b" }] }'],
-    bad: ['{ name: "a", kids: [{}] }'],
-  },
-  'any JSON of texts': {
-    named: {
-      J: {
-        oneOf: [text, { type: 'array', items: ref('J') }, { type: 'object', additionalProperties: ref('J') }],
-      },
-    },
-    schema: ref('J'),
-    good: ['"a"', '["a", { b: "c" }]'],
-    bad: ['1', '[1]', '{ a: [true] }'],
   },
   'a tree that has no name': {
     schema: object({ kids: { type: 'array', items: { $ref: '@' } }, n: integer }),
@@ -202,11 +155,6 @@ const cases: Readonly<Record<string, Case>> = {
     good: ['["a", 1]', '["a"]'],
     bad: ['["a", "b"]', '[]', '["a", 1, 2]'],
   },
-  'values of several types': {
-    schema: { enum: ['a', 1, null, { b: ['c'] }] },
-    good: ['"a"', '1', 'null', '{ b: ["c"] }'],
-    bad: ['"b"', '2', '{ b: [] }'],
-  },
   'values that the type does not have': {
     schema: object({
       a: { ...integer, format: 'int64', enum: [1, 1.5] },
@@ -215,17 +163,6 @@ const cases: Readonly<Record<string, Case>> = {
     }),
     good: ['{ a: 1n }', '{ b: "x" }', '{ c: 2 }', '{ c: null }'],
     bad: ['{ a: 2n }', '{ b: 1 }', '{ c: "y" }', '{ b: null }'],
-  },
-  'an object or null': {
-    named: pair,
-    schema: object({ a: { oneOf: [ref('A'), { type: 'null' }] } }),
-    good: ['{ a: null }', '{ a: { x: "b" } }'],
-    bad: ['{ a: 1 }'],
-  },
-  'properties without a type, which only objects have': {
-    schema: { properties: { a: text } },
-    good: ['{ a: "b" }', '"a"', '1', 'null'],
-    bad: ['{ a: 1 }'],
   },
   'a default, which is filled in': {
     schema: object({ a: { ...integer, default: 1 } }),
@@ -347,24 +284,13 @@ t.test('the type of a body has the values that the server accepts, and no others
 });
 
 t.test('an error that an operation does not declare cannot be returned', async (t) => {
-  const response = { description: 'x' };
-  const operation = (operationId: string, ...keys: string[]) => ({
-    get: {
-      operationId,
-      responses: { 204: response, ...Object.fromEntries(keys.map((key) => [key, response])) },
-    },
+  const declared = { exact: ['400', '409'], invalid: ['422'], range: ['4XX'], any: ['default'] };
+  const paths = Object.entries(declared).map(([operationId, keys]) => {
+    const responses = Object.fromEntries(['204', ...keys].map((key) => [key, { description: 'x' }]));
+    return [`/${operationId}`, { get: { operationId, responses } }] as const;
   });
-  const document = {
-    openapi: '3.1.0',
-    info: { title: 'Errors', version: '1' },
-    security: [],
-    paths: {
-      '/a': operation('exact', '400', '409'),
-      '/b': operation('invalid', '422'),
-      '/c': operation('range', '4XX'),
-      '/d': operation('any', 'default'),
-    },
-  };
+  const info = { title: 'Errors', version: '1' };
+  const document = { openapi: '3.1.0', info, security: [], paths: Object.fromEntries(paths) };
   const cases: [compiles: boolean, operation: string, error: string][] = [
     [true, 'exact', "{ code: 40901, message: 'x' } as const"],
     [true, 'exact', "'invalidBody'"],

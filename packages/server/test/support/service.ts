@@ -17,6 +17,7 @@ import {
 } from './store.js';
 import { tls } from './transport.js';
 import { repeatUntil, withResolvers } from './wait.js';
+import type { AnyOpened } from '../../dist/index.js';
 import { buildApp, type AppOptions } from '../../dist/process/app.js';
 import type { AnyHandlers } from '../../dist/contract/handlers.js';
 import type { AnyVerifiers } from '../../dist/contract/verifiers.js';
@@ -54,8 +55,9 @@ export interface Service {
 export type ServiceOptions = Omit<Partial<AppOptions>, 'storage'> & {
   /** The handlers of the contract; those of plants by default. */
   handlers?: AnyHandlers;
-  /** The verifiers of the service. */
+  /** The verifiers of the service, and what else it opens with. */
   verifiers?: AnyVerifiers;
+  opened?: Pick<AnyOpened, 'around' | 'credentialSchemes'>;
   storage?: Storage;
   wrap?: (storage: Storage) => Storage;
 };
@@ -69,11 +71,12 @@ let subjects = 0;
 export async function startService(t: Test, engine: Engine, options: ServiceOptions = {}): Promise<Service> {
   const storage = options.storage ?? (await sharedStorage(engine));
   const subject = `subject ${++subjects}`;
-  const { wrap = (same: Storage) => same, handlers, verifiers, ...appOptions } = options;
+  const { wrap = (same: Storage) => same, handlers, verifiers, opened: others, ...appOptions } = options;
   const wrapped = wrap(storage);
   const opened = {
     handlers: handlers ?? plantOperations(repositoryOf(wrapped)),
     ...(verifiers && { verifiers }),
+    ...others,
   };
   const failures = captureLog('error');
   const app = await buildApp({

@@ -53,9 +53,7 @@ export function createGarden() {
   const queries: unknown[] = [];
   const scopes: readonly requiredScope[] = ['beds:read', 'beds:write', 'seeds:sow'];
   const handlers: Handlers<operations, operationSecurity> = {
-    async describeGarden() {
-      return Promise.resolve({ name: 'A garden' });
-    },
+    describeGarden: () => Promise.resolve({ name: 'A garden' }),
     async listBeds({ caller, query }) {
       queries.push({ ...query });
       if (query.title === 'missing') throw new ApiError(plantErrors.idTaken, { detail: caller.subject });
@@ -85,9 +83,7 @@ export function createGarden() {
       beds.set(params.bed, { bed: body, revision });
       return Promise.resolve(body);
     },
-    async uploadPhotos({ body }) {
-      return Promise.resolve(shown(body));
-    },
+    uploadPhotos: ({ body }) => Promise.resolve(shown(body)),
     async listSeeds(request) {
       // A parameter with a default is never undefined.
       const limit: number = request.query.limit;
@@ -101,9 +97,7 @@ export function createGarden() {
       if (body.kind === 'odd') return Promise.resolve({ status: 202, body: seed } as never);
       return Promise.resolve({ status: 201, body: seed, headers: { Location: '/seeds/1' } });
     },
-    async getSeed({ params }) {
-      return Promise.resolve({ ...params });
-    },
+    getSeed: ({ params }) => Promise.resolve({ ...params }),
     async waterSeed({ body }) {
       queries.push(body);
       return Promise.resolve(undefined);
@@ -112,9 +106,7 @@ export function createGarden() {
       queries.push(body);
       return Promise.resolve(body ?? null);
     },
-    async removeBed() {
-      return Promise.reject(new ApiError(plantErrors.plantNotFound));
-    },
+    removeBed: () => Promise.reject(new ApiError(plantErrors.plantNotFound)),
   };
   const verifiers: Verifiers<securitySchemes> = {
     apiKey: (key) => {
@@ -176,41 +168,27 @@ export async function startGarden(
   return { ...service, queries, sow };
 }
 
-/** The handlers of the orchard: they return what they get. */
+const echo = <Body>({ body }: { body: Body }) => Promise.resolve(body);
+
+/** The handlers of the orchard: most return what they get. */
 const orchardHandlers: Handlers<OrchardOperations, OrchardSecurity> = {
-  async getTree() {
-    return Promise.resolve({ kind: 'tree', height: 1, roots: 9223372036854775807n });
-  },
-  async plantTree({ body }) {
-    return Promise.resolve(body);
-  },
-  async exportTrees() {
-    return Promise.resolve('kind,height\r\ntree,1\r\n');
-  },
-  async findTrees({ query }) {
-    return Promise.resolve(query);
-  },
-  async registerVisit({ body }) {
-    return Promise.resolve(body);
-  },
+  getTree: () => Promise.resolve({ kind: 'tree', height: 1, roots: 9223372036854775807n }),
+  plantTree: echo,
+  exportTrees: () => Promise.resolve('kind,height\r\ntree,1\r\n'),
+  findTrees: ({ query }) => Promise.resolve(query),
+  registerVisit: echo,
   async removeVisits({ body }) {
     if (body.names.includes('unknown')) throw new ApiError(plantErrors.plantNotFound);
     return Promise.resolve(undefined);
   },
-  async writeNote({ body = '' }) {
-    return Promise.resolve({ note: body.trim() });
-  },
-  async replacePhoto({ body }) {
-    return Promise.resolve({ bytes: Buffer.from(body).toString('base64') });
-  },
+  writeNote: ({ body = '' }) => Promise.resolve({ note: body.trim() }),
+  replacePhoto: ({ body }) => Promise.resolve({ bytes: Buffer.from(body).toString('base64') }),
   async photographTree({ params }) {
     const tree = { kind: 'tree', height: 1, roots: 9007199254740993n } as const;
     if (params['tree-id'] === 'hidden') return Promise.resolve(tree);
     return Promise.resolve(new TypedBody('image/jpeg', Buffer.from([255, 216, 255])));
   },
-  async drawTree() {
-    return Promise.resolve(Buffer.from([137, 80, 78, 71]));
-  },
+  drawTree: () => Promise.resolve(Buffer.from([137, 80, 78, 71])),
   async listHarvests({ query: { after = 0, limit = 3 } }) {
     const total = 5;
     const end = Math.min(after + limit, total);
@@ -220,21 +198,11 @@ const orchardHandlers: Handlers<OrchardOperations, OrchardSecurity> = {
     };
     return Promise.resolve({ items, next: () => (last < total ? last : undefined), total });
   },
-  async recordHarvest({ body }) {
-    return Promise.resolve(body);
-  },
-  async growBranch({ body }) {
-    return Promise.resolve(body);
-  },
-  async printLabel({ body }) {
-    return Promise.resolve(body);
-  },
-  async countBlossoms({ params }) {
-    return Promise.resolve(params);
-  },
-  async postTreesByTreeIdPrune() {
-    return Promise.resolve(undefined);
-  },
+  recordHarvest: echo,
+  growBranch: echo,
+  printLabel: echo,
+  countBlossoms: ({ params }) => Promise.resolve(params),
+  postTreesByTreeIdPrune: () => Promise.resolve(undefined),
 };
 
 /** What the app of the orchard is made of: a contract of OpenAPI 3.1. */
