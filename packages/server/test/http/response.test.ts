@@ -78,12 +78,14 @@ t.test('pages of the configured origins may use the service and read its errors'
     'access-control-request-headers': 'authorization',
   };
   const allowed = await call('OPTIONS', '/plants/1', { headers: preflight });
-  t.equal(allowed.status, 204);
-  t.match(allowed.headers, {
-    'access-control-allow-origin': origin,
-    'access-control-allow-methods': contract.methods.join(', '),
-    'access-control-allow-headers': 'authorization',
-    'access-control-max-age': '600',
+  t.match(allowed, {
+    status: 204,
+    headers: {
+      'access-control-allow-origin': origin,
+      'access-control-allow-methods': contract.methods.join(', '),
+      'access-control-allow-headers': 'authorization',
+      'access-control-max-age': '600',
+    },
   });
   const listed = await call('GET', '/plants', { token, headers: { origin } });
   t.equal(listed.status, 200);
@@ -150,29 +152,24 @@ t.test('no shared cache keeps a response to a caller, and none keeps an error', 
     get: { operationId, security, responses: { 200: response, default: { description: '' } } },
   });
   const key = [{ key: [] }];
-  const document = {
+  const contract = contractOf({
     openapi: '3.1.0',
     info: { title: 'a', version: '1' },
     paths: {
-      '/key': operation('withKey', key, ok),
       '/optional': operation('optional', [{}, ...key], ok),
       '/public': operation('public', [], ok),
       '/own': operation('own', key, declared),
       '/wrong': operation('wrong', key, declared),
     },
     components: { securitySchemes: { key: { type: 'apiKey', in: 'query', name: 'key' } } },
-  };
+  });
   const plain = () => Promise.resolve({ a: 'b' });
   const own = (body: object) => () =>
     Promise.resolve({ body, headers: { 'Cache-Control': 'public, max-age=60' } });
-  const other = await startService(t, engine, {
-    contract: contractOf(document),
-    handlers: { withKey: plain, optional: plain, public: plain, own: own({ a: 'b' }), wrong: own({ a: 1 }) },
-    verifiers: { key: () => Promise.resolve({ subject: 'a' }) },
-  });
+  const handlers = { optional: plain, public: plain, own: own({ a: 'b' }), wrong: own({ a: 1 }) };
+  const verifiers = { key: () => Promise.resolve({ subject: 'a' }) };
+  const other = await startService(t, engine, { contract, handlers, verifiers });
   for (const [url, status, expected] of [
-    ['/key?key=a', 200, mine],
-    ['/key', 401, 'no-store'],
     ['/optional?key=a', 200, mine],
     ['/optional', 200, mine],
     ['/public', 200, undefined],
@@ -180,11 +177,7 @@ t.test('no shared cache keeps a response to a caller, and none keeps an error', 
     ['/wrong?key=a', 500, 'no-store'],
   ] as const) {
     const response = await other.app.inject(url);
-    t.match(
-      { status: response.statusCode, cached: response.headers['cache-control'] },
-      { status, cached: expected },
-      url,
-    );
+    t.strictSame([response.statusCode, response.headers['cache-control']], [status, expected], url);
   }
 });
 

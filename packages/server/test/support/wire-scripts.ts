@@ -32,23 +32,16 @@ export interface WireRequest {
   readonly close: boolean;
 }
 
-/** A change of bytes. Places are fractions of the length. */
+/** A change of bytes: at a place, which is a fraction of the length, some are replaced or repeated; or a text behind it is. */
 export type Mutation =
-  | { readonly type: 'replace' | 'insert'; readonly at: number; readonly bytes: Uint8Array }
-  | {
-      readonly type: 'delete' | 'repeat';
-      readonly at: number;
-      readonly length: number;
-      readonly times: number;
-    }
-  | { readonly type: 'truncate'; readonly at: number }
-  | { readonly type: 'headerLine'; readonly at: number; readonly line: string }
-  | { readonly type: 'text'; readonly at: number; readonly from: string; readonly to: string };
+  | { readonly at: number; readonly length: number; readonly bytes: Uint8Array }
+  | { readonly at: number; readonly length: number; readonly times: number }
+  | { readonly at: number; readonly from: string; readonly to: string };
 
 /** What a client does on one connection. */
 export interface Script {
   /** A request whose response is known: the server closes the connection behind one that others overtake. */
-  readonly clean: readonly WireRequest[];
+  readonly clean: WireRequest | undefined;
   /** Requests that are mutated, all their bytes as one, before they are sent behind the others. */
   readonly dirty: readonly WireRequest[];
   readonly mutations: readonly Mutation[];
@@ -118,22 +111,24 @@ const bytes = fc.oneof(
   { weight: 1, arbitrary: fc.uint8Array({ minLength: 100, maxLength: 3_000 }) },
 );
 
+const length = fc.oneof(fc.nat({ max: 10 }), fc.nat({ max: 500 }));
+const times = fc.oneof(
+  { weight: 9, arbitrary: fc.nat({ max: 5 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 50, max: 300 }) },
+);
 const mutation: fc.Arbitrary<Mutation> = fc.oneof(
-  fc.record({ type: fc.constantFrom('replace' as const, 'insert' as const), at: place, bytes }),
+  fc.record({ at: place, length: fc.oneof(fc.constant(0), length), bytes }),
+  fc.record({ at: place, length, times }),
+  fc.record({ at: place, length: fc.constant(Infinity), times: fc.constant(0) }),
+  // A line of a header section.
   fc.record({
-    type: fc.constantFrom('delete' as const, 'repeat' as const),
     at: place,
-    length: fc.oneof(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 10, max: 500 })),
-    times: fc.oneof(
-      { weight: 9, arbitrary: fc.integer({ min: 1, max: 5 }) },
-      { weight: 1, arbitrary: fc.integer({ min: 50, max: 300 }) },
-    ),
+    from: fc.constant('\r\n'),
+    to: fc.constantFrom(...lines).map((line) => `\r\n${line}\r\n`),
   }),
-  fc.record({ type: fc.constant('truncate' as const), at: place }),
-  fc.record({ type: fc.constant('headerLine' as const), at: place, line: fc.constantFrom(...lines) }),
   fc
     .record({ at: place, pair: fc.constantFrom(...replacements) })
-    .map(({ at, pair: [from, to] }) => ({ type: 'text' as const, at, from, to })),
+    .map(({ at, pair: [from, to] }) => ({ at, from, to })),
 );
 
 const request: fc.Arbitrary<WireRequest> = fc.record({
@@ -160,7 +155,7 @@ const request: fc.Arbitrary<WireRequest> = fc.record({
 /** All scripts with one of the given endings. */
 export function scripts(...endings: readonly Script['ending'][]): fc.Arbitrary<Script> {
   return fc.record({
-    clean: fc.array(request, { maxLength: 1 }),
+    clean: fc.option(request, { nil: undefined }),
     dirty: fc.array(request, { maxLength: 3 }),
     mutations: fc.array(mutation, { maxLength: 4 }),
     cuts: fc.array(place, { maxLength: 4 }),
@@ -206,34 +201,17 @@ function chunked(body: Buffer, lengths: readonly number[]): Buffer[] {
 
 /** Bytes after a mutation. */
 export function mutate(input: Buffer, change: Mutation): Buffer {
-  const at = Math.floor(change.at * input.length);
-  const before = input.subarray(0, at);
-  switch (change.type) {
-    case 'insert':
-      return Buffer.concat([before, change.bytes, input.subarray(at)]);
-    case 'replace':
-      return Buffer.concat([before, change.bytes, input.subarray(at + change.bytes.length)]);
-    case 'delete':
-      return Buffer.concat([before, input.subarray(at + change.length)]);
-    case 'repeat': {
-      const part = input.subarray(at, at + change.length);
-      return Buffer.concat([before, ...Array.from({ length: change.times }, () => part), input.subarray(at)]);
-    }
-    case 'truncate':
-      return before;
-    case 'headerLine': {
-      const lineStart = input.indexOf('\r\n', at);
-      if (lineStart < 0) return input;
-      const line = Buffer.from(`\r\n${change.line}`, 'latin1');
-      return Buffer.concat([input.subarray(0, lineStart), line, input.subarray(lineStart)]);
-    }
-    case 'text': {
-      const found = input.indexOf(change.from, at);
-      if (found < 0) return input;
-      const rest = input.subarray(found + change.from.length);
-      return Buffer.concat([input.subarray(0, found), Buffer.from(change.to, 'latin1'), rest]);
-    }
-  }
+  const place = Math.floor(change.at * input.length);
+  const at = 'from' in change ? input.indexOf(change.from, place) : place;
+  if (at < 0) return input;
+  const end = at + ('from' in change ? change.from : change).length;
+  const put =
+    'from' in change
+      ? Buffer.from(change.to, 'latin1')
+      : 'bytes' in change
+        ? change.bytes
+        : Buffer.concat(Array.from({ length: change.times }, () => input.subarray(at, end)));
+  return Buffer.concat([input.subarray(0, at), put, input.subarray(end)]);
 }
 
 /** Bytes cut into writes. */

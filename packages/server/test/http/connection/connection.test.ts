@@ -21,6 +21,8 @@ const onePiece = injectFaults(() => ({
 
 t.test('malformed HTTP returns an Error body, and closes the connection', async (t) => {
   const { open, authorized, call, token } = await startListening(t);
+  const posted = (fields: string, content: string) => `${createHead(authorized)}${fields}\r\n${content}`;
+  const chunks = '13\r\n{"id":1,"name":"a"}\r\n0\r\n\r\n';
   const cases: [string, number][] = [
     ['nonsense\r\n\r\n', 40000],
     ['GET / HTTP/9.9\r\nHost: x\r\n\r\n', 40000],
@@ -38,6 +40,11 @@ t.test('malformed HTTP returns an Error body, and closes the connection', async 
     ['CONNECT example.com:80 HTTP/1.1\r\nHost: x\r\n\r\n', 40000],
     ['\r\n', 40000],
     ['\r\n\n\n\r\r\n'.repeat(1_000), 40000],
+    ['GET /plants HTTP/2.0\r\nExpect: x\r\n\r\n', 40000],
+    [`GET /plants HTTP/0.9\r\n${authorized}\r\n`, 40000],
+    [posted('Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n', chunks).replace('1.1', '1.0'), 40000],
+    [posted('Transfer-Encoding: gzip, chunked\r\n', chunks), 40003],
+    [posted('Transfer-Encoding: , chunked\r\n', chunks), 40003],
   ];
   for (const [bytes, code] of cases) {
     const connection = await open();
@@ -56,7 +63,9 @@ t.test('malformed HTTP returns an Error body, and closes the connection', async 
 });
 
 t.test('requests that are valid HTTP but cannot be served get responses of the contract', async (t) => {
-  const { open, authorized } = await startListening(t);
+  const { lines, logger } = captureLog();
+  const { open, authorized } = await startListening(t, { logger });
+  const expecting = (fields: string) => `GET /plants HTTP/1.1\r\n${authorized}${fields}\r\n\r\n`;
   const cases: [string, string, number][] = [
     ['GET /plants HTTP/1.1\r\n\r\n', '/plants', 40009],
     ['GET /plants HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n', '/plants', 40009],
@@ -70,7 +79,13 @@ t.test('requests that are valid HTTP but cannot be served get responses of the c
     ['GET http://x/plants?limit=%ff HTTP/1.1\r\nHost: x\r\n\r\n', '/plants', 40100],
     ['OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n', '*', 40401],
     ['GET http://x/nothing HTTP/1.1\r\nHost: x\r\n\r\n', '/nothing', 40401],
-    [`GET /plants HTTP/1.1\r\n${authorized}Expect: something\r\n\r\n`, '/plants', 41700],
+    [expecting('Expect: something'), '/plants', 41700],
+    [expecting('Expect: 100-continue, foo'), '/plants', 41700],
+    [expecting('Expect: 100-continue\r\nExpect: foo'), '/plants', 41700],
+    [`GET * HTTP/1.1\r\n${authorized}\r\n`, '/plants', 40008],
+    [`GET http://ann:secret@x/plants HTTP/1.1\r\n${authorized}\r\n`, '/plants', 40008],
+    [`GET http://x/plants?# HTTP/1.1\r\n${authorized}\r\n`, '/plants', 40008],
+    [`GET ftp://ann:sec?ret@x/ HTTP/1.1\r\n${authorized}\r\n`, '/plants', 40008],
     [
       'GET /plants HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n',
       '/plants',
@@ -85,9 +100,11 @@ t.test('requests that are valid HTTP but cannot be served get responses of the c
     const response = await connection.receive(bytes.split(' ', 1)[0], url);
     t.match(response, { json: { error: code } }, JSON.stringify(bytes.slice(0, 60)));
   }
+  t.notMatch(JSON.stringify(lines), 'sec', 'no part of a password is logged');
   const old = await open();
-  old.send(`GET /plants HTTP/1.0\r\nAuthorization: ${authorized.split('Authorization: ')[1]}\r\n`);
-  t.equal((await old.receive('GET', '/plants'))?.text, '[]', 'HTTP/1.0 needs no Host');
+  const [, authorization] = authorized.split('Authorization: ');
+  old.send(`GET /plants HTTP/1.0\r\nExpect: foo\r\nAuthorization: ${authorization}\r\n`);
+  t.equal((await old.receive('GET', '/plants'))?.text, '[]', 'HTTP/1.0 needs no Host, and expects nothing');
   t.equal(await old.rest(), '');
   const absolute = await open();
   absolute.send(`GET http://x/plants HTTP/1.1\r\n${authorized}\r\n`);
@@ -97,62 +114,42 @@ t.test('requests that are valid HTTP but cannot be served get responses of the c
 t.test('HEAD returns the headers and no body, for errors too', async (t) => {
   const { open, authorized } = await startListening(t);
   const connection = await open();
-  for (const [target, status] of [
-    ['/plants', 200],
-    ['/plants?limit=0', 400],
-    ['/nothing', 404],
+  for (const [method, target, status] of [
+    ['HEAD', '/plants', 200],
+    ['HEAD', '/plants?limit=0', 400],
+    ['HEAD', '/nothing', 404],
+    ['GET', '/plants', 200],
   ] as const) {
-    connection.send(`HEAD ${target} HTTP/1.1\r\n${authorized}\r\n`);
-    const response = await connection.receive('HEAD', target);
-    t.equal(response?.status, status);
+    connection.send(`${method} ${target} HTTP/1.1\r\n${authorized}\r\n`);
+    t.match(await connection.receive(method, target), { status }, 'and the next one begins where it should');
   }
-  connection.send(`GET /plants HTTP/1.1\r\n${authorized}Connection: close\r\n\r\n`);
-  t.equal(
-    (await connection.receive('GET', '/plants'))?.text,
-    '[]',
-    'the next response begins where it should',
-  );
-  t.equal(await connection.rest(), '');
 });
 
-t.test('nothing that comes behind a request before its response is answered', async (t) => {
-  for (const behind of ['nonsense', 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', '\r\n'.repeat(1_000)]) {
+t.test('nothing that comes behind a request before its response is served or answered', async (t) => {
+  const tiny = 'GET / HTTP/1.1\r\nHost:\r\n\r\n';
+  const connect = 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n';
+  for (const behind of [tiny.repeat(2_500), 'nonsense', connect, '\r\n'.repeat(1_000)]) {
     const { wrap, release, started } = holdCreates();
-    const { open, authorized, call, token } = await startListening(t, { wrap });
+    const { lines, logger } = captureLog();
+    const { app, open, authorized, call, token } = await startListening(t, { wrap, logger });
+    let begun = 0;
+    app.server.prependListener('request', () => begun++);
     const connection = await open();
+    const remove = `DELETE /plants/1 HTTP/1.1\r\n${authorized}\r\n`;
     connection.send(createRequest(authorized, '{"id":1,"name":"a"}') + behind);
     await started;
-    connection.send(createRequest(authorized, '{"id":2,"name":"a"}'));
+    connection.send(remove.repeat(100));
+    for (let i = 0; i < 100; i++) await setImmediate();
+    t.ok(begun < 1_024 / tiny.length, `the parser has made ${begun} requests of it`);
     release();
     const response = await connection.receive('POST', '/plants');
     t.match(response, { status: 200, headers: { connection: 'close' } }, JSON.stringify(behind.slice(0, 20)));
-    t.equal(await connection.rest(), '');
-    t.equal((await call('GET', '/plants', { token })).text, '[{"name":"a"}]', 'or takes effect');
+    t.equal(await connection.rest(), '', 'and the connection closes without another response');
+    t.equal((await call('GET', '/plants', { token })).text, '[{"name":"a"}]', 'the DELETE did not overtake');
+    const [rejected, ...others] = lines.filter(({ reason }) => reason !== undefined);
+    t.match(rejected, { msg: 'rejected before it was a request', count: 1, address: '127.0.0.1' });
+    t.strictSame(others, []);
   }
-});
-
-t.test('a request that arrives before the response to the one before is not served', async (t) => {
-  const { wrap, release, started } = holdCreates();
-  const { lines, logger } = captureLog();
-  const { app, open, authorized, call, token } = await startListening(t, { wrap, logger });
-  const begun: IncomingMessage[] = [];
-  app.server.prependListener('request', (request: IncomingMessage) => begun.push(request));
-  const connection = await open();
-  const remove = `DELETE /plants/1 HTTP/1.1\r\n${authorized}\r\n`;
-  const tiny = 'GET / HTTP/1.1\r\nHost:\r\n\r\n';
-  connection.send(createRequest(authorized, '{"id":1,"name":"a"}') + remove + tiny.repeat(2_500));
-  await started;
-  connection.send(remove.repeat(100));
-  for (let i = 0; i < 100; i++) await setImmediate();
-  t.ok(begun.length < 1_024 / tiny.length, `the parser has made ${begun.length} requests of it`);
-  release();
-  t.match(await connection.receive('POST', '/plants'), { status: 200, headers: { connection: 'close' } });
-  t.equal(await connection.rest(), '', 'and the connection closes without another response');
-  t.equal((await call('GET', '/plants', { token })).text, '[{"name":"a"}]', 'the DELETE did not overtake');
-  t.match(
-    lines.filter(({ reason }) => reason !== undefined),
-    [{ msg: 'rejected before it was a request', reason: 'pipelined', count: 1, address: '127.0.0.1' }],
-  );
 });
 
 t.test('a response that has begun is sent whole when another request arrives', async (t) => {
@@ -218,21 +215,6 @@ t.test('a body that nobody reads waits as it arrived', async (t) => {
     t.ok(request.readableLength <= 1_024, `${request.readableLength} bytes`);
     t.ok(request.socket.readableLength <= 1_024, `${request.socket.readableLength} bytes before the parser`);
     connection.socket.destroy();
-  }
-});
-
-t.test('a chunked body may have many blank lines and a trailer section', async (t) => {
-  const { open, authorized } = await startListening(t);
-  const connection = await open();
-  const body = (id: number) => `{"id":${id},${'\r\n\r\n'.repeat(20_000)}"name":"a"}`;
-  const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
-  const type = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
-  for (const chunks of [
-    `${chunk(body(1))}0\r\n\r\n`,
-    `${chunk(body(2).slice(0, 900))}${chunk(body(2).slice(900))}000\r\nA: ${'x'.repeat(2_000)}\r\n\r\n`,
-  ]) {
-    connection.send(`POST /plants HTTP/1.1\r\n${authorized}${type}${chunks}`);
-    t.equal((await connection.receive('POST', '/plants'))?.status, 200);
   }
 });
 
@@ -313,18 +295,6 @@ t.test(
   },
 );
 
-t.test('a response that was not sent completely is logged as aborted, even in one chunk', async (t) => {
-  const { lines, logger, logged } = captureLog();
-  const { open, authorized } = await startListening(t, { wrap: onePiece, logger });
-  const reader = await open();
-  reader.send(listRequest(authorized));
-  await once(reader.socket, 'data');
-  reader.socket.destroy();
-  const request = () => lines.find(({ method }) => method !== undefined);
-  await logged(() => request() !== undefined);
-  t.match(request(), { msg: 'request broken off', aborted: true, status: 200 });
-});
-
 t.test('authentication comes before the body is read', async (t) => {
   const { open } = await startListening(t);
   const head = createHead('Host: x\r\n');
@@ -366,27 +336,21 @@ t.test('authentication comes before the body is read', async (t) => {
   );
 });
 
-t.test('a small unread body does not close the connection', async (t) => {
+t.test('a small unread body does not close the connection, wherever it is cut', async (t) => {
   const { open, authorized } = await startListening(t);
   const connection = await open();
   const body = 'x'.repeat(1_000);
+  let rest = '';
   for (const [method, url, lines] of [
-    ['POST', '/plants', 'Host: x\r\n'],
     ['GET', '/plants', authorized],
-    ['DELETE', '/plants/1', authorized],
     ['PUT', '/nothing', authorized],
+    ['POST', '/plants', 'Host: x\r\n'],
   ] as const) {
-    connection.send(`${method} ${url} HTTP/1.1\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`);
+    connection.send(`${rest}${method} ${url} HTTP/1.1\r\n${lines}Content-Length: 2000\r\n\r\n${body}`);
     t.ok(await connection.receive(method, url), `${method} ${url}`);
+    rest = body;
   }
-});
-
-t.test('a request behind the rest of a refused body is served, wherever it is cut', async (t) => {
-  const { open, authorized } = await startListening(t);
-  const connection = await open();
-  connection.send(`${createHead('Host: x\r\n')}Content-Length: 2000\r\n\r\n`);
-  t.match(await connection.receive('POST', '/plants'), { status: 401 });
-  connection.send('x'.repeat(2_000) + listRequest(authorized).slice(0, -2));
+  connection.send(rest + listRequest(authorized).slice(0, -2));
   for (let i = 0; i < 100; i++) await setImmediate();
   connection.send('\r\n');
   t.match(await connection.receive('GET', '/plants'), { status: 200 });

@@ -1,4 +1,4 @@
-// HTTP that clients may send and a server must not accept blindly: upgrades, header floods, framing; and public files.
+// HTTP that clients may send and a server must not accept blindly: upgrades and header floods, on both listeners.
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import { createHead, createRequest, listRequest, RawConnection } from '../../support/raw-connection.js';
@@ -75,80 +75,6 @@ t.test('header fields beyond the limits are rejected, and none is dropped', asyn
     'in the log, too',
   );
 });
-
-t.test('what the parser accepts but HTTP/1.1 forbids is rejected', async (t) => {
-  const { lines, logger } = captureLog();
-  const { open, authorized, call, token } = await startListening(t, {
-    logger,
-  });
-  const body = '{"id":1,"name":"a"}';
-  const posted = (version: string, fields: string, content: string) =>
-    `POST /plants HTTP/${version}\r\n${authorized}Content-Type: application/json\r\n${fields}\r\n${content}`;
-  const chunked = `13\r\n${body}\r\n0\r\n\r\n`;
-  const sized = `Content-Length: ${body.length}\r\n`;
-  const cases: [string, string, number, boolean][] = [
-    ['HTTP/2.0', 'GET /plants HTTP/2.0\r\nExpect: x\r\n\r\n', 40000, true],
-    ['HTTP/0.9', `GET /plants HTTP/0.9\r\n${authorized}\r\n`, 40000, true],
-    [
-      'chunks of HTTP/1.0',
-      posted('1.0', 'Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n', chunked),
-      40000,
-      true,
-    ],
-    ['a coding beside chunked', posted('1.1', 'Transfer-Encoding: gzip, chunked\r\n', chunked), 40003, true],
-    ['no name of a coding', posted('1.1', 'Transfer-Encoding: , chunked\r\n', chunked), 40003, true],
-    ['a second expectation', posted('1.1', `Expect: 100-continue, foo\r\n${sized}`, body), 41700, false],
-    [
-      'one in two lines',
-      posted('1.1', `Expect: 100-continue\r\nExpect: foo\r\n${sized}`, body),
-      41700,
-      false,
-    ],
-    ['a similar one', posted('1.1', `Expect: x-100-continue\r\n${sized}`, body), 41700, false],
-    ['* of another method than OPTIONS', `GET * HTTP/1.1\r\n${authorized}\r\n`, 40008, false],
-    ['a password', `GET http://ann:secret@x/plants HTTP/1.1\r\n${authorized}\r\n`, 40008, false],
-    ['a fragment in a URL', `GET http://x/plants?# HTTP/1.1\r\n${authorized}\r\n`, 40008, false],
-    ['a password of another scheme', `GET ftp://ann:sec?ret@x/ HTTP/1.1\r\n${authorized}\r\n`, 40008, false],
-  ];
-  for (const [what, bytes, error, closes] of cases) {
-    const connection = await open();
-    connection.send(bytes);
-    const response = await connection.receive(bytes.split(' ', 1)[0], '/plants');
-    t.match(response, { json: { error } }, what);
-    if (closes) t.equal(await connection.rest(), '', 'and the connection closes');
-  }
-  const empty = await open();
-  empty.send(posted('1.1', `Transfer-Encoding:\r\n${sized}`, body));
-  // Newer parsers reject it themselves, with another code.
-  t.equal((await empty.receive('POST', '/plants'))?.status, 400, 'no coding');
-  t.equal(await empty.rest(), '');
-  t.equal((await call('GET', '/plants', { token })).text, '[]', 'nothing has taken effect');
-  t.notMatch(JSON.stringify(lines), 'sec', 'no part of a password is logged');
-
-  const fine = [
-    posted('1.1', 'Transfer-Encoding: CHUNKED\r\n', chunked),
-    posted('1.0', `Expect: foo\r\n${sized}`, body).replace('"id":1', '"id":2'),
-    `GET http://x/plants HTTP/1.1\r\n${authorized}\r\n`,
-  ];
-  for (const bytes of fine) {
-    const connection = await open();
-    connection.send(bytes);
-    t.match(await connection.receive(bytes.split(' ', 1)[0], '/plants'), { status: 200 });
-  }
-});
-
-t.test(
-  'a client that has half-closed its connection still receives the error for malformed data',
-  async (t) => {
-    const { open } = await startListening(t);
-    for (const malformed of ['nonsense\r\n\r\n', 'GET / HT', 'GET / HTTP/1.1\r\nHost: x\r\n']) {
-      const connection = await open();
-      connection.socket.end(malformed);
-      t.match(await connection.receive(), { status: 400, headers: { connection: 'close' } }, malformed);
-      t.equal(await connection.rest(), '');
-    }
-  },
-);
 
 t.test('the admin listener follows the same rules', async (t) => {
   const server = await startServer(t, { env: { OPS_PORT: '0' } });

@@ -1,6 +1,6 @@
 // What a client learns about a request that is wrong: all of it, with one response.
 import t, { type Test } from 'tap';
-import { ApiError, type ErrorFacts } from '../../../dist/index.js';
+import { type ErrorFacts } from '../../../dist/index.js';
 import { service } from '../../../../../dist/service.js';
 import { engines } from '../../support/engines.js';
 import { loadEdited } from '../../support/garden/garden.js';
@@ -21,38 +21,27 @@ async function startWith(
 ) {
   const facts: ErrorFacts[] = [];
   const bodies: unknown[] = [];
+  const requestBody = { required: true, content: { 'application/json': { schema } } };
+  const responses = { 204: { description: 'Taken' }, 400: { description: 'Refused' } };
   const document = {
     openapi: '3.1.0',
     info: { title: 'Faults', version: '1' },
     security: [],
-    paths: {
-      [path]: {
-        post: {
-          operationId: 'send',
-          parameters,
-          requestBody: { required: true, content: { 'application/json': { schema } } },
-          responses: { 204: { description: 'Taken' }, 400: { description: 'Refused' } },
-        },
-      },
-    },
+    paths: { [path]: { post: { operationId: 'send', parameters, requestBody, responses } } },
     components: { schemas },
   };
-  const contract = loadEdited(document, {}, true);
+  const send = ({ body }: { body: unknown }) => {
+    bodies.push(body);
+    return Promise.resolve();
+  };
+  const renderError = (error: ErrorFacts) => {
+    facts.push(error);
+    return { mediaType: 'application/json', body: { error: error.code, message: error.message } };
+  };
   const { call } = await startService(t, engines[0]!, {
-    contract,
-    handlers: {
-      send: ({ body }: { body: unknown }) => {
-        bodies.push(body);
-        return Promise.resolve();
-      },
-    },
-    service: {
-      ...service,
-      renderError: (error: ErrorFacts) => {
-        facts.push(error);
-        return { mediaType: 'application/json', body: { error: error.code, message: error.message } };
-      },
-    },
+    contract: loadEdited(document, {}, true),
+    handlers: { send },
+    service: { ...service, renderError },
   });
   const post = async (body: unknown, url = '/send', headers: Record<string, string> = {}) => {
     const { status, json } = await call('POST', url, { body, headers });
@@ -86,37 +75,27 @@ t.test(
   'a request that is wrong in five parts gets one response, with all faults in their order',
   async (t) => {
     const { post } = await startWith(t, named, parts);
+    const headers = { 'x-shade': 'fog', cookie: 'basket=y' };
+    const { faults, ...response } = await post('{"name":"a"}', '/send/x?limit=0&color=1', headers);
+    t.strictSame(response, {
+      status: 400,
+      error: 40007,
+      message:
+        `A path parameter is not valid: id ${int64}; in the query: limit ${range}; "color" is unknown; ` +
+        `in the header: X-Shade must be one of sun, shade; in the cookie: basket ${safe}; ` +
+        'in the body: name must have at least 2 characters.',
+      body: undefined,
+    });
     t.strictSame(
-      await post('{"name":"a"}', '/send/x?limit=0&color=1', { 'x-shade': 'fog', cookie: 'basket=y' }),
-      {
-        status: 400,
-        error: 40007,
-        message:
-          `A path parameter is not valid: id ${int64}; in the query: limit ${range}; "color" is unknown; ` +
-          `in the header: X-Shade must be one of sun, shade; in the cookie: basket ${safe}; ` +
-          'in the body: name must have at least 2 characters.',
-        faults: [
-          { in: 'path', path: '/id', rule: 'type', message: int64, expected: ['integer'] },
-          { in: 'query', path: '/limit', rule: 'minimum', message: range, expected: 1 },
-          { in: 'query', path: '/color', rule: 'additionalProperties', message: 'is unknown' },
-          {
-            in: 'header',
-            path: '/X-Shade',
-            rule: 'enum',
-            message: 'must be one of sun, shade',
-            expected: ['sun', 'shade'],
-          },
-          { in: 'cookie', path: '/basket', rule: 'type', message: safe, expected: ['integer'] },
-          {
-            in: 'body',
-            path: '/name',
-            rule: 'minLength',
-            message: 'must have at least 2 characters',
-            expected: 2,
-          },
-        ],
-        body: undefined,
-      },
+      faults?.map(({ in: part, path, rule, expected }) => [part, path, rule, expected]),
+      [
+        ['path', '/id', 'type', ['integer']],
+        ['query', '/limit', 'minimum', 1],
+        ['query', '/color', 'additionalProperties', undefined],
+        ['header', '/X-Shade', 'enum', ['sun', 'shade']],
+        ['cookie', '/basket', 'type', ['integer']],
+        ['body', '/name', 'minLength', 2],
+      ],
     );
     t.match(await post('{"name":"ab"}', '/send/1', { 'x-shade': 'fog' }), {
       error: 40012,
@@ -170,7 +149,6 @@ t.test('what is repeated is called repeated', async (t) => {
     ]);
   }
   t.match(await post('{"name":"ab"}', '/send?list=a,b'), { status: 204 });
-  t.equal(new ApiError('invalidHeader').code, 40012);
 });
 
 const object = (properties: object, more: object = {}) => ({ type: 'object', properties, ...more });
@@ -273,7 +251,7 @@ t.test('the messages of a body with very many faults are bounded', async (t) => 
 
 t.test('the time for schemas that contain themselves grows with the depth of the body', async (t) => {
   const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
-  const { post } = await startWith(t, object({ logic: ref('Logic'), pair: ref('Left'), set: ref('Set') }), {
+  const { post } = await startWith(t, object({ logic: ref('Logic'), set: ref('Set') }), {
     schemas: {
       Logic: {
         oneOf: [
@@ -284,10 +262,6 @@ t.test('the time for schemas that contain themselves grows with the depth of the
           object({ is: text }, { required: ['is'] }),
         ],
       },
-      Left: {
-        oneOf: [object({ x: ref('Right'), l: text }), object({ x: ref('Right') }, { required: ['r'] })],
-      },
-      Right: { anyOf: [object({ x: ref('Left') }, { required: ['r'] }), object({ x: ref('Left') })] },
       Set: { type: 'array', uniqueItems: true, items: ref('Set') },
     },
   });
@@ -295,7 +269,6 @@ t.test('the time for schemas that contain themselves grows with the depth of the
     levels === 0 ? inner : nested(levels - 1, outer, outer(inner));
   const bodies: Record<string, (levels: number) => string> = {
     'and, or, not': (levels) => `{"logic":${nested(levels, (inner) => `{"not":${inner}}`)}}`,
-    'one in the other': (levels) => `{"pair":${nested(levels, (inner) => `{"x":${inner}}`, '{"x":1}')}}`,
     sets: (levels) => `{"set":${nested(levels, (inner) => `[${inner},[]]`, '["a"]')}}`,
   };
   const timeOf = async (body: string) => {

@@ -13,7 +13,6 @@ const schemes = {
   header: { type: 'apiKey', in: 'header', name: 'X-Key' },
   query: { type: 'apiKey', in: 'query', name: 'key' },
   cookie: { type: 'apiKey', in: 'cookie', name: 'key' },
-  otherCookie: { type: 'apiKey', in: 'cookie', name: 'other' },
 };
 const text = { type: 'string' };
 const numbers = { type: 'array', items: { type: 'integer', format: 'int64' } };
@@ -22,7 +21,7 @@ const formats = ['date', 'date-time', 'time', 'byte', 'uuid', 'hostname', 'uri',
 const fields = { type: 'object', properties: { text, numbers, map }, additionalProperties: text };
 const file = { type: 'string', format: 'binary' };
 const parts = { ...fields, properties: { ...fields.properties, file } };
-const json = {
+const jsonSchema = {
   type: 'object',
   properties: {
     text,
@@ -67,7 +66,7 @@ const document = {
         security: [],
         requestBody: {
           content: {
-            'application/json': { schema: json },
+            'application/json': { schema: jsonSchema },
             'application/x-www-form-urlencoded': { schema: fields },
             'multipart/form-data': { schema: parts },
             'text/plain': { schema: { type: 'integer' } },
@@ -84,16 +83,12 @@ const handlers = Object.fromEntries(
   contract.operations.map(({ operationId }) => [operationId, () => Promise.resolve(['a'])]),
 );
 const refuse = () => Promise.resolve(undefined);
-const verifiers = {
-  bearer: 'built-in' as const,
-  ...Object.fromEntries(
-    Object.keys(schemes)
-      .filter((name) => name !== 'bearer')
-      .map((name) => [name, refuse]),
-  ),
-};
-const features = {
-  corsOrigins: ['https://example.org'],
+const refusals = Object.fromEntries(Object.keys(schemes).map((name) => [name, refuse]));
+const service = {
+  contract,
+  handlers,
+  verifiers: { ...refusals, bearer: 'built-in' as const },
+  trustedProxies: ['127.0.0.1', '::1'],
 };
 
 /** A request with a part of about so many characters. */
@@ -135,15 +130,10 @@ const heads: [string, Request][] = [
   ...header('Cookie', cookies),
   ...header('Cookie', cookies, closed()),
   ...header('Cookie', ['%41', 'a', ' '], closed('key=')),
-  ...header('Accept', ['*/*,', 'a/b;q=0.1,', ';', ',', ' ', '"', 'a/b;a="\\"";'], x),
   ...header('If-None-Match', ['"a",', 'W/"a",', 'W/', ',', ' ', '*', '"'], x),
   ...header('X-Forwarded-For', addresses),
   ...header('X-Forwarded-For', addresses, x),
   ...header('X-Forwarded-For', ['127.0.0.1,', '::1,'], { start: '1,' }),
-  ...header('X-Forwarded-Host', ['a,', ',', ':', ' '], x),
-  ...header('X-Forwarded-Proto', ['a,', ',', ' '], x),
-  ...header('Forwarded', ['for=1,', 'for="', ';'], x),
-  ...header('Range', ['0-1,', '-', ',', ' ', '0'], { start: 'bytes=' }),
   ...header('Authorization', ['a', '=', ' ', 'a=', '. ', ','], closed('Bearer ')),
   ...header('Authorization', ['a', '=', ' ', 'a=', '\t'], closed('Bearer a', '\u00e9')),
   ...header('Authorization', ['a', '=', 'YTo6', ' '], closed('Basic ', 'x')),
@@ -155,20 +145,13 @@ const heads: [string, Request][] = [
     start: 'application/json;',
     end: 'x',
   }),
-  ...header('Connection', ['upgrade,', 'a,', ' ', '-'], { end: '\r\nUpgrade: a' }),
-  ...header('Upgrade', ['a,', ' '], { end: 'x\r\nConnection: upgrade' }),
   ...header('Expect', ['100-continue,', 'a,', ',', ' '], x),
   ...header('Transfer-Encoding', ['chunked,', ', '], { end: 'chunked' }),
   ...header('Content-Encoding', ['gzip,', ' ,'], x),
-  ...header('Origin', ['https://', 'a', ',']),
-  ...header('Access-Control-Request-Headers', ['a,', ',', ' '], {
-    end: 'x\r\nOrigin: https://example.org\r\nAccess-Control-Request-Method: GET',
-  }),
   ...header('X-Request-Id', ['a', '.', ' '], { end: '!' }),
-  ...header('traceparent', ['00-', 'a', '-']),
   ...header('Host', ['a.', ':', ',', '[']),
-  ...lines('Cookie: a=', 'Cookie: key=a', 'X-Key: a', 'X-Forwarded-For: 1', 'Accept: a/b', 'X-List: 1'),
-  ...lines('If-None-Match: "a"', 'Authorization: Bearer a', 'Set-Cookie: a', 'a: b', 'Host: a', 'Range: a'),
+  ...lines('Cookie: a=', 'Cookie: key=a', 'X-Key: a', 'X-Forwarded-For: 1', 'X-List: 1'),
+  ...lines('If-None-Match: "a"', 'Authorization: Bearer a', 'a: b', 'Host: a'),
   ...target('/open', '/', '/a', '%41', '%', '//', ';', ':', '/..', '%2F', '%2e%2e/', '@'),
   ...target('/open/', '1,', '1', '%2C', ',', '-', '1/x/', '/x', '%31'),
   ...target('http://', 'a', '/', '@', ':', '[', 'a.', '%41', '?', '://', '\\'),
@@ -188,68 +171,37 @@ const inPart = (start: string, end = '') => ({
   start: `--b\r\n${start}`,
   end: `${end}\r\n\r\n\r\n--b--\r\n`,
 });
-const inText = (name: string) => ({ start: `{"${name}":"`, end: '\\u0000"}' });
+const inText = (start: string) => ({ start: `{"${start}`, end: '\\u0000"}' });
+const inAny = { start: '{"any":[', end: '""]}' };
+const pairs = ['a.', 'a-', 'a@', '%41', '::', '1.', 'a:'];
+const json = 'application/json';
+const parameterPieces = [';a', ';a=b', '; a = b ', ';a="', ';a="b"', '\\"', "utf-8''", ';a*=b'];
 const bodies: [string, Request][] = [
   ...body(form, ['a&', 'a=1&', '&', '=', '%', '%41', '+', 'a', '%25']),
   ...body(form, ['a', '+', '%41', '1,', ',', '1', '-'], { start: 'numbers=' }),
   ...body(form, ['[', '{"a":', '"', '"a":"",', '\\', ' ', '1,'], { start: 'map={"a":' }),
-  ...body('application/json', ['[', '{"a":', '"', '\\', ' ', '1', ',', '1.0,', '[]', '{}', '-', '0']),
-  ...body('application/json', ['[', '{"a":', '"",', '"\\"",', '1.0,', '12345678901234567,', '1e5,', ' '], {
-    start: '{"any":[',
-    end: '""]}',
-  }),
-  ...body('application/json', ['1', '0', '10'], { start: '{"any":1', end: '.5}' }),
-  ...body('application/json', ['\\\\', '\\"', '\\u0041', 'a', '\u20ac'], {
-    start: '{"any":1.0,"text":"',
-    end: '"}',
-  }),
-  ...body('application/json', ['1,', '"a",', '1.5,'], { start: '{"numbers":[', end: '1]}' }),
+  ...body(json, ['[', '{"a":', '"', '\\', ' ', '1', ',', '1.0,', '[]', '{}', '-', '0']),
+  ...body(json, ['[', '{"a":', '"",', '"\\"",', '1.0,', '12345678901234567,', '1e5,', ' '], inAny),
+  ...body(json, ['1', '0', '10'], { start: '{"any":1', end: '.5}' }),
+  ...body(json, ['\\\\', '\\"', '\\u0041', 'a', '\u20ac'], { start: '{"any":1.0,"text":"', end: '"}' }),
+  ...body(json, ['1,', '"a",', '1.5,'], { start: '{"numbers":[', end: '1]}' }),
   ...formats.flatMap((format) =>
-    body(
-      'application/json',
-      ['a', '0', '-', '.', ':', 'a.', 'a-', '@', 'a@', '/', '%41', '::', '1.', '=', ' ', '?', '[', 'a:'],
-      inText(format),
-    ),
+    body(json, [...Array.from('a0-.:@/= ?['), ...pairs], inText(`${format}":"`)),
   ),
-  ...body('application/json', ['a', '0', '.', '9'], {
-    start: '{"date-time":"2020-01-01T00:00:00.',
-    end: '"}',
-  }),
-  ...body('application/json', ['@', 'a@', ':', 'a', '[', '//', '%41'], {
-    start: '{"uri":"http://',
-    end: ' "}',
-  }),
+  ...body(json, ['a', '0', '.', '9'], inText('date-time":"2020-01-01T00:00:00.')),
+  ...body(json, ['@', 'a@', ':', 'a', '[', '//', '%41'], inText('uri":"http://')),
   ...body('text/plain', ['1', '0', '-', ' ', 'a', '\r\n']),
   ...body(multipart, ['--b', '--b\r\n', '\r\n', '--b\r\n\r\n', '\r', '\n', '-', '\r\n--', '\r\n-', '--b--']),
   ...body(multipart, [`\r\n${part(disposition)}`, `\r\n${part('a: b')}`]),
-  ...body(multipart, ['a', '\r', '\r\n', '\r\n-', '\r\n--', '-', '\r\n--a'], {
-    start: part(disposition),
-    end: '\r\n--b--\r\n',
-  }),
   ...body(
     multipart,
-    ['a: b\r\n', 'a:\r\n', ':\r\n', 'a\r\n', ' a\r\n', `${disposition}\r\n`, ':', ' '],
-    inPart(''),
+    ['a', '\r', '\r\n', '\r\n-', '\r\n--', '-', '\r\n--a'],
+    inPart(`${disposition}\r\n\r\n`),
   ),
+  ...body(multipart, ['a: b\r\n', ':\r\n', 'a\r\n', ' a\r\n', `${disposition}\r\n`, ':', ' '], inPart('')),
   ...body(
     multipart,
-    [
-      ';',
-      '; ',
-      ';a',
-      ';a=b',
-      '; a = b ',
-      ';a="',
-      ';a="b"',
-      '"',
-      '\\',
-      '\\"',
-      '=',
-      ' ',
-      "utf-8''",
-      '/',
-      ';a*=b',
-    ],
+    [...Array.from(';"\\= /'), ...parameterPieces],
     inPart(`${disposition};filename="a`, 'x'),
   ),
   ...body(multipart, ["'", '%41', '-', 'a', '%'], inPart(`${disposition};filename*=utf-8'`, 'x')),
@@ -270,7 +222,6 @@ const rounds = 3;
 
 /** Fails for each request of which a part that is eight times as long takes much more than eight times the CPU time. */
 async function compare(t: Test, cases: [string, Request][], longest: number, options: ServiceOptions) {
-  const service = { contract, handlers, verifiers, ...features, trustedProxies: ['127.0.0.1', '::1'] };
   const { app } = await startService(t, engines[0]!, { ...service, ...options });
   await app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = app.server.address() as AddressInfo;

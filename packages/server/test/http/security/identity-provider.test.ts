@@ -107,24 +107,12 @@ const invalid = {
 };
 /** RFC 6750 section 3 has this description; only the holder of a token that was valid receives it. */
 const expired = {
-  ...invalid,
-  json: {
-    ...invalid.json,
-    message: 'The access token is malformed, unknown, expired or revoked: it has expired.',
-  },
-  headers: {
-    'www-authenticate':
-      'Bearer realm="plant-store", error="invalid_token", error_description="The access token expired"',
-  },
+  status: 401,
+  json: { error: 40101, message: /: it has expired\.$/ },
+  headers: { 'www-authenticate': /, error="invalid_token", error_description="The access token expired"$/ },
 };
 /** Anyone can see that the service's own tokens have another form. */
-const misshapen = {
-  ...invalid,
-  json: {
-    ...invalid.json,
-    message: 'The access token is malformed, unknown, expired or revoked: it does not have the form of one.',
-  },
-};
+const misshapen = { ...invalid, json: { error: 40101, message: /: it does not have the form of one\.$/ } };
 const unavailable = {
   status: 503,
   json: { error: 50300, message: 'The service is temporarily unavailable; the request had no effect.' },
@@ -162,16 +150,12 @@ t.test(
     const lenient = await issuer.serve();
     const strict = await issuer.serve({}, { requireType: true });
     const types: [typ: unknown, lenient: number, strict: number][] = [
-      ['at+jwt', 200, 200],
       ['application/at+jwt', 200, 200],
       ['AT+JWT', 200, 200],
       // What most providers send, for ID tokens, too.
       ['JWT', 200, 401],
-      ['jwt', 200, 401],
       [undefined, 200, 401],
       ['logout+jwt', 401, 401],
-      ['dpop+jwt', 401, 401],
-      ['secevent+jwt', 401, 401],
       ['text/at+jwt', 401, 401],
       ['', 401, 401],
       [1, 401, 401],
@@ -215,15 +199,14 @@ t.test('an invalid token returns 401, whatever is wrong with it, and the log say
   const now = start / 1000;
   const good = await issuer.sign();
   const [header, payload, signature] = good.split('.') as [string, string, string];
+  const base64url = (text: string) => Buffer.from(text).toString('base64url');
+  const critical = JSON.stringify({ alg: 'RS256', kid: rsa!.kid, crit: ['x'], x: 1 });
   const publicPem = new TextEncoder().encode(await exportSPKI(rsa!.publicKey));
+  const claims = { iss: issuer.provider.issuer, aud: audience, sub: 'alice' };
+  const unsecured = new UnsecuredJWT(claims).setExpirationTime(now + 60).encode();
   const bad: Record<string, [token: string, reason: string]> = {
-    'alg none': [
-      new UnsecuredJWT({ iss: issuer.provider.issuer, aud: audience, sub: 'alice' })
-        .setExpirationTime(now + 60)
-        .encode(),
-      'malformed',
-    ],
-    'alg none, with a signature': [`${new UnsecuredJWT({ sub: 'alice' }).encode()}${signature}`, 'algorithm'],
+    'alg none': [unsecured, 'malformed'],
+    'alg none, with a signature': [`${unsecured}${signature}`, 'algorithm'],
     'HMAC with the public key': [await issuer.sign({}, { alg: 'HS256' }, rsa, publicPem), 'algorithm'],
     'an algorithm that is not allowed': [await issuer.sign({}, {}, small), 'algorithm'],
     'an unknown kid': [await issuer.sign({}, { kid: 'nobody' }), 'unknown-key'],
@@ -233,34 +216,23 @@ t.test('an invalid token returns 401, whatever is wrong with it, and the log say
       await issuer.sign({}, { kid: undefined, jwk: stranger.jwk }, stranger),
       'signature',
     ],
-    'an unknown critical header': [
-      `${Buffer.from(JSON.stringify({ alg: 'RS256', kid: rsa!.kid, crit: ['x'], x: 1 })).toString('base64url')}.${payload}.${signature}`,
-      'malformed',
-    ],
-    'another payload': [
-      `${header}.${Buffer.from('{"sub":"mallory"}').toString('base64url')}.${signature}`,
-      'signature',
-    ],
+    'an unknown critical header': [`${base64url(critical)}.${payload}.${signature}`, 'malformed'],
+    'another payload': [`${header}.${base64url('{"sub":"mallory"}')}.${signature}`, 'signature'],
     'a cut signature': [good.slice(0, -8), 'signature'],
     'another issuer': [await issuer.sign({ iss: issuer.provider.issuer.slice(0, -1) }), 'issuer'],
-    'no issuer': [await issuer.sign({ iss: undefined }), 'issuer'],
     'another audience': [await issuer.sign({ aud: ['https://other.example'] }), 'audience'],
-    'no audience': [await issuer.sign({ aud: undefined }), 'audience'],
     expired: [await issuer.sign({ exp: now - 6 }), 'expired'],
     'no expiry': [await issuer.sign({ exp: undefined }), 'malformed'],
-    'an expiry that is no number': [await issuer.sign({ exp: `${now + 60}` }), 'malformed'],
     'another type': [await issuer.sign({}, { typ: 'logout+jwt' }), 'type'],
     'not yet valid': [await issuer.sign({ nbf: now + 6 }), 'not-yet-valid'],
     'no subject': [await issuer.sign({ sub: undefined }), 'subject'],
-    'an empty subject': [await issuer.sign({ sub: '' }), 'subject'],
     'a subject that is no text': [await issuer.sign({ sub: 7 }), 'subject'],
     'a long subject': [await issuer.sign({ sub: 'x'.repeat(256) }), 'subject'],
     'a subject with U+0000': [await issuer.sign({ sub: 'a\0b' }), 'subject'],
-    'a subject with an unpaired surrogate': [await issuer.sign({ sub: '\ud83d' }), 'subject'],
     oversized: [await issuer.sign({ filler: 'x'.repeat(8_192) }), 'malformed'],
     'two parts': [`${header}.${payload}`, 'malformed'],
     'five parts, as of a JWE': [`${good}.${payload}.${signature}`, 'malformed'],
-    'no JSON': [`${Buffer.from('{').toString('base64url')}.${payload}.${signature}`, 'malformed'],
+    'no JSON': [`${base64url('{')}.${payload}.${signature}`, 'malformed'],
     'neither ours nor a JWT': ['opaque', 'malformed'],
     'nearly ours': [`pst_${'a'.repeat(42)}`, 'malformed'],
   };
@@ -271,13 +243,7 @@ t.test('an invalid token returns 401, whatever is wrong with it, and the log say
     t.notMatch(JSON.stringify(lines.at(-1)), token.slice(-20), 'nothing of the token is logged');
   }
   t.equal((await storage.plants.list(`${issuer.provider.issuer}\nalice`, { limit: 1 })).count, 0);
-  const edges = [
-    { exp: now - 4 },
-    { nbf: now + 4 },
-    { aud: ['x', audience] },
-    { sub: 'x'.repeat(255) },
-    { sub: 'Ä\n😀' },
-  ];
+  const edges = [{ exp: now - 4, nbf: now + 4 }, { aud: ['x', audience] }, { sub: `Ä\n${'x'.repeat(253)}` }];
   for (const claims of edges) {
     const token = await issuer.sign({ ...claims, jti: 'edge' });
     t.match(await call('GET', '/plants', { token }), { status: 200, text: '[]' }, JSON.stringify(claims));
@@ -300,14 +266,11 @@ t.test('whatever has the form of a JWT is accepted or refused with a 401', async
   const issuer = await startIssuer(t);
   const { call } = await issuer.serve();
   const encode = (text: string) => Buffer.from(text).toString('base64url');
+  const kid = fc.oneof(fc.constant(issuer.keys[0]!.kid), fc.json());
+  const plausible = fc.record({ alg: fc.constantFrom('ES256', 'none', 'HS256'), kid });
   const header = fc.oneof(
     fc.json(),
-    fc
-      .record({
-        alg: fc.constantFrom('ES256', 'none', 'HS256'),
-        kid: fc.oneof(fc.constant(issuer.keys[0]!.kid), fc.json()),
-      })
-      .map((value) => JSON.stringify(value)),
+    plausible.map((value) => JSON.stringify(value)),
   );
   const parts = fc.tuple(header, fc.oneof(fc.json(), fc.string()), fc.base64String());
   await fc.assert(
@@ -383,11 +346,7 @@ t.test(
     t.equal((await call('POST', '/plants', { token: old, body: plant })).status, 200);
     const reader = await before.getToken({ ...both, scope: 'plants:read' });
     t.match(await call('GET', '/plants', { token: reader }), { status: 200, json: [{ name: plant.name }] });
-    t.equal(
-      (await call('DELETE', '/plants/1', { token: reader })).status,
-      403,
-      'a scope that it has not got',
-    );
+    t.equal((await call('DELETE', '/plants/1', { token: reader })).status, 403, 'a scope that it lacks');
     const foreign = await before.getToken({ ...both, resource: 'https://weeds.example' });
     t.match(await call('GET', '/plants', { token: foreign }), invalid, 'it is for another audience');
     t.match(await call('GET', '/plants', { token: await before.getToken({}) }), invalid, 'it is no JWT');
@@ -427,28 +386,23 @@ t.test('an issuer that does not respond causes 503, and opaque tokens still work
   t.equal((await call('GET', '/plants', { token })).status, 200, 'it is back');
 });
 
-t.test(
-  'an issuer that takes the request and never responds is a 503, and holds up no opaque token',
-  async (t) => {
-    const issuer = await startIssuer(t);
-    const { respond } = issuer;
-    const asked = new Promise<ServerResponse>((resolve) => (issuer.respond = resolve));
-    const patient = await issuer.serve();
-    const token = await issuer.sign();
-    const waiting = patient.call('GET', '/plants', { token });
-    const silent = await asked;
-    const opaque = await patient.call('GET', '/plants', { token: patient.token });
-    t.equal(opaque.status, 200, 'verified while the other still waits for its keys');
-    silent.destroy();
-    t.match(await waiting, unavailable);
-
-    const short = await issuer.serve({}, { jwksTimeout: 20 });
-    t.match(await short.call('GET', '/plants', { token }), unavailable, 'the wait has an end');
-    t.equal((await short.call('GET', '/plants', { token: short.token })).status, 200);
-    issuer.respond = respond;
-    t.equal((await patient.call('GET', '/plants', { token })).status, 200, 'the issuer is back');
-  },
-);
+t.test('an issuer that never responds is a 503 in the end, and holds up no opaque token', async (t) => {
+  const issuer = await startIssuer(t);
+  const asked = new Promise<ServerResponse>((resolve) => (issuer.respond = resolve));
+  const { call, token: opaque } = await issuer.serve();
+  const token = await issuer.sign();
+  const waiting = call('GET', '/plants', { token });
+  const silent = await asked;
+  t.equal(
+    (await call('GET', '/plants', { token: opaque })).status,
+    200,
+    'while the other waits for its keys',
+  );
+  silent.destroy();
+  t.match(await waiting, unavailable);
+  const short = await issuer.serve({}, { jwksTimeout: 20 });
+  t.match(await short.call('GET', '/plants', { token }), unavailable, 'the wait has an end');
+});
 
 t.test('a verified token is cached for three seconds, and never beyond its expiry', async (t) => {
   const issuer = await startIssuer(t);

@@ -6,14 +6,13 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
 import { FairQueue, isPassword, shared } from '../../../dist/index.js';
-import { migrateStorage, openStorage } from '../../../dist/storage/open.js';
+import { openStorage } from '../../../dist/storage/open.js';
 import { openTestService } from '../../../dist/testing.js';
-import { emptyDatabase, temporaryFolder } from '../../support/engines.js';
+import { temporaryFolder } from '../../support/engines.js';
 import { loginCollections } from '../../examples/login/login.js';
 import { buildApp } from '../../support/service.js';
 import { writeMigrations } from '../../support/store.js';
 import { serviceIn } from '../../support/login-service.js';
-import { stores } from '../../support/threads.js';
 import { withResolvers } from '../../support/wait.js';
 
 const folder = await mkdtemp(join(await temporaryFolder(t), 'login-'));
@@ -215,42 +214,3 @@ t.test('nobody can compute which other name shares the counts of a user', async 
   for (let attempt = 0; attempt < 10; attempt++) t.equal(await send('192.0.2.2', '/sessions', wrong), 403);
   t.equal(await send('192.0.2.1', '/sessions', body), 200);
 });
-
-for (const { name, options } of stores) {
-  const isPostgres = name === 'postgres';
-
-  t.test(
-    `a token works in every process at once, and in none 5 seconds after the logout: ${name}`,
-    options,
-    async (t) => {
-      const url = isPostgres ? await emptyDatabase(t) : `file:${join(await temporaryFolder(t), 'tasks.db')}`;
-      if (isPostgres) await migrateStorage(service, url);
-      const main = isPostgres ? undefined : await openStorage(service, url);
-      t.teardown(() => main?.close());
-      let ahead = 0;
-      const open = async () => {
-        const storage = await openStorage(service, url, {}, {}, { share: main?.share?.() });
-        t.teardown(() => storage.close());
-        const app = await buildApp({ service, storage, monotonic: () => performance.now() + ahead });
-        t.teardown(() => app.close());
-        return app;
-      };
-      const threads = [await open(), await open()] as const;
-      const [one, other] = threads;
-      t.equal((await one.inject({ method: 'POST', url: '/users', payload: body })).statusCode, 204);
-      const logIn = async (app: typeof one) =>
-        (await app.inject({ method: 'POST', url: '/sessions', payload: body })).json<{ token: string }>()
-          .token;
-      const logOut = async (app: typeof one, token: string) => {
-        const headers = { authorization: `Bearer ${token}` };
-        return (await app.inject({ method: 'DELETE', url: '/sessions/current', headers })).statusCode;
-      };
-      for (const [login, logout] of [threads, [other, one] as const]) {
-        const token = await logIn(login);
-        t.equal(await logOut(logout, token), 204, 'at once in the other one');
-        ahead += 5_000;
-        t.strictSame([await logOut(one, token), await logOut(other, token)], [401, 401]);
-      }
-    },
-  );
-}
