@@ -97,6 +97,6 @@ export function createCallerTokens(
       return listed.map(({ id, scopes, createdAt, expiresAt }) => ({ id, scopes, createdAt, expiresAt }));
     },
     // No engine can look up an id with U+0000 either.
-    revoke: async (subject, id) => isSubject(subject) && isSubject(id) && tokens.revokeOf(subject, id),
+    revoke: async (subject, id) => isSubject(subject) && isSubject(id) && tokens.revoke(id, subject),
   };
 }

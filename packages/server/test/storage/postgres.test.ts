@@ -573,8 +573,9 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
 
       const commands: Record<string, () => Promise<unknown>> = {
         INSERT: () => store.tokens.add(tokenOf('x')),
-        UPDATE: () => store.tokens.revoke('x', 0),
-        DELETE: () => store.tokens.add(tokenOf('x', { expiresAt: 0 })).then(() => store.tokens.prune(0)),
+        UPDATE: () => store.tokens.revoke('x'),
+        DELETE: () =>
+          store.tokens.add(tokenOf('y', { keptUntil: 0 })).then(() => store.tokens.add(tokenOf('z'))),
       };
       for (const what of privilegesOf(ofCommands)) {
         await server.sql(`REVOKE ${what} FROM plant_store`, database);

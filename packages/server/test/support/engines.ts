@@ -133,7 +133,6 @@ async function openAsThread(t: Test, url: string, limits?: Partial<WriteLimits>)
   t.teardown(close);
   const tokens = withMethods(storage.tokens, {
     revoke: (...all) => command.tokens.revoke(...all),
-    prune: (...all) => command.tokens.prune(...all),
   });
   return withMethods<Storage>(storage, { tokens, close });
 }

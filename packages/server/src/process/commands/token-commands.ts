@@ -1,4 +1,4 @@
-// The commands that create, list, revoke and prune access tokens.
+// The commands that create, list and revoke access tokens.
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { Token, TokenRepository } from '../../storage/core/interface.js';
 import { isSubject, issueToken } from '../../storage/core/tokens.js';
@@ -25,11 +25,10 @@ interface ListOptions extends StoreOptions {
 
 /** Adds the command "token" with its subcommands to the program. */
 export function addTokenCommands(program: Command, commands: StoreCommands): void {
-  const token = program.command('token').description('create, list, revoke and prune access tokens');
+  const token = program.command('token').description('create, list and revoke access tokens');
   addCreate(token, commands);
   addList(token, commands);
   addRevoke(token, commands);
-  addPrune(token, commands);
 }
 
 function addCreate(parent: Command, commands: StoreCommands): void {
@@ -110,22 +109,9 @@ function addRevoke(parent: Command, commands: StoreCommands): void {
     .argument('<id>', 'id of the token, as shown by "token create" and "token list"')
     .action(async (id: string, options: StoreOptions) => {
       await commands.withStorage(options, async ({ tokens }) => {
-        const revoked = await tokens.revoke(id, Date.now());
-        if (revoked === undefined)
+        if (!(await tokens.revoke(id)))
           throw new CommandError(`no token has the id ${JSON.stringify(id)}: "token list" shows the ids`);
         console.error(`Token ${id} is revoked.`);
-      });
-    });
-}
-
-function addPrune(parent: Command, commands: StoreCommands): void {
-  commands
-    .add(parent, 'prune')
-    .description('delete revoked and expired tokens')
-    .action(async (options: StoreOptions) => {
-      await commands.withStorage(options, async ({ tokens }) => {
-        const deleted = await tokens.prune(Date.now());
-        console.error(`Deleted ${deleted} ${deleted === 1 ? 'token' : 'tokens'}.`);
       });
     });
 }

@@ -164,14 +164,14 @@ export interface Token {
   readonly revokedAt: number | undefined;
   /** The SHA-256 of its secret, in hexadecimal digits. */
   readonly hash: string;
-  /** When it may be deleted; undefined for a token of an operator, which stays until it is pruned. */
+  /** When it may be deleted; undefined for a token of an operator, which stays. */
   readonly keptUntil: number | undefined;
 }
 
 /**
  * Stores access tokens by the SHA-256 of their secrets. Every method rejects with StorageError when it fails. A process
- * that answers requests uses only the first four; the others are for commands, and on SQLite block their thread. Subjects
- * and ids must be valid (see tokens.ts).
+ * that answers requests uses all but the last; that is for commands, and on SQLite blocks its thread. Subjects and ids must
+ * be valid (see tokens.ts).
  */
 export interface TokenRepository {
   /** Returns the tokens with these hashes in the same order, even those that are expired or revoked. */
@@ -183,14 +183,8 @@ export interface TokenRepository {
   add(token: Token): Promise<Outcomes['absent']>;
   /** Returns the valid tokens of a subject, the oldest first. If there are more than 1,000, some are missing. */
   listOf(subject: string, now: number): Promise<Token[]>;
-  /** Revokes a token of a subject, unless it is revoked already. Returns false if there is no such token. */
-  revokeOf(subject: string, id: string): Promise<boolean>;
-  /**
-   * Revokes a token as of `at`, unless it is revoked already, and returns it; undefined if there is no such token.
-   */
-  revoke(id: string, at: number): Promise<Token | undefined>;
-  /** Deletes the tokens that are revoked or have expired by `at`, and returns their number. */
-  prune(at: number): Promise<number>;
+  /** Revokes a token, of one subject or of any, unless it is revoked already. Returns false if there is no such token. */
+  revoke(id: string, subject?: string): Promise<boolean>;
   /** Returns the first tokens, of one subject or of all, at most 1,000, whose ids come after one in the engine's order. */
   stored(after: string, subject?: string): Promise<Token[]>;
 }

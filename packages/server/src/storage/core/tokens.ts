@@ -122,7 +122,7 @@ export function addition(token: Token) {
   return { collection: tokenDocuments, subject, id, when: 'absent', text } satisfies Write;
 }
 
-/** The write that revokes a token of a subject. */
-export function revoking(subject: string, id: string) {
+/** The write that revokes a token, of one subject or of any: no subject is empty. */
+export function revoking(id: string, subject = '') {
   return { collection: tokenDocuments, subject, id, when: 'present', text: null } satisfies Write;
 }

@@ -3,7 +3,6 @@ import type { GroupCommit } from '../core/group-commit.js';
 import type { Outcomes, Token, TokenRepository } from '../core/interface.js';
 import {
   addition,
-  keptFor,
   listedTogether,
   prunedTogether,
   tokenColumns,
@@ -34,10 +33,8 @@ const validOf = (condition: string) =>
   `(${selectWhere(`subject COLLATE "C" = $1 AND revoked_at IS NULL AND ${condition}`)} LIMIT ${listedTogether})`;
 const selectValid = `${validOf('expires_at IS NULL')} UNION ALL ${validOf('expires_at > $2 ORDER BY expires_at DESC')}
   ORDER BY created_at, id LIMIT ${listedTogether}`;
-/** Tokens of operators have no `prune_at`, and get none. */
-const revoke = `UPDATE tokens SET revoked_at = coalesce(revoked_at, $1::bigint),
-  prune_at = CASE WHEN prune_at IS NOT NULL THEN least(prune_at, $2::bigint) END
-  WHERE id = $3 AND ($4::text IS NULL OR subject COLLATE "C" = $4) RETURNING ${columns}`;
+const revoke = `UPDATE tokens SET revoked_at = coalesce(revoked_at, $1::bigint)
+  WHERE id = $2 AND ($3::text IS NULL OR subject COLLATE "C" = $3) RETURNING id`;
 /** Chosen at random among the oldest, since other processes do the same at the same time. */
 const selectEnded = `SELECT id FROM (
     SELECT id FROM tokens WHERE prune_at <= $1 ORDER BY prune_at LIMIT 16 * $2::int) AS oldest
@@ -55,48 +52,24 @@ export function openPostgresTokens(runner: StatementRunner, groupCommit: GroupCo
     const tokens = new Map(rows.map(toToken).map((token) => [token.hash, token]));
     return hashes.map((hash) => tokens.get(hash));
   });
-  const revokeOne = async (...values: [at: number, until: number, id: string, subject: string | null]) =>
-    (await runner.write(revoke, values)).map(toToken)[0];
   return {
     find: (hashes) => Promise.all(hashes.map((hash) => lookups.read('', Buffer.from(hash).toString('hex')))),
     add: async (token) => (await groupCommit.write(addition(token))) as Outcomes['absent'],
     async listOf(subject, now) {
       return (await runner.read(selectValid, [subject, now])).map(toToken);
     },
-    async revokeOf(subject, id) {
-      const now = Date.now();
-      return (await revokeOne(now, now + keptFor, id, subject)) !== undefined;
-    },
-    revoke: (id, at) => revokeOne(at, at + keptFor, id, null),
-    async prune(at) {
-      let deleted = 0;
-      for await (const page of storedAfter(runner, '')) {
-        const ended = page.filter(
-          ({ revokedAt, expiresAt = Infinity }) => revokedAt !== undefined || expiresAt <= at,
-        );
-        if (ended.length > 0) await runner.write(remove, [ended.map(({ id }) => id)]);
-        deleted += ended.length;
-      }
-      return deleted;
-    },
+    revoke: async (id, subject) => (await runner.write(revoke, [Date.now(), id, subject ?? null])).length > 0,
     async stored(after, subject) {
-      for await (const page of storedAfter(runner, after)) {
+      // Some at a time: a statement that looked for few among many could take longer than it may.
+      for (let last: string | undefined = after; last !== undefined;) {
+        const page: Token[] = (await runner.read(selectStored, [last])).map(toToken);
         const matching = page.filter((token) => token.subject === (subject ?? token.subject));
         if (matching.length > 0) return matching;
+        last = page.at(-1)?.id;
       }
       return [];
     },
   };
-}
-
-/** Reads the tokens after an id, some at a time: a statement that looked for few among many could take longer than it may. */
-async function* storedAfter(runner: StatementRunner, id: string): AsyncGenerator<Token[]> {
-  let last: string | undefined = id;
-  while (last !== undefined) {
-    const page: Token[] = (await runner.read(selectStored, [last])).map(toToken);
-    yield page;
-    last = page.at(-1)?.id;
-  }
 }
 
 /** Inserts tokens, and deletes some that have ended. @returns The subjects and ids of those inserted. @throws StorageError */

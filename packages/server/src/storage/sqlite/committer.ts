@@ -3,7 +3,7 @@
 import { isMainThread, parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { oncePerIteration } from '../../base/once-per-iteration.js';
-import type { CollectionDefinition, Id, Outcome, StorageFailure } from '../core/interface.js';
+import type { CollectionDefinition, Id, Outcome, StorageError } from '../core/interface.js';
 import { isCheck, outcomeOf, type Step, type Write } from '../core/writes.js';
 import { closeWithCheckpoint, timeout } from './database.js';
 import { isFull, toSqliteError } from './failures.js';
@@ -24,10 +24,7 @@ export type Unit = Write | { readonly subject: string; readonly steps: readonly 
 export type WriterRequest = readonly Unit[] | MessagePort | 'close';
 
 /** The reason why a unit is not known to be committed. */
-export interface Failure {
-  readonly failure: StorageFailure;
-  readonly message: string;
-}
+export type Failure = Pick<StorageError, 'failure' | 'message'>;
 
 /** The result of a unit. The reply to the oldest request of a port without one has those of its units, in their order. */
 export type Result = Outcome | 'committed' | 'conflict' | Failure;

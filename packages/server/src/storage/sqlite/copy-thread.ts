@@ -3,13 +3,8 @@ import { workerData } from 'node:worker_threads';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { existing } from './files.js';
 
-/** The source of a copy, as a path or URI, and its target, the path of an empty file. */
-export interface CopyTask {
-  readonly source: string;
-  readonly target: string;
-}
-
-const { source, target } = workerData as CopyTask;
+/** The source is a path or URI, and the target an empty file. */
+const [source, target] = workerData as [string, string];
 const database = new DatabaseSync(source, { timeout: 5_000, readOnly: true });
 // SQLite's backup interface would restart whenever another process writes, and so never finish while a server is busy.
 // If a signal has just removed the file, SQLite must not make it again.

@@ -5,7 +5,6 @@ import { closeSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node
 import { dirname, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { messageOf, StorageError, type StoreDefinition } from '../core/interface.js';
-import type { CopyTask } from './copy-thread.js';
 import { openForReading } from './database.js';
 import { existingFileOf, isPostgres, suffixes, syncFolder, syncPath } from './files.js';
 
@@ -44,8 +43,8 @@ export async function backUp(
  * @throws Error when one of them is damaged; see `isDamage`.
  */
 export async function copyInto(source: string, target: string): Promise<void> {
-  const task = { source, target } satisfies CopyTask;
-  await once(new Worker(new URL('./copy-thread.js', import.meta.url), { workerData: task }), 'exit');
+  const program = new URL('./copy-thread.js', import.meta.url);
+  await once(new Worker(program, { workerData: [source, target] }), 'exit');
 }
 
 /** Makes a copy for this user only, as `copyInto`, which has its name when it is complete and on the disk. */

@@ -94,14 +94,11 @@ export function storedReads(database: DatabaseSyncInstance, { name, column, id }
   };
 }
 
-/** Makes a read of a subject when it has its turn. */
-type ReadInTurn = <T>(subject: string, read: () => T) => Promise<T>;
-
 /**
- * Returns what makes reads: subjects take turns, and the event loop goes on between them. Those of one time are in one
+ * Returns what makes reads of subjects: these take turns, and the event loop goes on between them. Those of one time are in one
  * transaction, which saves locking for each.
  */
-function takingTurns(database: DatabaseSyncInstance): ReadInTurn {
+function takingTurns(database: DatabaseSyncInstance): <T>(subject: string, read: () => T) => Promise<T> {
   const file = database.location() ?? '';
   const waiting = new SubjectQueue<{ readonly subject: string; readonly run: () => void }>();
   const readSoon = oncePerIteration(() => {

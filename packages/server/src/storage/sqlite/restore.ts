@@ -4,7 +4,6 @@ import { pathToFileURL } from 'node:url';
 import { backup as writeInto, DatabaseSync } from '@photostructure/sqlite';
 import { messageOf, StorageError, type StoreDefinition } from '../core/interface.js';
 import { loadSchema } from '../core/migrations.js';
-import { keptFor } from '../core/tokens.js';
 import { copyInto, makeCopy, withNewFile } from './copy.js';
 import { appliedIn, closeWithCheckpoint, hasTable, migrate, openDatabase, readFrom } from './database.js';
 import { isDamage, toSqliteError } from './failures.js';
@@ -132,12 +131,11 @@ async function fillCopy(run: Run, copy: string): Promise<Restored> {
     try {
       if (appliedIn(database).length === 0) throw new Error('it is no store');
       await migrate(loadSchema(store, 'sqlite'), database);
-      const now = Date.now();
       const revoke = database.prepare(
-        `UPDATE tokens SET revoked_at = ?, prune_at = min(prune_at, ?)
+        `UPDATE tokens SET revoked_at = ?
          WHERE revoked_at IS NULL AND id ${keepsTokens ? 'IN' : 'NOT IN'} (SELECT value FROM json_each(?))`,
       );
-      const { changes } = revoke.run(now, now + keptFor, tokens);
+      const { changes } = revoke.run(Date.now(), tokens);
       return { revokedTokens: changes, fault };
     } finally {
       database.close();

@@ -4,7 +4,6 @@ import type { GroupCommit } from '../core/group-commit.js';
 import type { Outcome, Outcomes, Token, TokenRepository } from '../core/interface.js';
 import {
   addition,
-  keptFor,
   listedTogether,
   prunedTogether,
   revoking,
@@ -17,13 +16,7 @@ import type { Write } from '../core/writes.js';
 import { withStorageErrors } from './failures.js';
 import { beforeDamage, prepareRows } from './reads.js';
 
-const columns = tokenColumns.replace('hash', 'lower(hex(hash))');
-const selectTokens = `SELECT ${columns} FROM tokens`;
-/** Tokens of operators have no `prune_at`, and get none. */
-const revokeText = `UPDATE tokens SET revoked_at = coalesce(revoked_at, ?), prune_at = min(prune_at, ?)
-  WHERE id = ? AND subject = coalesce(?, subject) RETURNING ${columns}`;
-/** The number of tokens that the command deletes in one commit, so that the server does not wait long. */
-const prunedByCommand = 1_000;
+const selectTokens = `SELECT ${tokenColumns.replace('hash', 'lower(hex(hash))')} FROM tokens`;
 
 /** Reads tokens, as `TokenRepository.stored`. @throws Error of SQLite */
 export function storedTokens(
@@ -52,11 +45,6 @@ export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: Gr
     `${selectTokens} WHERE subject = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)
      ORDER BY created_at, id LIMIT ${listedTogether}`,
   );
-  const revoke = prepareRows(database, revokeText);
-  const removeEnded = database.prepare(
-    `DELETE FROM tokens WHERE rowid IN (
-       SELECT rowid FROM tokens WHERE revoked_at IS NOT NULL OR expires_at <= ? LIMIT ${prunedByCommand})`,
-  );
   return {
     async find(hashes) {
       const rows = call(() => hashes.map((hash) => findOne.get(hash) as unknown[] | undefined));
@@ -66,17 +54,7 @@ export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: Gr
     async listOf(subject, now) {
       return call(() => selectValid.all(subject, now) as unknown[][]).map(toToken);
     },
-    async revokeOf(subject, id) {
-      return (await groupCommit.write(revoking(subject, id))) === 'deleted';
-    },
-    async revoke(id, at) {
-      return call(() => revoke.all(at, at + keptFor, id, null) as unknown[][]).map(toToken)[0];
-    },
-    async prune(at) {
-      let total = 0;
-      for (let deleted = 1; deleted > 0; total += deleted) deleted = call(() => removeEnded.run(at).changes);
-      return total;
-    },
+    revoke: async (id, subject) => (await groupCommit.write(revoking(id, subject))) === 'deleted',
     async stored(after, subject) {
       return call(() => storedTokens(database, after, subject));
     },
@@ -84,20 +62,22 @@ export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: Gr
 }
 /* eslint-enable @typescript-eslint/require-await */
 
-/** Returns the function that makes the writes of the tokens of handlers, in the transaction that is open. */
+/** Returns the function that makes the writes of tokens, in the transaction that is open. */
 export function prepareTokenWrites(database: DatabaseSyncInstance): (write: Write) => Outcome {
   const insert = database.prepare(
     `INSERT INTO tokens (${tokenColumns}) VALUES (?, ?, ?, ?, ?, ?, unhex(?), ?) ON CONFLICT DO NOTHING`,
   );
   const findById = prepareRows(database, `${selectTokens} WHERE id = ?`);
-  const revoke = database.prepare(revokeText);
+  const revoke = database.prepare(
+    `UPDATE tokens SET revoked_at = coalesce(revoked_at, ?) WHERE id = ? AND subject = coalesce(nullif(?, ''), subject)`,
+  );
   const prune = database.prepare(
     `DELETE FROM tokens WHERE rowid IN (SELECT rowid FROM tokens
      WHERE prune_at <= ? ORDER BY prune_at LIMIT ${prunedTogether})`,
   );
   return ({ subject, id, text }) => {
     const now = Date.now();
-    if (text === null) return revoke.all(now, now + keptFor, id, subject).length > 0 ? 'deleted' : 'missing';
+    if (text === null) return revoke.run(now, id, subject).changes > 0 ? 'deleted' : 'missing';
     prune.run(now);
     if (insert.run(...(JSON.parse(text) as TokenRow)).changes > 0) return 'inserted';
     const present = findById.get(id) as unknown[] | undefined;

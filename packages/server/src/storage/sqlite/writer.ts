@@ -37,7 +37,7 @@ export class Writer implements Committer, TransactionCommitter {
   constructor(port: Worker | MessagePort) {
     this.#port = port;
     port.on('message', (results: readonly Result[]) => {
-      this.#callers.shift()?.resolve(results);
+      this.#callers.shift()?.resolve(results.map(withError));
     });
     // After this event, no message comes.
     this.#ended = new Promise((onEnd) => port.on(port instanceof Worker ? 'exit' : 'close', onEnd));
@@ -52,13 +52,12 @@ export class Writer implements Committer, TransactionCommitter {
   }
 
   async commit(writes: readonly Write[]): Promise<readonly WriteResult[]> {
-    const results = await this.#request(writes);
-    return results.map((result) => (typeof result === 'object' ? errorOf(result) : result)) as WriteResult[];
+    return (await this.#request(writes)) as WriteResult[];
   }
 
   async commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean> {
     const [result] = await this.#request([{ subject, steps }]);
-    if (typeof result === 'object') throw errorOf(result);
+    if (result instanceof StorageError) throw result;
     return result === 'committed';
   }
 
@@ -103,6 +102,7 @@ export class Writer implements Committer, TransactionCommitter {
   }
 }
 
-function errorOf({ failure, message }: Failure): StorageError {
-  return new StorageError(failure, message);
+/** An error arrives as a copy without its class. */
+function withError(result: Result): Exclude<Result, Failure> | StorageError {
+  return typeof result === 'object' ? new StorageError(result.failure, result.message) : result;
 }
