@@ -4,17 +4,16 @@ import { spawn } from 'node:child_process';
 import { on, once } from 'node:events';
 import { watch } from 'node:fs';
 import { copyFile, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
-import { Agent } from 'node:http';
 import { basename, dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
 import { temporaryFolder } from '../support/engines.js';
 import {
+  create,
   fillStore,
   list as listPlants,
   run,
-  send,
   startServer,
   type ServerProcess,
 } from '../support/processes.js';
@@ -29,29 +28,18 @@ const list = async (server: ServerProcess, token: string) =>
 t.test('a backup taken while the server writes is complete, and is restored by copying it', async (t) => {
   const { file, env, token } = await fillStore(t, 2_000, (i) => `plant ${i}`);
   const server = await startServer(t, { env });
-  const agent = new Agent({ keepAlive: true, maxSockets: 16 });
-  t.teardown(() => {
-    agent.destroy();
-  });
   const life = { over: false };
   let acknowledged = 2_000;
   let next = acknowledged;
   const clients = Array.from({ length: 16 }, async () => {
     while (!life.over) {
       const id = next++;
-      const { status } = await send(agent, `${server.origin}/plants`, {
-        method: 'POST',
-        token,
-        body: `{"id":${id},"name":"plant ${id}"}`,
-      });
+      const { status } = await create(server, token, `{"id":${id},"name":"plant ${id}"}`);
       if (status !== 200) throw new Error(`the response was ${status}`);
       acknowledged++;
     }
   });
-  await repeatUntil(
-    () => acknowledged >= 2_100,
-    () => send(agent, `${server.origin}/openapi.json`),
-  );
+  await repeatUntil(() => acknowledged >= 2_100);
   const before = acknowledged;
   const copy = join(file, '..', 'copy.db');
   const { code, stderr, stdout } = await run('cli.js', ['backup', copy], env);

@@ -264,25 +264,18 @@ for (const engine of enginesToTest) {
           .slice(0, 550)
           .map((n) => ['values', ids[n], n]),
       );
-      t.equal(
-        await documents.deleteUnchanged('values', 'odd-1003', (await documents.get('values', 'odd-1003'))!),
-        'deleted',
-      );
-      const some = await documents.getMany('values', ['odd-1001', 'odd-1003', '', 'even-1000', 'odd-1001']);
+      const some = await documents.getMany('values', ['odd-1001', 'odd-1', '', 'even-1000', 'odd-1001']);
       t.strictSame(
         some.map((document) => document?.text),
         ['{"n":1}', undefined, undefined, '{"n":0}', '{"n":1}'],
       );
       const all = await entriesOf(documents.entriesOfAll());
-      t.equal(all.filter(({ subject }) => subject === 'values').length, 1_199);
+      t.equal(all.filter(({ subject }) => subject === 'values').length, 1_200);
       t.ok(
         all.some(({ subject }) => subject !== 'values'),
         'those of other subjects, too',
       );
       await t.rejects(entriesOf(documents.entries('values', { from: 'a\0' })), { code: 40006 });
-      const rest = documents.list('values', { from: 'even-', before: array.next, descending: true });
-      t.strictSame(await rest.nextPage(), { json: '{"n":0}', more: false });
-      t.equal(rest.next, undefined);
       for (const end of ['a\0', '\ud800']) {
         await t.rejects(documents.list('values', { after: end }).nextPage(), { code: 40006 });
         await t.rejects(documents.count('values', { to: end }), { code: 40006 });
