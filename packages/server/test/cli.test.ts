@@ -94,6 +94,10 @@ t.test('types are written, and reported when they are outdated', async (t) => {
     stderr: `${file} does not match ${contract}: run "contract-server types ${contract} ${file}".\n`,
   };
   t.strictSame(await types('--check'), outdated, 'there is no file yet');
+  await writeFile(contract, 'openapi: 3.1.0\ninfo: { title: None, version: 1.0.0 }\n');
+  t.match(await types(), { code: 0 });
+  t.match(await readFile(file, 'utf8'), 'export type operationSecurity = Record<string, never>;');
+  await writeFile(contract, text);
   t.strictSame(await types(), { code: 0, stdout: '', stderr: '' });
   t.match(
     await readFile(file, 'utf8'),

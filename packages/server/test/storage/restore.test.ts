@@ -7,6 +7,7 @@ import { temporaryFolder } from '../support/engines.js';
 import { run, startServer } from '../support/processes.js';
 import { backUp, issueToken, openStorage, restore, scopes, type Storage } from '../support/store.js';
 import { startWriter } from '../support/writer-process.js';
+import { service } from '../../../../dist/service.js';
 
 /** The names of the plants of a subject, and which tokens are valid, by their subjects. */
 async function contentOf(storage: Storage) {
@@ -146,6 +147,8 @@ t.test('what cannot be restored is refused, and the store stays as it is', async
   await t.rejects(restore('postgres://127.0.0.1/x', backup), { message: /use pg_restore/ });
   t.strictSame(await names(), ['plants.db'], 'nothing is left');
   t.strictSame(await read(url), present);
+  const definition = { ...service, name: 'library' };
+  await t.rejects(restore(url, backup, { definition }), { message: /is one of plant-store, not of/ });
 });
 
 t.test('the files of a killed server, with their log, are restored, or kept by a restore', async (t) => {

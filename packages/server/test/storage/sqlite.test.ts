@@ -177,6 +177,7 @@ t.test('migrations are applied once, in order, and each names who may use the sc
   const url = `file:${join(root, 'plants.db')}`;
   await mkdir(folder);
   const store = { ...service, migrations: pathToFileURL(`${root}/`) };
+  await t.rejects(migrateStorage(store, 'mysql://x'), { message: /no storage engine for a URL .* mysql:$/ });
   await t.rejects(migrateStorage(store, url), {
     message:
       /^there are no migrations in .*\/sqlite\/: write them with "npx --no contract-server migrations dist\/service\.js"$/,

@@ -82,9 +82,9 @@ export function backUp(url: string, path: string): ReturnType<typeof sqliteBacku
 export function restore(
   url: string,
   backup: string,
-  { isDryRun = false, keepsTokens = false } = {},
+  { isDryRun = false, keepsTokens = false, definition = service } = {},
 ): ReturnType<typeof sqliteRestore.restore> {
-  return sqliteRestore.restore(service, url, backup, { isDryRun, keepsTokens });
+  return sqliteRestore.restore(definition, url, backup, { isDryRun, keepsTokens });
 }
 
 /** Opens a store on PostgreSQL. */
