@@ -1,4 +1,4 @@
-// Repeats the suites of connections, clients and fuzzing over TLS, whose data takes another path through Node.js: every
+// Repeats the suites of connections, clients, framing and fuzzing over TLS, whose data takes another path through Node.js: every
 // promise about the order, the end and the limits of a connection holds there, too.
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
@@ -10,6 +10,7 @@ import { skipFor } from '../../support/skip.js';
 process.env['TEST_TRANSPORT'] = 'tls';
 // The fuzzer has covered what lies below TLS without it; handshakes take time.
 process.env['FUZZ_REQUESTS'] ??= '1000';
+process.env['FRAMING_SEQUENCES'] ??= '64';
 const { certificateLack } = await import('../../support/transport.js');
 const { startListening } = await import('../../support/service.js');
 const { listRequest } = await import('../../support/raw-connection.js');
@@ -33,7 +34,7 @@ const fastClients = `
 `;
 
 if (certificateLack === undefined) {
-  for (const suite of ['connection', 'clients', 'fuzz']) await import(`./${suite}.test.js`);
+  for (const suite of ['connection', 'clients', 'framing', 'fuzz']) await import(`./${suite}.test.js`);
 
   // Node.js learns a turn late that a response over TLS is sent.
   t.test('a client that sends its next request at once after a response keeps its connection', async (t) => {
