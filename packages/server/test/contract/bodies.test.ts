@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import t from 'tap';
 import { parse } from 'yaml';
-import { JsonText, TypedBody, UploadedFile } from '../../dist/index.js';
+import { JsonText, UploadedFile } from '../../dist/index.js';
 import { engines } from '../support/engines.js';
 import { error, loadEdited, orchard, orchardDocument, startGarden } from '../support/garden/garden.js';
 import { startService } from '../support/service.js';
@@ -75,15 +75,11 @@ t.test('registerVisit refuses every fault of a form, and names it', async (t) =>
     ['name=a&guests=1.0', integer('guests')],
     ['name=a&paid=1', 'paid must be true or false'],
     ['name=a&name=b', 'name is repeated: send it once'],
-    ['name=a&years=1,2&years=3', 'years is repeated: send it once'],
     ['name=a&period[from]=x', integer('period.from')],
-    ['name=a&period[from][x]=1', '"period[from][x]" is unknown'],
     ['name=a&period=1', 'period must be an object'],
     ['name=a&note={', "note is not well-formed JSON: Expected property name or '}' in JSON at position 1"],
-    ['name=a&note=1', 'note must be an object'],
     ['name=a&color=red', '"color" is unknown'],
     ['name=a&__proto__=1', '"__proto__" is unknown'],
-    ['name=a&period[__proto__]=1&color=1', '"color" is unknown'],
     ['name=%', '"%" has a percent sign without the bytes of UTF-8'],
     ['name=a&%ZZ=1', '"%ZZ" has a percent sign without the bytes of UTF-8'],
     [`name=a${'&x'.repeat(5_000)}`, 'it may have at most 5000 fields'],
@@ -366,25 +362,6 @@ t.test('removeVisits reads the body of DELETE', async (t) => {
   t.match(await remove('{"names":[]}', 'text/plain'), error(40003, 'here, send application/json'));
   t.match(await remove(Buffer.alloc(2 ** 20 + 1)), error(40005, 'at most 1048576 bytes'));
   t.match(await callOrchard('DELETE', '/v1/orchard/visits'), error(40004, 'The body is missing'));
-});
-
-t.test('a handler names a type in the range of its response, or fails', async (t) => {
-  const contract = loadEdited(orchardDocument, {
-    '/paths/~1trees~1{tree-id}~1drawing/get/responses/200/content': { 'image/*': {} },
-  });
-  const drawing = new TypedBody('image/webp', '"a drawing"');
-  const draw = async (value: unknown) => {
-    const handlers = { ...orchard.handlers, drawTree: () => Promise.resolve(value) };
-    const { call } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
-    return call('GET', '/v1/orchard/trees/1/drawing');
-  };
-  t.match(await draw(drawing), {
-    status: 200,
-    headers: { 'content-type': 'image/webp' },
-    text: '"a drawing"',
-  });
-  t.match(await draw('a drawing'), { status: 500 });
-  t.match(await draw(new TypedBody('text/plain', 'a drawing')), { status: 500 });
 });
 
 t.test('writeNote takes a text, and replacePhoto bytes', async (t) => {

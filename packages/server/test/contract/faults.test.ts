@@ -337,11 +337,6 @@ const refused: Record<string, Case[]> = {
       'Write a value that the schema allows, or leave it out; what requests without a value mean changes',
     ],
     [
-      field({ type: 'object', required: ['n'], properties: { n: { type: 'integer' } }, default: { m: 1 } }),
-      'the default does not match its schema: n is missing',
-      '/default',
-    ],
-    [
       { ...field({ allOf: [soil], maxLength: 3 }), '/components/schemas/Soil/default': 'clay' },
       'the default does not match its schema: it must have at most 3 characters',
     ],
@@ -488,7 +483,6 @@ const warned: Record<string, Case[]> = {
     ],
     ...[
       { allOf: [soil], default: null },
-      { type: 'array', items: text, default: null },
       { type: 'integer', default: 1.5 },
       { type: 'string', nullable: true, enum: ['a', null], default: 'b' },
       { oneOf: [{ type: 'string', enum: ['a'] }, { type: 'integer' }], default: 'b' },

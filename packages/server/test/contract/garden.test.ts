@@ -91,9 +91,7 @@ t.test('listBeds accepts either security scheme, and a 401 names what is missing
   const noScope = `${challenge}, error="insufficient_scope", scope="beds:read"`;
   const cases: [string, object, number | undefined, string | undefined][] = [
     ['the key', key, undefined, undefined],
-    ['neither', {}, 40100, challenge],
     ['a bad key', withKey('bad'), 40101, challenge],
-    ['a bad token', { token: 'bad' }, 40101, `${challenge}, error="invalid_token"`],
     ['a bad token, a good key', { ...key, token: 'bad' }, undefined, undefined],
     ['a token without the scope', { token }, 40300, noScope],
     ['a bad key beside it', { ...withKey('bad'), token }, 40300, noScope],
@@ -667,9 +665,7 @@ t.test('names that JavaScript objects inherit are names like any other', async (
       '/paths/~1seeds/post/requestBody/content/application~1json/schema': {
         allOf: [{ $ref: '#/components/schemas/NewSeed' }, { type: 'object', required: ['hasOwnProperty'] }],
       },
-      '/paths/~1{constructor}~1{toString}': {
-        get: { ...getSeed, operationId: 'valueOf', parameters: undefined },
-      },
+      '/paths/~1{toString}': { get: { ...getSeed, operationId: 'valueOf', parameters: undefined } },
       '/components/securitySchemes/apiKeyInQuery/name': 'constructor',
     },
     handlers: { valueOf: ({ params }: { params: object }) => Promise.resolve({ ...params }) },
@@ -694,8 +690,7 @@ t.test('names that JavaScript objects inherit are names like any other', async (
   t.match(notText, error(40002, 'toString must be a string, not a number'));
   const unknown = await post(',"hasOwnProperty":1', '/seeds?constructor=x&key=open+sesame');
   t.match(unknown, error(40006, '"key" is unknown'));
-  t.equal((await call('GET', '/about')).text, '{"name":"A garden"}');
-  t.equal((await call('GET', '/a/b', key)).text, '{"constructor":"a","toString":"b"}');
+  t.equal((await call('GET', '/a', key)).text, '{"toString":"a"}');
 });
 
 t.test('values that no schema describes are nested within a limit, however short the body is', async (t) => {
@@ -772,9 +767,8 @@ ${gardenBytes.toString()}`.replace('description: Public.\n      security: []', '
 t.test(
   'countBlossoms is served under every server, whose path and its own are as clients write them',
   async (t) => {
-    const { call } = await startService(t, engines[0]!, orchard);
     const get = async (path: string) => {
-      const { status, json } = await call('GET', path);
+      const { status, json } = await callOrchard('GET', path);
       return status === 200 ? json : status;
     };
     const params = { area: 2, kind: 'a)é' };
@@ -787,36 +781,22 @@ t.test(
 );
 
 t.test('listHarvests reads the array of an object page by page, and then says what follows', async (t) => {
-  const { app } = await startService(t, engines[0]!, orchard);
-  const seen: unknown[] = [];
-  for (let after: number | undefined = 0; after !== undefined;) {
-    const { payload } = await app.inject({
-      url: `/v1/orchard/harvests?limit=2&after=${after}`,
-      headers: { host: 'x' },
-    });
-    seen.push(payload);
-    ({ next: after } = JSON.parse(payload) as { next?: number });
-  }
-  t.strictSame(seen, [
-    '{"items":[{"number":1},{"number":2}],"next":2,"total":5}',
-    '{"items":[{"number":3},{"number":4}],"next":4,"total":5}',
-    '{"items":[{"number":5}],"total":5}',
-  ]);
-
+  for (const [query, text] of [
+    ['limit=2', '{"items":[{"number":1},{"number":2}],"next":2,"total":5}'],
+    ['limit=2&after=4', '{"items":[{"number":5}],"total":5}'],
+  ])
+    t.equal((await callOrchard('GET', `/v1/orchard/harvests?${query}`)).text, text);
   type ListHarvests = Handlers<OrchardOperations, OrchardSecurity>['listHarvests'];
   const nextPage = () => Promise.resolve({ json: '', more: false });
   const items: JsonArray<{ number?: number }> = { nextPage };
   const others: JsonArray<{ number: string }> = { nextPage };
   const right: ListHarvests[] = [
-    () => Promise.resolve({ items: [{ number: 1 }], total: 1 }),
     () => Promise.resolve({ items, total: 1 }),
     () => Promise.resolve({ items, next: () => undefined, total: () => 1 }),
   ];
   const wrong: ListHarvests[] = [
     // @ts-expect-error -- a list of something else
     () => Promise.resolve({ items: others, total: 1 }),
-    // @ts-expect-error -- the total is missing
-    () => Promise.resolve({ items }),
     // @ts-expect-error -- the total is a number
     () => Promise.resolve({ items, total: () => 'x' }),
     // @ts-expect-error -- all is known when the array is

@@ -260,14 +260,9 @@ t.test(
     const stored = '{"a":9007199254740993}';
     const bodies: [body: object, text: string][] = [
       [{ items: arrayOf(['']) }, '{"items":[]}'],
-      [
-        { total: 1n, items: arrayOf([stored]), secret: 's', next: undefined },
-        `{"items":[${stored}],"total":1}`,
-      ],
+      [{ total: 1n, items: arrayOf([stored]), secret: 's' }, `{"items":[${stored}],"total":1}`],
       [{ items: arrayOf([stored, '{},{}', '']) }, `{"items":[${stored},{},{}]}`],
-      [{ items: arrayOf([stored, '{}']), total: 2 }, `{"items":[${stored},{}],"total":2}`],
       [{ items: null, total: 0 }, '{"items":null,"total":0}'],
-      [{ items: [{}], total: 1 }, '{"items":[{}],"total":1}'],
     ];
     for (const [body, text] of bodies)
       t.strictSame(await send(body), { status: 200, text, type: 'application/json' }, text);
@@ -295,8 +290,7 @@ t.test(
     const contract = loadEdited(orchardDocument, { [`${tree}/application~1json/schema`]: envelope });
     let body: unknown;
     const handlers = { ...orchard.handlers, getTree: () => Promise.resolve(body) };
-    const service = { ...orchard, contract, handlers, logger };
-    const { open } = await startListening(t, service);
+    const { open } = await startListening(t, { ...orchard, contract, handlers, logger });
     const ask = async (returned: unknown) => {
       body = returned;
       const connection = await open();
@@ -305,10 +299,9 @@ t.test(
     };
     const text = '{"items":[{"a":"ä"}],"total":1}';
     const headers = { 'content-length': String(Buffer.byteLength(text)) };
-    t.match((await ask({ items: arrayOf(['{"a":"ä"}']), total: 1 })).responses, [{ status: 200, headers }]);
-    const long = await ask({ items: arrayOf(['{}', '{}']), total: 2 });
-    t.match(long.responses, [{ status: 200, text: '{"items":[{},{}],"total":2}' }]);
-    t.notOk(long.responses[0]?.headers['content-length']);
+    t.match((await ask({ items: arrayOf(['{"a":"ä"}']), total: 1 })).responses, [{ text, headers }]);
+    const [long] = (await ask({ items: arrayOf(['{}', '{}']), total: 2 })).responses;
+    t.match(long, { text: '{"items":[{},{}],"total":2}', headers: { 'content-length': undefined } });
     const failed = await ask({ items: arrayOf(['{}', '{}']), total: 'x' });
     t.strictSame(failed.responses, [], 'it has no end');
     t.match(JSON.stringify(lines), /total must be/);
@@ -363,6 +356,7 @@ t.test(
     const versions = Object.fromEntries(names.map((name) => [name, { schema }]));
     const { send } = await startTree(t, {}, { [tree]: versions });
     t.match(await send({ a: 1 }), { status: 500 }, 'it could be either');
+    t.match(await send(new TypedBody('text/plain', 'a')), { status: 500 }, 'it is not declared');
     for (const [name, type] of [
       ['*/*', 'application/json'],
       ['application/json; charset=utf-8', 'application/json'],

@@ -116,23 +116,6 @@ t.test('a stream whose client has left before it begins ends at once', async (t)
   t.equal(await connection.rest().then((text) => text.includes('0\r\n\r\n')), false);
 });
 
-t.test('streams whose clients have left leave their places to others', async (t) => {
-  const { app, open } = await startStreams(t, 'Readable');
-  for (let round = 0; round < 2; round++) {
-    const connections = await Promise.all(Array.from({ length: 256 }, () => open()));
-    for (const connection of connections) {
-      connection.send(exportRequest);
-      await once(connection.socket, 'data');
-    }
-    for (const { socket } of connections) socket.end();
-    await Promise.all(connections.map((connection) => connection.rest()));
-  }
-  const next = await open();
-  next.send('GET /v1/orchard/trees/a/drawing HTTP/1.1\r\nHost: x\r\n\r\n');
-  t.match(String((await once(next.socket, 'data'))[0]), /^HTTP\/1\.1 200 /);
-  await app.close();
-});
-
 t.test('a client that half-closes after its request gets its response', async (t) => {
   const { wrap, release, started } = holdCreates();
   const { open, authorized, fill } = await startListening(t, { wrap });
@@ -202,24 +185,6 @@ t.test('clients that have left do not use up the connections', async (t) => {
     });
     t.match(served, /^HTTP\/1\.1 200 /, JSON.stringify(bytes.slice(-20)));
   }
-});
-
-t.test('a chunked body that is read does not wait for a turn of the event loop for each piece', async (t) => {
-  const { app, open, authorized } = await startListening(t);
-  const connection = await open();
-  const arrives = once(app.server, 'request') as Promise<[IncomingMessage]>;
-  connection.send(`${createHead(authorized)}Transfer-Encoding: chunked\r\n\r\n`);
-  const [request] = await arrives;
-  await repeatUntil(() => request.readableFlowing === true);
-  let turn = 0;
-  const turns = new Set<number>();
-  request.on('data', () => turns.add(turn));
-  const body = `{"id":1,"name":"a"${' '.repeat(300_000)}}`;
-  connection.send(body.replace(/[^]{1,900}/g, (chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`));
-  connection.send('0\r\n\r\n');
-  for (; !request.complete; turn++) await setImmediate();
-  t.match(await connection.receive('POST', '/plants'), { status: 200 });
-  t.ok(turns.size < 100, `${turns.size} turns for more than 300 pieces`);
 });
 
 t.test('plugins see a connection as a socket', async (t) => {

@@ -255,15 +255,6 @@ const create = (padding = 0) => {
   const head = `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\n`;
   return `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
 };
-/** Sends bytes in one write, and returns the statuses of the responses. */
-async function statuses(bytes: string, ending: Script['ending'] = 'finish'): Promise<number[]> {
-  const { received, error } = await converse(server.port, [Buffer.from(bytes)], ending);
-  assert.equal(error?.code, undefined);
-  const { responses, rest } = parseResponses(received, () => false);
-  assert.equal(rest.length, 0);
-  return responses.map(({ status }) => status);
-}
-
 /** Sends a large body until there is memory for it: the server may notice late that other clients have disconnected. */
 async function findRoom(): Promise<void> {
   await until(async () => {
@@ -276,7 +267,12 @@ t.test(
   'a request that does not wait for its body gets one response, even when the body breaks off',
   async (t) => {
     const broken = `DELETE /plants/0 HTTP/1.1\r\n${authorized}Transfer-Encoding: chunked\r\n\r\nzz\r\n`;
-    t.strictSame(await statuses(broken), [404]);
+    const { received, error } = await converse(server.port, [Buffer.from(broken)], 'finish');
+    t.equal(error, undefined);
+    t.match(
+      parseResponses(received, () => false),
+      { responses: [{ status: 404 }], rest: { length: 0 } },
+    );
   },
 );
 

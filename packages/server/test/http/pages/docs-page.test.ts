@@ -41,20 +41,6 @@ t.test('the page is served completely and has no links to other origins', async 
   }
 });
 
-t.test('HEAD returns the headers of every page', async (t) => {
-  const { port } = await startListening(t);
-  const ask = async (method: string, url: string) => {
-    const response = await fetch(`http://127.0.0.1:${port}${url}`, { method, redirect: 'manual' });
-    const header = (name: string) => response.headers.get(name);
-    const headers = ['location', 'content-type', ...kept].map(header);
-    // A redirect has no content.
-    return { status: response.status, headers, length: response.ok ? header('content-length') : '' };
-  };
-  for (const url of ['/', '/docs', ...published]) {
-    t.strictSame(await ask('HEAD', url), await ask('GET', url), url);
-  }
-});
-
 t.test('caches keep the page and the contract, and ask whether they have changed', async (t) => {
   const { app } = await startService(t, engines[0]!);
   const tags = new Set<unknown>();
@@ -64,6 +50,8 @@ t.test('caches keep the page and the contract, and ask whether they have changed
     const { headers, statusCode } = await ask();
     const tag = String(headers.etag);
     t.equal(statusCode, 200);
+    for (const name of [...kept, 'content-type', 'content-length'])
+      t.equal((await ask(undefined, 'HEAD')).headers[name], headers[name], `HEAD ${url} ${name}`);
     t.match(tag, /^"[\w-]+"$/, 'strong');
     t.equal(headers['cache-control'], 'no-cache', url);
     tags.add(tag);
@@ -196,18 +184,14 @@ t.test(
     await shown.locator('summary').first().click();
     for (const code of ['40001 to 40005', '40010', '40011', '50000, 50302'])
       t.ok(await shown.getByRole('cell', { name: code, exact: true }).isVisible(), code);
-    for (const [language, call] of [
-      ['curl', `curl -i -X POST '${origin}/plants'`],
-      ['TypeScript', `fetch('${origin}/plants'`],
-      ['Python', `'${origin}/plants'`],
-    ] as const) {
-      await shown.getByText(language, { exact: true }).click();
-      const code = await shown.locator('details[open] pre').last().innerText();
-      t.match(code, call);
-      t.match(code, '{ "id": 1, "name": "Monstera deliciosa", "tag": "indoor" }');
-      t.match(code, /TOKEN/, language);
-      await shown.getByText(language, { exact: true }).click();
-    }
+    await shown.getByText('curl', { exact: true }).click();
+    const code = await shown.locator('details[open] pre').last().innerText();
+    for (const part of [
+      `curl -i -X POST '${origin}/plants'`,
+      '{ "id": 1, "name": "Monstera deliciosa"',
+      'TOKEN',
+    ])
+      t.match(code, part);
   },
 );
 

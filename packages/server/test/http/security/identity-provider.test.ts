@@ -404,29 +404,6 @@ t.test('an issuer that never responds is a 503 in the end, and holds up no opaqu
   t.match(await short.call('GET', '/plants', { token }), unavailable, 'the wait has an end');
 });
 
-t.test('a verified token is cached for three seconds, and never beyond its expiry', async (t) => {
-  const issuer = await startIssuer(t);
-  const { keys } = issuer;
-  let now = start;
-  const { call } = await issuer.serve({ now: () => now, monotonic: () => now }, { jwksCooldown: 0 });
-  const token = await issuer.sign({ sub: 'of the cache' });
-  const short = await issuer.sign({ sub: 'of the cache', exp: start / 1000 + 1 });
-  for (const each of [token, short]) t.equal((await call('GET', '/plants', { token: each })).status, 200);
-  issuer.keys = [];
-  // Another token with an unknown key makes the verifier fetch the keys, of which there are none now.
-  t.match(await call('GET', '/plants', { token: await issuer.sign({}, { kid: 'nobody' }) }), invalid);
-  now = start + 2_900;
-  t.equal((await call('GET', '/plants', { token })).status, 200, 'believed without its key');
-  now = start + 3_100;
-  t.match(await call('GET', '/plants', { token }), invalid, 'verified again');
-
-  issuer.keys = keys;
-  now = start + 5_900;
-  t.equal((await call('GET', '/plants', { token: short })).status, 200, 'within the leeway of five seconds');
-  now = start + 6_000;
-  t.match(await call('GET', '/plants', { token: short }), expired, 'expired while it was believed');
-});
-
 t.test('without an identity provider, no JWT is accepted', async (t) => {
   const issuer = await startIssuer(t);
   const { call } = await startService(t, engine, { now: () => start });
