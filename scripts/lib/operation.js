@@ -7,8 +7,6 @@ const pages = [
   ...['operate', 'containers', 'postgres', 'identity-provider', 'monitor', 'runbook', 'restore'],
   ...['behavior', 'limits'],
 ].map((name) => `docs/${name}.md`);
-/** Its own page of settings, which has no defaults of the Plant Store, takes the place of this one. */
-const replaced = new Map([['docs/configuration.md', 'packages/server/docs/configuration.md']]);
 const others = ['deploy', 'compose.yaml', 'Dockerfile'];
 
 /** Links that lead out of the copy become their text. Its folders are those of the repository, so the other links hold. */
@@ -19,8 +17,7 @@ export function copyOperation() {
     const text = readFileSync(page, 'utf8').replaceAll(
       /\[([^\]]+)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)]*)?\)/g,
       (link, label, path, place = '') => {
-        const linked = posix.join(posix.dirname(page), path);
-        const file = replaced.get(linked) ?? linked;
+        const file = posix.join(posix.dirname(page), path);
         if (file.startsWith('packages/server/'))
           return `[${label}](${posix.relative(posix.dirname(`${target}/${page}`), file)}${place})`;
         return pages.includes(file) || others.includes(file.split('/')[0] ?? '') ? link : label;

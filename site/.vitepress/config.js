@@ -30,7 +30,7 @@ const parts = {
       'CONTRIBUTING.md': 'Change it',
     },
     Reference: {
-      'docs/configuration.md': 'Settings',
+      'packages/server/docs/configuration.md': 'Settings',
       'docs/limits.md': 'Limits',
       'docs/user-specification.md': "The user's specification",
       'docs/specification.md': 'The answer to it',

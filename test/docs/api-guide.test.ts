@@ -393,7 +393,7 @@ t.test('what several documents say is the same everywhere, and what the code say
 
 t.test('docs/limits.md has the defaults of the configuration', (t) => {
   const limits = read('docs/limits.md');
-  const configuration = read('docs/configuration.md');
+  const configuration = read('packages/server/docs/configuration.md');
   const mebibyte = 2 ** 20;
   for (const [name, unit, shown] of [
     ['BODY_LIMIT_BYTES', mebibyte, /`BODY_LIMIT_BYTES`, (\d+) MiB/],

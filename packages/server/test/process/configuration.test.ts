@@ -240,7 +240,7 @@ t.test('check lists all faults of settings, certificate, store and keys, and cha
 });
 
 t.test('every variable is checked and documented', async (t) => {
-  const page = await readFile(new URL('../../../../docs/configuration.md', import.meta.url), 'utf8');
+  const page = await readFile(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
   const documented = [...page.matchAll(/^- `([A-Z][A-Z_]+)`/gm)].map(([, name = '']) => name);
   t.ok(documented.length > 20);
   const faults = await faultsOf(Object.fromEntries(documented.map((name) => [name, ' '])));
