@@ -321,17 +321,6 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     t.strictSame([...new Set(lists)].sort(), ['no failure', 'overloaded'], 'pages that wait, too');
   });
 
-  t.test('a plant that is changed during its deletion is deleted', async (t) => {
-    const { plants, url, database } = await openStore(t);
-    await plants.create('s', 1n, plant);
-    const other = await begin(t, url, `UPDATE plants SET plant = '{"name":"changed"}'`);
-    const deletion = plants.delete('s', 1n);
-    await session(database, waitsForLock);
-    await other.query('COMMIT');
-    t.equal(await deletion, true);
-    t.equal((await plants.list('s', { limit: 1 })).count, 0);
-  });
-
   t.test('pages that wait too long are rejected', async (t) => {
     const { plants, url } = await openStore(t, { poolSize: 2 });
     const { plants: hasty } = await openHasty(t, url, { poolSize: 2 });

@@ -1,7 +1,6 @@
 // The files of a SQLite store: kills, readers and other programs that use it, what is refused, and the lock of its server.
 import { copyFile, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
 import t, { type Test } from 'tap';
 import { temporaryFolder } from '../support/engines.js';
@@ -9,7 +8,7 @@ import { create, list, run, startServer } from '../support/processes.js';
 import { openExistingStorage, openStorage, type Storage } from '../support/store.js';
 import { startWriter } from '../support/writer-process.js';
 import { service } from '../../../../dist/service.js';
-import { migrateStorage, openContents, openStorage as openStorageOf } from '../../dist/storage/open.js';
+import { migrateStorage, openContents } from '../../dist/storage/open.js';
 
 const names = ['plants.db', 'plants.db-wal', 'plants.db-shm'];
 
@@ -102,13 +101,6 @@ async function staysClosed(t: Test, { folder, url }: { folder: string; url: stri
   t.match(backup, { code: 1, stderr: message }, 'a backup');
   t.strictSame(await contents(), before);
 }
-
-t.test('a start that fails leaves what prevents no other start', async (t) => {
-  const store = await killedStore(t);
-  const newer = { ...service, migrations: pathToFileURL(join(store.away, 'missing/')) };
-  await t.rejects(openStorageOf(newer, store.url));
-  await opensWith(t, store, 1);
-});
 
 t.test('a database of another program, or from before 1.0.0, is refused and not changed', async (t) => {
   const { away, file, url } = await twoFolders(t);
