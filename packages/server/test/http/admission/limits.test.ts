@@ -383,6 +383,34 @@ t.test('a client that leaves while its next page is read leaves no memory reserv
   t.match(await other.receive('GET', '/plants'), { status: 200, json: { length: count } });
 });
 
+t.test('a request whose client leaves while its body waits for memory ends once', async (t) => {
+  const { lines, logger } = captureLog();
+  // No timeout takes effect in this test.
+  const limits = { memoryBudget: 1_000_000, bodyLimit: 200_000, requestTimeout: 600_000 };
+  const { open, openBoth, authorized } = await startListening(t, { limits, logger });
+  const head = `${createHead(authorized)}Content-Length: 150000\r\n`;
+  const other = await open();
+  /** Sends a part of a body, and resolves when the server has processed it. */
+  const send = async (requestId: string, length: number) => {
+    const { connection, served } = await openBoth();
+    connection.send(`${head}X-Request-Id: ${requestId}\r\n\r\n${'x'.repeat(length)}`);
+    await repeatUntil(() => served.bytesRead >= length);
+    other.send(listRequest(authorized));
+    await other.receive('GET', '/plants');
+    return connection;
+  };
+  for (let i = 0; i < 4; i++) await send(`slow-${i}`, 140_000);
+  const leaving = await send('leaving', 70_000);
+  leaving.reset();
+  const linesOf = (id: string) => lines.filter(({ requestId }) => requestId === id);
+  await repeatUntil(() => linesOf('leaving').length > 0);
+  await setImmediate();
+  t.strictSame(
+    linesOf('leaving').map(({ level, msg }) => ({ level, msg })),
+    [{ level: 30, msg: 'request broken off' }],
+  );
+});
+
 t.test('streams hold their share of the memory of lists', async (t) => {
   const listBudget = 4_000_000;
   const chunk = Buffer.alloc(500_000, 'x');

@@ -364,6 +364,17 @@ t.test('a client that waits for 100 Continue receives it', async (t) => {
   t.equal((await connection.receive('POST', '/plants'))?.status, 200);
 });
 
+t.test('a body that becomes too large is rejected at that point', async (t) => {
+  const { open, authorized, call, token } = await startListening(t, { limits: { bodyLimit: 1_000 } });
+  for (const framing of ['Content-Length: 2000', 'Transfer-Encoding: chunked']) {
+    const connection = await open();
+    connection.send(`${createHead(authorized)}${framing}\r\n\r\n`);
+    connection.send(framing.startsWith('T') ? `7d0\r\n${'x'.repeat(2_000)}\r\n0\r\n\r\n` : 'x'.repeat(2_000));
+    t.match(await connection.receive('POST', '/plants'), { json: { error: 40005 } }, framing);
+  }
+  t.equal((await call('GET', '/plants', { token })).text, '[]');
+});
+
 t.test('a request that does not arrive in time returns 408', async (t) => {
   const limits = { requestTimeout: 300_000 };
   const { app, open, authorized } = await startListening(t, { limits });
