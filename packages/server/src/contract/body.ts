@@ -1,7 +1,7 @@
 // Reads request bodies: JSON, forms, texts and bytes.
 import type { ContractNode } from './document/contract-node.js';
-import { isJson, isRange, mostSpecific, parseMediaType, type MediaType } from './media-type.js';
-import { checkProperties, checkReadable, plain, readForm, textFix, type TextForm } from './parameters.js';
+import { isJson, isRange, mostSpecific, parseMediaType } from './media-type.js';
+import { checkReadable, plain, textFix, type TextForm } from './parameters.js';
 import { readContent, type Content } from './responses.js';
 import type { Schemas } from './schema/schema-normalizer.js';
 import { propertyOf, shapeOf, type Shape } from './schema/shape.js';
@@ -12,8 +12,6 @@ export type BodyFormat = 'json' | 'form' | 'multipart' | 'text' | 'bytes';
 /** A field of a form. */
 export interface Field extends TextForm {
   readonly name: string;
-  /** The media types that a part of the field may have, if the contract lists them. */
-  readonly mediaTypes?: readonly { readonly range: MediaType }[];
 }
 
 /** A body of one of the media types of an operation. */
@@ -118,10 +116,8 @@ function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart
       ?.split(',')
       .map((type) => parseMediaType(type.trim()));
     const place = given.value === undefined ? node.at('schema') : given;
-    const isStyled = given.has('style') || given.has('explode');
     const isOfJson = listed?.some(({ type }) => isJson(type)) === true;
     const form = formOf(one, isOfJson, format === 'multipart' && !is30);
-    const isObject = one.types?.includes('object') === true;
     const isFileMisplaced = form.kind === 'file' ? format === 'form' : holdsFile(one);
     if (isFileMisplaced)
       place.fault(
@@ -129,15 +125,13 @@ function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart
         'Write multipart/form-data with a field for each file, or format: byte',
       );
     const isUsual = (given.at('style').value ?? 'form') === 'form' && given.at('explode').value !== false;
-    if (format === 'multipart' && is30) {
-      if (!isUsual)
-        given.warn('OpenAPI 3.0 ignores style and explode in multipart/form-data', 'Write openapi: 3.1.0');
-    } else if (isStyled && form.kind !== 'file') {
-      if (isObject) checkProperties(place, one);
-      return { name, ...readForm(given, one, 'query') };
+    if (!isUsual && form.kind !== 'file') {
+      const fix = 'Leave style and explode out: clients send a field for each item, and objects as JSON';
+      if (format === 'multipart' && is30) given.warn('OpenAPI 3.0 ignores style and explode here', fix);
+      else given.fault('style and explode are not supported in forms', fix);
     }
     if (form.kind === 'plain') checkReadable(place, one, `the field ${name}: `);
-    return { name, ...form, ...(listed && { mediaTypes: listed.map((range) => ({ range })) }) };
+    return { name, ...form };
   };
   const { additional } = shape;
   const names = Object.keys({ ...shape.properties, ...(encoding.value as object | undefined) });

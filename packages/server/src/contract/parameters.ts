@@ -11,12 +11,9 @@ export type ParameterPlace = 'path' | 'query' | 'header' | 'cookie';
 
 /** The notation of a value as texts. */
 export interface TextForm {
-  /**
-   * As one text, or one for each item (`plain`); an object as a text for each property, by its name (`spread`), or by a
-   * name such as `filter[color]` (`deep`); as JSON; or as the part of a multipart body (`file`).
-   */
-  readonly kind: 'plain' | 'spread' | 'deep' | 'json' | 'file';
-  /** Whether commas separate items, or names and values of properties, in one text; otherwise, it is repeated. */
+  /** As one text, or one for each item (`plain`); as JSON; or as the part of a multipart body (`file`). */
+  readonly kind: 'plain' | 'json' | 'file';
+  /** Whether commas separate the items in one text; otherwise, it is repeated. */
   readonly isDelimited: boolean;
 }
 
@@ -35,7 +32,7 @@ export interface Parameter extends TextForm {
 
 /** Headers that OpenAPI does not allow as parameters: content and security declare them. */
 const reservedHeaders = /^(accept|content-type|authorization)$/i;
-/** The default style of each place; an object in a query may also have another. */
+/** The style of each place. */
 const styles: Record<string, string> = { path: 'simple', header: 'simple', query: 'form', cookie: 'form' };
 
 /** Reads the parameters of an operation and those of its path item, which the operation may replace. */
@@ -110,18 +107,14 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
   return { name, in: at, required, schema: asText(schema), declared: declared.value, ...form };
 }
 
-/** Reads the notation of a parameter or a form field. */
-export function readForm(node: ContractNode, shape: Shape, where: ParameterPlace): TextForm {
-  const isObject = shape.types?.includes('object') === true;
-  const names = [styles[where]!, ...(isObject && where === 'query' ? ['deepObject'] : [])];
-  const style = node.read('style', 'string') ?? names[0]!;
-  if (!names.includes(style)) {
-    const fix = `Write ${names.join(' or ')}, or for the same URLs type: string, and read the text in the handler`;
+/** Reads the notation of a parameter. */
+function readForm(node: ContractNode, shape: Shape, where: ParameterPlace): TextForm {
+  const style = node.read('style', 'string');
+  if (style !== undefined && style !== styles[where] && shape.types?.includes('object') !== true) {
+    const fix = `Write ${styles[where]!}, or for the same URLs type: string, and read the text in the handler`;
     node.at('style').fault(`the style ${style} is not supported here`, fix);
   }
-  if (style === 'deepObject') return { kind: 'deep', isDelimited: false };
-  const isDelimited = where !== 'query' || node.read('explode', 'boolean') === false;
-  return { kind: isObject && !isDelimited ? 'spread' : 'plain', isDelimited };
+  return { kind: 'plain', isDelimited: where !== 'query' || node.read('explode', 'boolean') === false };
 }
 
 /** A parameter is a text, unless its schema says otherwise. */
@@ -136,20 +129,20 @@ export const textFix =
 /** Checks that a text can be read in only one way. */
 function checkText(node: ContractNode, schema: Schema, where: ParameterPlace): void {
   const shape = shapeOf(schema);
-  if (where === 'query' && textTypes(shape).join() === 'object') checkProperties(node, shape);
-  else if (where === 'cookie' && shape.types?.includes('array'))
+  if (where === 'cookie' && shape.types?.includes('array'))
     node.fault('an array in a cookie is not supported', textFix);
-  else checkReadable(node, shape);
+  else
+    checkReadable(
+      node,
+      shape,
+      '',
+      where === 'query' && textTypes(shape).join() === 'object' ? namesFix : textFix,
+    );
 }
 
-/** Checks the properties of an object that is written as texts. */
-export function checkProperties(node: ContractNode, { properties, additional }: Shape): void {
-  const fix =
-    'Write a parameter or field for each name that clients send instead, such as filter[total][min]: requests stay, but types of generated clients change';
-  const all = { ...properties, ...(additional && { '(others)': additional }) };
-  for (const [name, property] of Object.entries(all))
-    checkReadable(node, property, `the property ${name}: `, fix);
-}
+/** The remedy for an object in a query. */
+const namesFix =
+  'Write a parameter for each name that clients send instead, such as filter[color]: requests stay, but types of generated clients change';
 
 /** The types that a text stands for; without any, it is a string. */
 function textTypes({ types = ['string'] }: Shape): readonly TypeName[] {

@@ -27,8 +27,6 @@ export interface ResponseHeader {
   readonly schema: Schema;
   /** Whether the server sets it, and not the handler. */
   readonly isOfServer: boolean;
-  /** Whether an object is written as in `a=1,b=2`, and not as in `a,1,b,2` (RFC 6570 section 3.2.1). */
-  readonly isExploded: boolean;
 }
 
 /** A response that a handler may return, or an error. */
@@ -213,12 +211,16 @@ function readResponse(place: ContractNode, schemas: Schemas, key: string): Resul
 function readHeader(name: string, given: ContractNode, schemas: Schemas, set: string[]): ResponseHeader {
   const node = given.target('headers');
   node.allow('description required deprecated style explode schema example examples', 'in schema');
+  const schema = node.has('schema') ? schemas.normalize(node.at('schema'), 'response') : anySchema;
+  if (shapeOf(schema).types?.includes('object'))
+    node
+      .at('schema')
+      .fault('an object in a header is not supported', 'Write type: string, or a header for each property');
   return {
     name,
     required: node.read('required', 'boolean') === true,
-    schema: node.has('schema') ? schemas.normalize(node.at('schema'), 'response') : anySchema,
+    schema,
     isOfServer: set.includes(name.toLowerCase()),
-    isExploded: node.read('explode', 'boolean') === true,
   };
 }
 

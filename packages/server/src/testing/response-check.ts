@@ -127,14 +127,11 @@ export function responseCheck(
 }
 
 /** Parses a header's value as a client does. */
-function readHeader(given: string | string[], { name, schema, isExploded }: ResponseHeader): unknown {
+function readHeader(given: string | string[], { name, schema }: ResponseHeader): unknown {
   const shape = shapeOf(schema);
-  const text = String(given);
-  const pairs = () => text.split(',').flatMap((pair) => (isExploded ? pair.split(/=(.*)/s, 2) : pair));
-  const items = text === '' ? [] : name.toLowerCase() === 'set-cookie' ? [given].flat() : text;
-  const isArray = shape.types?.includes('array');
-  const value = isArray ? items : shape.types?.includes('object') ? pairs() : text;
-  return readTexts({ kind: 'plain', isDelimited: true, shape }, value);
+  const isCookie = name.toLowerCase() === 'set-cookie';
+  if (String(given) === '' && shape.types?.includes('array')) return [];
+  return readTexts({ kind: 'plain', isDelimited: !isCookie, shape }, isCookie ? given : String(given));
 }
 
 /** Returns the place of the first field that a schema does not name, though it names others. */

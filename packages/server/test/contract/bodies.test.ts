@@ -34,15 +34,16 @@ const file = (name: string, filename: string, type: string, content: string | Bu
   head: `Content-Disposition: form-data; name="${name}"; filename="${filename}"\r\nContent-Type: ${type}`,
   content,
 });
-const bodyOf = (parts: readonly TestPart[], end = '\r\n--b--\r\n') =>
+const boundary = 'b';
+const bodyOf = (parts: readonly TestPart[], end = `\r\n--${boundary}--\r\n`) =>
   Buffer.concat([
     ...parts.flatMap(({ head, content = '' }) => [
-      Buffer.from(`\r\n--b\r\n${head}\r\n\r\n`),
+      Buffer.from(`\r\n--${boundary}\r\n${head}\r\n\r\n`),
       Buffer.from(content),
     ]),
     Buffer.from(end),
   ]).subarray(2);
-const multipart = { 'content-type': 'multipart/form-data; boundary=b' };
+const multipart = { 'content-type': `multipart/form-data; boundary=${boundary}` };
 /** Sends a form to uploadPhotos: bytes, or the parts after the title. */
 const upload = (given: Buffer | readonly TestPart[], headers: Record<string, string> = multipart) =>
   call('POST', url, {
@@ -56,13 +57,13 @@ const integer = (name: string) =>
 t.test('registerVisit reads the fields of a form as its schema says', async (t) => {
   const sent =
     'name=Zo%C3%AB+B&guests=9007199254740993&paid=true&price=1.5e1&day=2026-01-31&trees=a&trees=b%26c' +
-    '&years=1,2&period[from]=9007199254740993&period%5Bto%5D=2&note=%7B%22text%22%3A%221%22%2C%22stars%22%3A9007199254740993%7D';
+    '&years=1&years=2&period=%7B%22from%22%3A9007199254740993%2C%22to%22%3A2%7D&note=%7B%22text%22%3A%221%22%2C%22stars%22%3A9007199254740993%7D';
   const { status, text } = await visit(sent);
   t.equal(status, 200);
   t.equal(
     text,
     '{"name":"Zoë B","guests":9007199254740993,"paid":true,"price":15,"day":"2026-01-31","trees":["a","b&c"],' +
-      '"years":[1,2],"note":{"text":"1","stars":9007199254740993},"period":{"from":9007199254740993,"to":2}}',
+      '"years":[1,2],"period":{"from":9007199254740993,"to":2},"note":{"text":"1","stars":9007199254740993}}',
   );
   t.equal((await visit('name=')).text, '{"name":"","guests":1}', 'an empty text, and a default');
   t.equal((await visit('name=a&trees=x')).text, '{"name":"a","trees":["x"],"guests":1}', 'one item');
@@ -75,17 +76,21 @@ t.test('registerVisit refuses every fault of a form, and names it', async (t) =>
     ['name=a&guests=1.0', integer('guests')],
     ['name=a&paid=1', 'paid must be true or false'],
     ['name=a&name=b', 'name is repeated: send it once'],
-    ['name=a&period[from]=x', integer('period.from')],
+    [
+      'name=a&years=x',
+      'years.0 must be an integer from -9007199254740991 to 9007199254740991, in canonical decimal digits',
+    ],
+    ['name=a&period={"from":"x"}', integer('period.from')],
     ['name=a&period=1', 'period must be an object'],
     ['name=a&note={', "note is not well-formed JSON: Expected property name or '}' in JSON at position 1"],
     ['name=a&color=red', '"color" is unknown'],
     ['name=a&__proto__=1', '"__proto__" is unknown'],
-    ['name=%', '"%" has a percent sign without the bytes of UTF-8'],
-    ['name=a&%ZZ=1', '"%ZZ" has a percent sign without the bytes of UTF-8'],
-    [`name=a${'&x'.repeat(5_000)}`, 'it may have at most 5000 fields'],
+    ['name=%FF', 'name is not a text in UTF-8, or contains U+FFFD'],
+    [`name=a${'&x'.repeat(5_000)}`, 'it may have at most 1000 fields'],
   ];
   for (const [body, message] of faults) t.match(await visit(body), error(40002, message), body.slice(0, 60));
-  t.match(await visit(Buffer.from('name=\xff', 'latin1')), error(40002, 'it is not UTF-8'));
+  const notText = error(40002, 'name is not a text in UTF-8, or contains U+FFFD');
+  t.match(await visit(Buffer.from('name=\xff', 'latin1')), notText);
   t.match(await visit(''), error(40002, 'name is missing'), 'a form without fields');
   t.match(
     await visit('name=a', 'image/png'),
@@ -93,68 +98,42 @@ t.test('registerVisit refuses every fault of a form, and names it', async (t) =>
   );
 });
 
-t.test(
-  'items are separated before they are decoded, and nothing is trimmed in a query, path or form',
-  async (t) => {
-    const texts = { type: 'array', items: { type: 'string' } };
-    const numbers = { type: 'array', items: { type: 'integer', format: 'int64' } };
-    const path = (name: string, schema: object = texts) => ({ in: 'path', name, required: true, schema });
-    const responses = { 200: { description: 'What was sent.', content: { 'application/json': {} } } };
-    const getLists = ({ params, query, headers }: Record<string, object>) =>
-      Promise.resolve({ ...params, ...query, ...headers });
-    const visitForm = '/paths/~1visits/post/requestBody/content/application~1x-www-form-urlencoded';
-    const contract = loadEdited(orchardDocument, {
-      '/components/schemas/Visit/properties/words': texts,
-      [`${visitForm}/encoding/words`]: { explode: false },
-      '/paths/~1lists~1{a}~1of~1{b}-{c}': {
-        get: {
-          operationId: 'getLists',
-          parameters: [
-            path('a'),
-            path('b'),
-            path('c', numbers),
-            { in: 'query', name: 'words', explode: false, schema: texts },
-            { in: 'query', name: 'numbers', explode: false, schema: numbers },
-            { in: 'query', name: 'size', explode: false, schema: { type: 'object' } },
-            { in: 'header', name: 'X-Words', schema: texts },
-          ],
-          responses,
+t.test('commas separate the items of a list in a path, a query and a header', async (t) => {
+  const texts = { type: 'array', items: { type: 'string' } };
+  const path = (name: string, schema: object = texts) => ({ in: 'path', name, required: true, schema });
+  const contract = loadEdited(orchardDocument, {
+    '/paths/~1lists~1{a}~1of~1{b}-{c}': {
+      get: {
+        operationId: 'getLists',
+        parameters: [
+          path('a'),
+          path('b'),
+          path('c', { type: 'array', items: { type: 'integer', format: 'int64' } }),
+          { in: 'query', name: 'words', explode: false, schema: texts },
+          { in: 'header', name: 'X-Words', schema: texts },
+        ],
+        responses: {
+          200: { description: 'What was sent.', content: { 'application/json': {} } },
+          default: { $ref: '#/components/responses/Failed' },
         },
       },
-    });
-    const handlers = { ...orchard.handlers, getLists };
-    const { call } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
-    const get = async (path: string, query = '', headers = {}) => {
-      const { text, status } = await call('GET', `/v1/orchard/lists/${path}?${query}`, { headers });
-      return status === 200 ? (JSON.parse(text) as Record<string, unknown>) : text;
-    };
-    const queries: [string, object][] = [
-      ['words=a%2Cb,c', { words: ['a,b', 'c'] }],
-      ['words=a,%20b+', { words: ['a', ' b '] }],
-      ['words=', { words: [''] }],
-      ['words=a%26words%3Db', { words: ['a&words=b'] }],
-      ['wor%64s=%ZZ,b', { words: ['%ZZ', 'b'] }],
-      ['numbers=1,2', { numbers: [1, 2] }],
-      ['size=min,a%2Cb', { size: { min: 'a,b' } }],
-    ];
-    const inPath = { a: ['x'], b: ['y'], c: [1] };
-    for (const [query, values] of queries)
-      t.strictSame(await get('x/of/y-1', query), { ...inPath, ...values }, query);
-    t.strictSame(await get('a%2Cb,%20c/of/d%2C,e-1,2', 'words=a'), {
-      a: ['a,b', ' c'],
-      // A part of a segment is decoded by the router.
-      b: ['d', '', 'e'],
-      c: [1, 2],
-      words: ['a'],
-    });
-    const inHeader = await get('x/of/y-1', '', { 'x-words': 'a , b%2Cc' });
-    t.strictSame(inHeader, { ...inPath, 'X-Words': ['a', 'b%2Cc'] });
-    t.match(await get('x/of/y-1', 'numbers=1%2C2'), /numbers\.0 must be an integer/);
-    const visit = (body: string) => call('POST', '/v1/orchard/visits', { headers: form, body });
-    t.match(await visit('name=a&words=a%2Cb,+c'), { json: { words: ['a,b', ' c'] } });
-    t.match(await visit('name=a&words=a&words=d'), error(40002, 'words is repeated: send it once'));
-  },
-);
+    },
+  });
+  const getLists = ({ params, query, headers }: Record<string, object>) =>
+    Promise.resolve({ ...params, ...query, ...headers });
+  const handlers = { ...orchard.handlers, getLists };
+  const { call } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
+  const get = (url: string, headers = {}) => call('GET', `/v1/orchard/lists/${url}`, { headers });
+  t.strictSame((await get('a,%C3%A9/of/d,e-1,2?words=a,+b%2Cc', { 'x-words': 'a , b%2Cc' })).json, {
+    a: ['a', 'é'],
+    b: ['d', 'e'],
+    c: [1, 2],
+    words: ['a', 'b', 'c'],
+    'X-Words': ['a', 'b%2Cc'],
+  });
+  t.match(await get('x/of/y-1?words='), { json: { words: [''] } });
+  t.match(await get('x/of/y-x'), error(40007, integer('c.0')));
+});
 
 t.test(
   'what is written instead of nested objects and of texts or arrays takes the same requests',
@@ -279,26 +258,6 @@ t.test('a file whose media type is JSON is a file', async (t) => {
       body: bodyOf([file('note', 'a.json', type, '{')]),
     });
   t.match(await send('application/json'), { status: 200, json: { name: '{' } });
-  t.match(await send('image/png'), error(40002, '"note" must be application/json, not "image/png"'));
-});
-
-t.test('in OpenAPI 3.1, encoding says how the parts of a multipart body are written', async (t) => {
-  const visits = '/paths/~1visits/post/requestBody/content';
-  const encoding = { years: { explode: false }, trees: { style: 'form' }, period: { style: 'deepObject' } };
-  const content = { schema: { $ref: '#/components/schemas/Visit' }, encoding };
-  const edits = { [visits]: { 'multipart/form-data': content } };
-  const contract = loadEdited(orchardDocument, edits);
-  const { call } = await startService(t, engines[0]!, { ...orchard, contract });
-  const send = (...fields: [name: string, content: string][]) =>
-    call('POST', '/v1/orchard/visits', {
-      headers: multipart,
-      body: bodyOf([field('name', 'a'), ...fields.map((one) => field(...one))]),
-    });
-  t.match(await send(['years', '1,2'], ['trees', 'x,y'], ['trees', 'z'], ['period[from]', '1']), {
-    status: 200,
-    text: '{"name":"a","years":[1,2],"trees":["x,y","z"],"period":{"from":1},"guests":1}',
-  });
-  t.match(await send(['years', '1'], ['years', '2']), error(40002, 'years is repeated: send it once'));
 });
 
 t.test('a range with a text takes any text, and one with bytes any bytes', async (t) => {
@@ -321,32 +280,18 @@ t.test('a range with a text takes any text, and one with bytes any bytes', async
   t.strictSame((await send({ type: 'string', format: 'binary' }, 'a/b', '# a')).json, ['object', '# a']);
 });
 
-t.test('findTrees reads objects in the query, in each style', async (t) => {
+t.test('findTrees takes parameters with brackets in their names', async (t) => {
   const find = (query: string) => callOrchard('GET', `/v1/orchard/visits?${query}`);
-  const all: [string, string][] = [
-    ['', '{}'],
-    ['filter[kind]=oak', '{"filter":{"kind":"oak","roots":2}}'],
-    [
-      'limit=1&filter[roots%5D=9007199254740993&filter[kind]=o%5Dk&filter[colors]=a&filter[colors]=b',
-      '{"limit":1,"filter":{"roots":9007199254740993,"kind":"o]k","colors":["a","b"]}}',
-    ],
-    ['labels[a]=1&labels[__proto__]=2&labels[]=3', '{"labels":{"a":1,"__proto__":2,"":3}}'],
-    ['after=9007199254740993&all=true&limit=2', '{"limit":2,"page":{"after":9007199254740993,"all":true}}'],
-    ['size=min,1.5,ids,1,ids,9007199254740993', '{"size":{"min":1.5,"ids":[1,9007199254740993]}}'],
-    ['size=min,1.5,color,red', '{"size":{"min":1.5,"color":"red"}}'],
-  ];
-  for (const [query, text] of all) t.match(await find(query), { status: 200, text }, query);
+  t.match(await find('limit=1&filter[roots%5D=9007199254740993&filter[kind]=o%5Dk&ids=1,2'), {
+    status: 200,
+    text: '{"limit":1,"filter[roots]":9007199254740993,"filter[kind]":"o]k","ids":[1,2]}',
+  });
   const faults: [string, string][] = [
-    ['filter[roots]=1', 'filter.kind is missing'],
-    ['filter[kind]=ab&filter[roots]=1.5', integer('filter.roots')],
-    ['filter[kind]=ab&filter[color]=red', 'filter."color" is unknown'],
-    ['filter[kind][x]=ab', '"filter[kind][x]" is unknown'],
-    ['filter=kind,ab', 'filter must be an object'],
-    ['after=x', integer('page.after')],
-    ['after=1&before=2', '"before" is unknown'],
-    ['__proto__[a]=1', '"__proto__[a]" is unknown'],
-    ['size=min', 'size must be an object'],
-    ['size=min,1&size=min,2', 'size is repeated: send it once'],
+    ['filter[roots]=1', 'filter[kind] is missing'],
+    ['filter[kind]=a', 'filter[kind] must have at least 2 characters'],
+    ['filter[kind]=ab&filter[roots]=1.5', integer('filter[roots]')],
+    ['filter[kind]=ab&filter[color]=red', '"filter[color]" is unknown'],
+    ['filter[kind]=ab&ids=1&ids=2', 'ids is repeated: send it once'],
   ];
   for (const [query, message] of faults) t.match(await find(query), error(40006, message), query);
 });
@@ -415,7 +360,6 @@ t.test('uploadPhotos reads fields and files, with names, types and bytes', async
     field('tags', 'é'),
     file('cover', 'C:\\fake\\ü 1.png', 'image/png', bytes),
     file('others', '../../etc/passwd', 'text/csv; charset=iso-8859-1', 'a;\xff'),
-    { head: 'content-disposition: form-data; name=others', content: '' },
     file('corner', 'blob', 'application/json', '{"x":1}'),
     field('corners', '{"x":1}', 'application/json'),
     field('corners', '{"x":2,"y":null}'),
@@ -426,8 +370,7 @@ t.test('uploadPhotos reads fields and files, with names, types and bytes', async
     text,
     '{"title":"ab","count":9007199254740993,"shady":true,"tags":["a","é"],' +
       `"cover":{"bytes":"${bytes.toString('base64')}","mediaType":"image/png","filename":"ü 1.png"},` +
-      '"others":[{"bytes":"YTvDvw==","mediaType":"text/csv; charset=iso-8859-1","filename":"passwd"},' +
-      '{"bytes":"","mediaType":"application/octet-stream"}],' +
+      '"others":[{"bytes":"YTvDvw==","mediaType":"text/csv; charset=iso-8859-1","filename":"passwd"}],' +
       '"corner":{"x":1},"corners":[{"x":1},{"x":2,"y":null}],"rows":[9007199254740993,2]}',
   );
   t.equal((await upload([])).text, '{"title":"ab","count":1}', 'a default');
@@ -441,7 +384,6 @@ t.test('uploadPhotos reads fields and files, with names, types and bytes', async
   );
   const names: [string, string][] = [
     ['filename="a\\"b.png"', 'a"b.png'],
-    ["filename=a.png ; filename*=utf-8''%C3%A9", 'a.png'],
     ['filename=""', ''],
     ['filename=".."', '..'],
     ['filename="a%0D%0Ab"', 'a%0D%0Ab'],
@@ -454,18 +396,16 @@ t.test('uploadPhotos reads fields and files, with names, types and bytes', async
 });
 
 t.test('uploadPhotos refuses every fault of a form, and names it', async (t) => {
-  const noName = 'part 2 has no name: send Content-Disposition: form-data; name="…"';
-  const noHeaders = 'part 2 has no headers in UTF-8, of at most 16 KiB, with an empty line after them';
+  const broken = 'it is not a well-formed form of its Content-Type';
+  const notText = 'tags.0 is not a text in UTF-8, or contains U+FFFD';
   const faults: [TestPart, string][] = [
     [field('count', '1.5'), integer('count')],
     [field('title', 'cd'), 'title is repeated: send it once'],
     [field('color', 'red'), '"color" is unknown'],
     [field('__proto__', '{"x":1}'), '"__proto__" is unknown'],
-    [file('tags', 'a', 'text/plain', 'x'), '"tags" must be a text, not a file'],
-    [field('tags', 'x', 'text/plain; charset=utf-16'), '"tags" must be a text in UTF-8'],
-    [{ ...field('tags', ''), content: Buffer.from([255]) }, '"tags" must be a text in UTF-8'],
-    [file('cover', 'a', 'text/html', 'x'), '"cover" must be image/png or image/jpeg, not "text/html"'],
-    [field('cover', 'x'), '"cover" must be image/png or image/jpeg, not "application/octet-stream"'],
+    [file('tags', 'a', 'text/plain', 'x'), 'tags.0 must be a string'],
+    [{ ...field('tags', ''), content: Buffer.from([255]) }, notText],
+    [field('cover', 'x'), 'cover must be a file'],
     [file('cover', 'a', 'image/png', ''), 'cover must have at least 1 bytes'],
     [file('cover', 'a', 'image/png', 'x'.repeat(1001)), 'cover must have at most 1000 bytes'],
     [
@@ -476,15 +416,11 @@ t.test('uploadPhotos refuses every fault of a form, and names it', async (t) => 
     [field('corner', '{"x":1,"__proto__":1}'), 'corner."__proto__" is unknown'],
     [field('corner', '['.repeat(20_000)), 'corner is too large: it may contain at most 10000 values'],
     [field('rows', '[1.5]'), 'rows.0 must be an integer'],
-    [{ head: 'Content-Type: text/plain' }, noName],
-    [{ head: 'Content-Disposition: form-data; filename="a"' }, noName],
-    [{ head: 'Content-Disposition: form-data; name="tags"; filename="a"b"' }, noName],
-    [{ head: 'Content-Disposition form-data; name="tags"' }, noName],
-    [
-      { head: `${field('tags', '').head}\r\nContent-Transfer-Encoding: base64` },
-      'part 2 has a Content-Transfer-Encoding: send the bytes as they are',
-    ],
-    [{ ...field('tags', ''), content: '\r\n--bc\r\n' }, noHeaders.replace('2', '3')],
+    [{ head: 'Content-Type: text/plain' }, broken],
+    [{ head: 'Content-Disposition: form-data; filename="a"' }, broken],
+    [{ head: 'Content-Disposition: form-data; name="tags"; filename="a"b"' }, broken],
+    [{ head: 'Content-Disposition form-data; name="tags"' }, broken],
+    [{ ...field('tags', ''), content: `\r\n--${boundary}c\r\n` }, broken],
   ];
   for (const [part, message] of faults) {
     const response = await upload([part]);
@@ -496,28 +432,20 @@ t.test('uploadPhotos refuses every fault of a form, and names it', async (t) => 
 t.test('a body of multipart/form-data without an end, or with too many parts, is refused', async (t) => {
   const whole = bodyOf([field('title', 'ab'), file('cover', 'a', 'image/png', 'x'.repeat(100))]);
   t.equal((await upload(whole)).status, 200);
-  t.equal(
-    (await upload(Buffer.concat([Buffer.from('before\r\n'), whole, Buffer.from('after')]))).status,
-    200,
-  );
+  const malformed = error(40002, 'it is not a well-formed form of its Content-Type');
   for (let length = 1; length < whole.length - 2; length++) {
     const { status, text } = await upload(whole.subarray(0, length));
     if (status !== 400) t.fail(`${length} bytes: ${text}`);
   }
-  t.match(await upload(whole.subarray(0, -4)), error(40002, 'it has no end: the last boundary is missing'));
-  t.match(await upload(Buffer.from('--b--\r\n')), error(40002, 'title is missing'));
+  t.match(await upload(whole.subarray(0, -4)), malformed);
+  t.match(await upload(Buffer.from(`--${boundary}--\r\n`)), error(40002, 'title is missing'));
   const many = (count: number) => bodyOf(Array.from({ length: count }, () => field('tags', 'x')));
   t.match(await upload(many(1_000)), error(40002, 'title is missing; tags must have at most 3 items'));
-  t.match(await upload(many(1_001)), error(40002, 'it may have at most 1000 parts'));
-  t.match(
-    await upload(Buffer.from('\r\n--b'.repeat(200_000))),
-    error(40002, 'part 1 has no headers in UTF-8, of at most 16 KiB, with an empty line after them'),
-  );
-  const boundary = error(40002, 'its Content-Type must have a boundary');
+  t.match(await upload(many(1_001)), error(40002, 'it may have at most 1000 fields'));
   for (const type of ['', '; boundary=', '; boundary=""'])
-    t.match(await upload(whole, { 'content-type': `multipart/form-data${type}` }), boundary, type);
+    t.match(await upload(whole, { 'content-type': `multipart/form-data${type}` }), malformed, type);
   t.match(
-    await upload(whole, { 'content-type': 'multipart/mixed; boundary=b' }),
+    await upload(whole, { 'content-type': 'multipart/mixed' }),
     error(40003, 'here, send multipart/form-data'),
   );
 });
@@ -573,7 +501,20 @@ t.test('every form comes back as it was sent, and no broken one is taken for ano
   );
   const valid = bodyOf([field('title', 'ab'), file('cover', 'a', 'image/png', 'xy'), field('tags', 'x')]);
   const piece = fc.constantFrom(
-    ...['--b', '\r\n--b', '--b--', '\r\n\r\n', '\r', '\n', '--', ':', '"', ';', '\0', 'é'],
+    ...[
+      `--${boundary}`,
+      `\r\n--${boundary}`,
+      `--${boundary}--`,
+      '\r\n\r\n',
+      '\r',
+      '\n',
+      '--',
+      ':',
+      '"',
+      ';',
+      '\0',
+      'é',
+    ],
   );
   await fc.assert(
     fc.asyncProperty(

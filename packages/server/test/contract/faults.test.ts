@@ -193,7 +193,7 @@ const refused: Record<string, Case[]> = {
       '/put',
     ],
   ],
-  'an object parameter outside of a query, or an object inside one': [
+  'a parameter that is an object': [
     [
       parameter({ in: 'header', schema: { type: 'object' } }),
       'object is not supported here',
@@ -201,10 +201,10 @@ const refused: Record<string, Case[]> = {
       asText,
     ],
     [
-      parameter({ schema: { type: 'object', properties: { a: { type: 'object' } } }, style: 'deepObject' }),
-      'the property a: object is not supported here',
+      parameter({ schema: { type: 'object' }, style: 'deepObject' }),
+      'object is not supported here',
       '/schema',
-      'Write a parameter or field for each name that clients send instead, such as filter[total][min]: requests stay, but types of generated clients change',
+      'Write a parameter for each name that clients send instead, such as filter[color]: requests stay, but types of generated clients change',
     ],
     [parameter({}), 'schema is missing'],
   ],
@@ -264,7 +264,7 @@ const refused: Record<string, Case[]> = {
     ]),
     [{ [putContent]: {} }, 'has no media type'],
   ],
-  'a form that is not an object, has a file inside of a field, or has files but is not `multipart/form-data`':
+  'a form that is not an object, has a file inside of a field, has files but is not `multipart/form-data`, or has `style` or `explode` in its `encoding`':
     [
       [{ [putContent]: { [formType]: { schema: texts } } }, `${formType} is not supported`, '', asFields],
       [form({ a: file }), 'the field a is a file', '/schema', asFiles],
@@ -275,12 +275,10 @@ const refused: Record<string, Case[]> = {
         asFiles,
       ],
       [
-        form(
-          { a: { type: 'object', properties: { b: { type: 'object' } } } },
-          { a: { style: 'deepObject' } },
-        ),
-        'the property b: object is not supported here',
+        form({ a: texts }, { a: { explode: false } }),
+        'style and explode are not supported in forms',
         '/encoding/a',
+        'Leave style and explode out: clients send a field for each item, and objects as JSON',
       ],
     ],
   'a media type that HTTP does not have': ['json', 'application/json, version=1'].map((type): Case => [
@@ -289,7 +287,12 @@ const refused: Record<string, Case[]> = {
     `/${type.replace('/', '~1')}`,
     'Write a media type such as application/json, and schema in it',
   ]),
-  'a response header with `content`': [
+  'a response header that is an object, or has `content`': [
+    [
+      { [`${responses}/200/headers`]: { 'X-A': { schema: { type: 'object' } } } },
+      'an object in a header is not supported',
+      '/X-A/schema',
+    ],
     [
       { [`${responses}/200/headers`]: { 'X-A': { content: {} } } },
       'content is not supported here',
@@ -556,7 +559,7 @@ const warned: Record<string, Case[]> = {
     { style: 'pipeDelimited' },
   ].map((encoding): Case => [
     form({ a: texts }, { a: encoding }, 'multipart/form-data'),
-    'OpenAPI 3.0 ignores style and explode in multipart/form-data',
+    'OpenAPI 3.0 ignores style and explode here',
     '/encoding/a',
   ]),
   'a path such as `/plants/:id`': [

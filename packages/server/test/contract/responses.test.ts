@@ -53,16 +53,13 @@ async function startTree(t: Test, schema: object, more: Edits = {}) {
 const tree = '/paths/~1trees~1{tree-id}/get/responses/200/content';
 
 t.test(
-  'headers that are arrays and objects are written by their style, and those that the contract does not allow are a 500',
+  'headers that are arrays are written as lists, and those that the contract does not allow are a 500',
   async (t) => {
     const texts = { type: 'array', items: { type: 'string' } };
     const int64 = { type: 'integer', format: 'int64' };
-    const object = { type: 'object', properties: { w: { type: 'integer' }, h: int64 } };
     const declared = {
       'Set-Cookie': { schema: texts },
       'X-List': { required: true, schema: { type: 'array', items: int64 } },
-      'X-Size': { schema: object },
-      'X-Exploded': { explode: true, schema: object },
       'X-Count': { schema: { type: 'integer', maximum: 9 } },
     };
     const contract = loadEdited(orchardDocument, {
@@ -78,16 +75,12 @@ t.test(
       return call('POST', '/v1/orchard/trees/a/prune');
     };
     const cookies = ['a=b; Expires=Wed, 09 Jun 2027 10:18:14 GMT', 'c=d'];
-    const size = { w: 1, h: 9007199254740993n, d: undefined };
     const list = { 'X-List': [1n, 9007199254740993n] };
-    const all = { ...list, 'Set-Cookie': cookies, 'X-Size': size, 'X-Exploded': size, 'X-Other': 'any' };
-    t.match(await prune(all), {
+    t.match(await prune({ ...list, 'Set-Cookie': cookies, 'X-Other': 'any' }), {
       status: 202,
       headers: {
         'set-cookie': cookies,
         'x-list': '1,9007199254740993',
-        'x-size': 'w,1,h,9007199254740993',
-        'x-exploded': 'w=1,h=9007199254740993',
         'x-other': 'any',
       },
     });
@@ -96,7 +89,6 @@ t.test(
       [{}, 'X-List that its contract does not allow: it is missing'],
       [{ ...list, 'X-Count': 10 }, 'X-Count that its contract does not allow: it must be an integer from'],
       [{ 'X-List': ['a'] }, 'X-List that its contract does not allow: 0 must be an integer from'],
-      [{ ...list, 'X-Exploded': { w: 'a' } }, 'X-Exploded that its contract does not allow: w must be'],
     ] as const) {
       t.match(await prune(given), { status: 500 });
       const [line] = log.lines.slice(-2);

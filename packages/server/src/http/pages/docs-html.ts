@@ -216,10 +216,9 @@ class PageWriter {
       const { name, in: place, schema, required } = parameter;
       const read = operation.parameters.find((one) => one.name === name && one.in === place);
       const isList = this.#reader.fields(schema)['type'] === 'array' && read?.isDelimited !== true;
-      const form = read?.kind === 'spread' || read?.kind === 'deep' ? 'pairs' : isList ? 'list' : 'value';
-      const hint = { pairs: ' (as in the URL: a=1&b=2)', list: ' (separated by commas)', value: '' }[form];
+      const hint = isList ? ' (separated by commas)' : '';
       return markup`<label><code>${String(name)}</code>${hint} <input name="${String(name)}" autocomplete="off"
-        data-place="${String(place)}" data-form="${form}" ${required === true && 'required'} /></label>`;
+        data-place="${String(place)}" data-form="${isList ? 'list' : 'value'}" ${required === true && 'required'} /></label>`;
     });
     return markup`<form hidden data-method="${method}" data-path="${(basePaths[0] ?? '') + path}"
       data-security="${JSON.stringify(credentials)}">

@@ -6,7 +6,7 @@ import { ApiError, isApiError } from '../../base/errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 import { contentFinder, type Body, type BodyFormat } from '../../contract/body.js';
-import { parseMultipart } from './multipart.js';
+import { parseForm } from './forms.js';
 import { JsonReader } from './json-reader.js';
 
 /** Maximum number of bytes that Node reads from a connection at a time. */
@@ -29,7 +29,7 @@ declare module 'fastify' {
 
 /**
  * Returns a hook that reads the body of a request as the operation declares it: JSON as its value, bytes, the parts of a
- * multipart form, or a text; bytes if its type is not declared. Undefined stands for a body that is missing, and an error
+ * form, or a text; bytes if its type is not declared. Undefined stands for a body that is missing, and an error
  * for one that could not be read, until it is reported with the faults of the other parts.
  */
 export function bodyHook(body: Body | undefined, bounds: BodyBounds) {
@@ -124,7 +124,7 @@ function collect(
 
 /**
  * The memory that a body takes from parsing to the response, in bytes: as text, as values and as stored data, each with
- * two bytes per character unless the text is ASCII. Of bytes there is no text, and parts of a form are not copied.
+ * two bytes per character unless the text is ASCII. Of bytes there is no text.
  */
 function parsedWeight(body: Buffer, format: BodyFormat): number {
   if (format === 'bytes') return 2 * body.length;
@@ -136,12 +136,12 @@ function tooLarge(limit: number): ApiError {
 }
 
 /**
- * Parses a body; a form that is not multipart is its text.
+ * Parses a body.
  * @throws ApiError when the body is not of its format in UTF-8, or nested or filled beyond limits.
  */
 function parseBody(body: Buffer, format: BodyFormat, contentType: string): unknown {
   if (format === 'bytes') return body;
-  if (format === 'multipart') return parseMultipart(body, contentType);
+  if (format === 'form' || format === 'multipart') return parseForm(body, format, contentType);
   // Decoding would replace invalid UTF-8, and the stored name would differ from the one sent.
   if (!isUtf8(body))
     throw new ApiError(format === 'json' ? 'malformedJson' : 'invalidBody', { detail: 'it is not UTF-8' });

@@ -1,95 +1,76 @@
-// Reads the fields of forms.
+// Parses forms: application/x-www-form-urlencoded, and multipart/form-data (RFC 7578).
 import { isUtf8 } from 'node:buffer';
-import type { BodyContent, Field } from '../../contract/body.js';
-import { mostSpecific, parseMediaType } from '../../contract/media-type.js';
+import { ApiError } from '../../base/errors.js';
+import { parseMediaType } from '../../contract/media-type.js';
 import { UploadedFile } from '../../contract/raw-body.js';
-import { anything, propertyOf, shapeOf } from '../../contract/schema/shape.js';
-import { fault, type Part } from './multipart.js';
-import { readPairs } from './delimited.js';
-import { JsonReader } from './json-reader.js';
-import { quote } from './validation/fault-messages.js';
-import { byName, createTextReader, readTexts, type Values } from './texts.js';
+import { byName, notText, type Values } from './texts.js';
 
-/** The maximum number of fields in a form: a JSON body may have as many properties. */
-const maxFields = 5_000;
+/** The maximum number of fields in a form: each takes more memory than its bytes. */
+const maxFields = 1_000;
 
 /**
- * Parses application/x-www-form-urlencoded (WHATWG URL, section 5). The parsers of Node.js replace what is not UTF-8, and
- * take long for some texts.
- * @throws ApiError if it is not well-formed.
+ * Parses a form into the texts and files of its fields.
+ * @throws ApiError if it is not well-formed, or has too many fields.
  */
-function parseForm(text: string, delimited: ReadonlySet<string>): Values {
-  const pairs = text.split('&', maxFields + 1);
-  if (pairs.length > maxFields) throw fault(`it may have at most ${maxFields} fields`);
-  return readPairs(pairs, delimited, decode);
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text.split('+').join(' '));
-  } catch {
-    throw fault(`${quote(text)} has a percent sign without the bytes of UTF-8`);
+export function parseForm(body: Buffer, format: 'form' | 'multipart', contentType: string): Values {
+  const separator = format === 'form' ? '&' : `\r\n--${boundaryOf(contentType)}`;
+  // The first boundary has no line before it.
+  const bytes = format === 'form' ? body : Buffer.concat([Buffer.from('\r\n'), body]);
+  const pieces = split(bytes, separator);
+  if (format === 'form') {
+    const fields = [...new URLSearchParams(body.toString())];
+    return byName(fields.map(([name, text]) => [name, text.includes('\ufffd') ? notText : text]));
   }
+  const end = pieces.findIndex((piece) => piece.toString('latin1', 0, 2) === '--');
+  if (end === -1) throw malformed();
+  return byName(pieces.slice(1, end).flatMap(readPart));
 }
 
-/** Returns the function that reads the fields of a form as the types of its schema. */
-export function createFormReader({
-  schema,
-  fields,
-  otherField,
-  format,
-}: BodyContent): (data: unknown) => Values {
-  const shape = shapeOf(schema);
-  const known = new Map(
-    fields.map((field) => [field.name, { ...field, shape: propertyOf(shape, field.name) }]),
-  );
-  const delimited = new Set(fields.filter(({ isDelimited }) => isDelimited).map(({ name }) => name));
-  const additional = shape.additional || anything;
-  const fieldOf = (name: string) => known.get(name) ?? { ...otherField, name, shape: additional };
-  return (data) => {
-    // The texts of all fields share the limits of one body.
-    const json = new JsonReader();
-    const parseJson = (text: string) => json.parseText(text);
-    const values =
-      format === 'form' ? parseForm(data as string, delimited) : readParts(data as Part[], fieldOf);
-    createTextReader([...known.values()], parseJson)(values);
-    for (const name of Object.keys(values))
-      if (!known.has(name)) values[name] = readTexts(fieldOf(name), values[name], parseJson);
-    return values;
-  };
+function split(bytes: Buffer, separator: string): Buffer[] {
+  const pieces: Buffer[] = [];
+  for (let start = 0; start <= bytes.length;) {
+    const next = bytes.indexOf(separator, start);
+    const end = next === -1 ? bytes.length : next;
+    // Before the first boundary and after the last one, there is no field.
+    if (pieces.push(bytes.subarray(start, end)) > maxFields + 2)
+      throw new ApiError('invalidBody', { detail: `it may have at most ${maxFields} fields` });
+    start = end + (next === -1 ? 1 : separator.length);
+  }
+  return pieces;
 }
 
-/** Returns the files of the parts of a form, and the texts of the others, by their names. */
-function readParts(parts: readonly Part[], fieldOf: (name: string) => Field): Values {
+function boundaryOf(contentType: string): string {
+  const boundary = parseMediaType(contentType).parameters.get('boundary') ?? '';
+  if (boundary === '') throw malformed();
+  return boundary;
+}
+
+/** Reads a part: the end of a line, the headers, an empty line and the content. */
+function readPart(part: Buffer): [name: string, value: unknown][] {
+  const end = part.indexOf('\r\n\r\n');
+  const head = part.toString('utf8', 0, Math.max(end, 0));
+  const parameters = parametersOf(/^content-disposition: *form-data *(;.*)$/im.exec(head)?.[1] ?? '');
+  const name = parameters.get('name');
+  if (end === -1 || name === undefined) throw malformed();
+  const filename = parameters.get('filename');
+  const content = part.subarray(end + 4);
+  if (filename === undefined) return [[name, isUtf8(content) ? content.toString() : notText]];
   // Browsers send such a part for a file that is not chosen.
-  const sent = parts.filter(({ filename, bytes }) => filename !== '' || bytes.length > 0);
-  return byName(
-    sent.map((part) => {
-      const { name, filename, mediaType, bytes } = part;
-      const field = fieldOf(name);
-      checkType(part, field);
-      if (field.kind === 'file') return [name, new UploadedFile(bytes, mediaType, filename)];
-      const text = textOf(part, field);
-      return [name, field.isDelimited ? text.split(',') : text];
-    }),
-  );
+  if (filename === '' && content.length === 0) return [];
+  const mediaType = /^content-type: *(.*)$/im.exec(head)?.[1];
+  // RFC 7578 section 4.2: only the last segment of a path.
+  return [[name, new UploadedFile(content, mediaType, filename.replace(/^.*[/\\]/s, ''))]];
 }
 
-/** Refuses a part of another media type than those that the contract lists for its field. */
-function checkType({ name, mediaType }: Part, { kind, mediaTypes }: Field): void {
-  const type = parseMediaType(mediaType ?? 'application/octet-stream');
-  // Many clients send every text as text/plain, or without a type, whatever it is.
-  const isText = kind !== 'file' && (mediaType === undefined || type.type === 'text/plain');
-  if (mediaTypes === undefined || isText || mostSpecific(mediaTypes, type)) return;
-  const types = mediaTypes.map(({ range }) => range.type);
-  throw fault(`${quote(name)} must be ${types.join(' or ')}, not ${quote(type.type)}`);
+const parameter = /; *([\w-]+\*?)=("(?:[^"\\]|\\.)*"|[^;"\s]+) *(?=;|$)/g;
+
+/** The parameters of a Content-Disposition, in which browsers escape a quote as %22. */
+function parametersOf(text: string): Map<string, string> {
+  if (text.replaceAll(parameter, '') !== '') throw malformed();
+  const plain = (value: string) => value.replaceAll(/^"|"$/g, '').replaceAll(/\\(["\\])/g, '$1');
+  return new Map(Array.from(text.matchAll(parameter), ([, name = '', value = '']) => [name, plain(value)]));
 }
 
-function textOf({ name, filename, mediaType, bytes }: Part, { kind }: Field): string {
-  const refuse = (message: string) => fault(`${quote(name)} must be a text${message}`);
-  // Browsers send JSON as a file with the name "blob".
-  if (filename !== undefined && kind === 'plain') throw refuse(', not a file');
-  const charset = parseMediaType(mediaType ?? '').parameters.get('charset') ?? 'utf-8';
-  if (!isUtf8(bytes) || !/^(utf-?8|us-ascii)$/i.test(charset)) throw refuse(' in UTF-8');
-  return bytes.toString();
+function malformed(): ApiError {
+  return new ApiError('invalidBody', { detail: 'it is not a well-formed form of its Content-Type' });
 }

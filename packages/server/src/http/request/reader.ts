@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Operation } from '../../contract/operations.js';
 import type { Parameter, ParameterPlace } from '../../contract/parameters.js';
 import { anySchema, nothing, type Schema } from '../../contract/schema/schema.js';
-import { shapeOf } from '../../contract/schema/shape.js';
+import { anything, propertyOf, shapeOf } from '../../contract/schema/shape.js';
 import { addressOf } from '../headers/client-address.js';
 import {
   ApiError,
@@ -18,9 +18,6 @@ import {
 import { cookiesOf } from '../headers/cookies.js';
 import { acceptedTypes, contentFinder, type BodyContent } from '../../contract/body.js';
 import { textOf, type ValueSource } from './validation/fault-messages.js';
-import { createSplitter } from './delimited.js';
-import { createFormReader } from './forms.js';
-import { JsonReader } from './json-reader.js';
 import { createTextReader, type Values } from './texts.js';
 import type { Compiler } from './validation/validation.js';
 
@@ -158,19 +155,11 @@ function parameterReader(
     // Unknown query parameters are refused, like unknown fields of a body.
     ...(part === 'query' && { additionalProperties: nothing }),
   });
-  const split = createSplitter(parameters, part, operation.path);
   const inPlace = { ...operation, parameters };
   const readTexts = createTextReader(
     parameters.map((parameter) => ({ ...parameter, shape: shapeOf(parameter.schema) })),
-    (text) => new JsonReader().parseText(text),
   );
-  const read = (request: FastifyRequest) => {
-    const values = valuesIn(request, inPlace);
-    split?.(values, request.url);
-    readTexts(values);
-    return check(values);
-  };
-  return { part, name, read };
+  return { part, name, read: (request) => check(readTexts(valuesIn(request, inPlace))) };
 }
 
 /** Returns the function that validates and reads a part of a request. */
@@ -210,11 +199,15 @@ function bodyReader({ body }: Operation, options: ReaderOptions): PartReader['re
 
 /** Returns the function that validates and converts a body. */
 function contentChecker(content: BodyContent, { compiler }: ReaderOptions): (data: unknown) => unknown {
-  const { format, schema } = content;
+  const { format, schema, fields, otherField } = content;
   const check = partChecker(compiler, 'body', 'invalidBody', format === 'json' ? 'json' : 'text', schema);
   if (format !== 'form' && format !== 'multipart') return check;
-  const read = createFormReader(content);
-  return (data) => check(read(data));
+  const shape = shapeOf(schema);
+  const readTexts = createTextReader(
+    fields.map((field) => ({ ...field, shape: propertyOf(shape, field.name) })),
+    { ...otherField, shape: shape.additional || anything },
+  );
+  return (data) => check(readTexts(data as Values));
 }
 
 /** Gives path parameters the names of the contract. */

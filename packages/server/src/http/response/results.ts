@@ -70,13 +70,12 @@ function resultSender(
   options: Bounds & { conditional: boolean },
 ): Send<HandlerResponse> {
   const senders = new Map(contents.map((one) => [one, contentSender(one, operationId, options)]));
-  const known = new Map(declared.map((header) => [header.name, header]));
   const checks = declared.map((header) => headerCheck(header, operationId, options.validatorOf));
   return (reply, { body, headers = {} }) => {
     for (const check of checks) check(headers);
     for (const name in headers) {
       const value = headers[name];
-      if (value !== undefined) reply.header(name, writeHeader(value, known.get(name)));
+      if (value !== undefined) reply.header(name, writeHeader(name, value));
     }
     if (contents.length === 0) return undefined;
     if (body instanceof TypedBody) {
@@ -118,17 +117,9 @@ function headerCheck(
 }
 
 /** Writes a header in the style `simple`; of Set-Cookie, each item is a line of its own (RFC 9110 section 5.3). */
-function writeHeader(value: unknown, header: ResponseHeader | undefined): string | string[] {
-  const write = (one: unknown) => (typeof one === 'string' ? one : exactJson(one)!);
-  if (Array.isArray(value)) {
-    const items = value.map(write);
-    return header?.name.toLowerCase() === 'set-cookie' ? items : items.join(',');
-  }
-  if (typeof value !== 'object' || value === null) return write(value);
-  return Object.entries(value)
-    .filter(([, one]) => one !== undefined)
-    .map(([name, one]) => name + (header?.isExploded ? '=' : ',') + write(one))
-    .join(',');
+function writeHeader(name: string, value: unknown): string | string[] {
+  const items = [value].flat().map((item) => (typeof item === 'string' ? item : exactJson(item)!));
+  return name.toLowerCase() === 'set-cookie' ? items : items.join(',');
 }
 
 /**

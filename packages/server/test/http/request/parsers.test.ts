@@ -38,8 +38,7 @@ const responses = {
 const parameters = [
   { in: 'query', name: 'list', schema: numbers, explode: false },
   { in: 'query', name: 'word', schema: { type: 'array', items: text } },
-  { in: 'query', name: 'filter', style: 'deepObject', schema: map },
-  { in: 'query', name: 'spread', schema: map },
+  { in: 'query', name: 'filter[a]', schema: text },
   { in: 'header', name: 'X-List', schema: numbers },
   { in: 'cookie', name: 'a', schema: text },
   { in: 'cookie', name: 'n', schema: { type: 'integer' } },
@@ -164,12 +163,13 @@ const heads: [string, Request][] = [
 ];
 
 const form = 'application/x-www-form-urlencoded';
-const multipart = 'multipart/form-data; boundary=b';
+const boundary = 'b';
+const multipart = `multipart/form-data; boundary=${boundary}`;
 const disposition = 'Content-Disposition: form-data; name="text"';
-const part = (head: string, content = '') => `--b\r\n${head}\r\n\r\n${content}`;
+const part = (head: string, content = '') => `--${boundary}\r\n${head}\r\n\r\n${content}`;
 const inPart = (start: string, end = '') => ({
-  start: `--b\r\n${start}`,
-  end: `${end}\r\n\r\n\r\n--b--\r\n`,
+  start: `--${boundary}\r\n${start}`,
+  end: `${end}\r\n\r\n\r\n--${boundary}--\r\n`,
 });
 const inText = (start: string) => ({ start: `{"${start}`, end: '\\u0000"}' });
 const inAny = { start: '{"any":[', end: '""]}' };
@@ -191,7 +191,16 @@ const bodies: [string, Request][] = [
   ...body(json, ['a', '0', '.', '9'], inText('date-time":"2020-01-01T00:00:00.')),
   ...body(json, ['@', 'a@', ':', 'a', '[', '//', '%41'], inText('uri":"http://')),
   ...body('text/plain', ['1', '0', '-', ' ', 'a', '\r\n']),
-  ...body(multipart, ['--b', '--b\r\n', '\r\n', '--b\r\n\r\n', '\r', '\n', '-', '\r\n--', '\r\n-', '--b--']),
+  ...body(multipart, [
+    `--${boundary}`,
+    `--${boundary}\r\n`,
+    '\r\n',
+    '\r',
+    '\n',
+    '-',
+    '\r\n--',
+    `--${boundary}--`,
+  ]),
   ...body(multipart, [`\r\n${part(disposition)}`, `\r\n${part('a: b')}`]),
   ...body(
     multipart,

@@ -41,7 +41,6 @@ function requestOf(form) {
     const { place, form: kind, type = '' } = input.dataset;
     if (place === 'path') path = path.replace(`{${name}}`, () => encode(value));
     else if (place === 'header') headers.set(name, value);
-    else if (place === 'query' && kind === 'pairs') query.push(value);
     else if (place === 'query') {
       for (const one of kind === 'list' ? value.split(',') : [value])
         query.push(`${encode(name)}=${encode(one)}`);

@@ -135,11 +135,6 @@ function placeOf(pointer: string): string[] {
   return steps.map((step) => shorten(step.replaceAll('~1', '/').replaceAll('~0', '~')));
 }
 
-/** Quotes a client's unknown name, shortened and well-formed. */
-export function quote(name: string): string {
-  return JSON.stringify(shorten(name));
-}
-
 function shorten(name: string): string {
   const short = name.length > repeatedNameLength ? `${name.slice(0, repeatedNameLength)}…` : name;
   return short.toWellFormed();
