@@ -2,7 +2,7 @@
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
 import type { ApiError } from '../base/errors.js';
 import { reportNothing, type Report, type ServiceEvent } from '../base/events.js';
-import { InvalidCredential } from '../http/security/verifier.js';
+import { InsufficientScope, InvalidCredential } from '../http/security/verifier.js';
 import { messageOf, StorageError } from '../storage/core/interface.js';
 
 /** The minimum time between two lines about the same kind of failure, in ms. */
@@ -62,8 +62,10 @@ class EventLog {
 
   /** Logs one line per request, without secrets: no credentials, no query strings, no bodies. */
   #logRequest({ request, reply, isSent, address }: EventOf<'request ended'>): void {
-    const { method, originalUrl, headers, failure, caller } = request;
-    const status = isSent || reply.raw.headersSent ? reply.statusCode : undefined;
+    const { method, originalUrl, headers, failure } = request;
+    const cause = failure?.cause;
+    const caller = cause instanceof InsufficientScope ? cause.caller : request.caller;
+    const status = reply.raw.headersSent ? reply.statusCode : undefined;
     const trace = headers['traceparent'];
     reply.log[levelOf(status)](
       {
@@ -71,7 +73,7 @@ class EventLog {
         path: withoutSecrets(originalUrl),
         status,
         error: failure?.code,
-        reason: failure?.cause instanceof InvalidCredential ? failure.cause.reason : undefined,
+        reason: cause instanceof InvalidCredential ? cause.reason : undefined,
         aborted: isSent ? undefined : true,
         ms: Number(reply.elapsedTime.toFixed(3)),
         address: address === '' ? undefined : address,

@@ -2,6 +2,7 @@
 import { LogController, type FastifyReply, type FastifyRequest } from 'fastify';
 import { ApiError } from '../base/errors.js';
 import type { Report } from '../base/events.js';
+import { connectionOf } from '../http/connection/connection.js';
 import { addressOf } from '../http/headers/client-address.js';
 import { StorageError } from '../storage/core/interface.js';
 
@@ -23,8 +24,13 @@ export class RequestEvents extends LogController {
       const { failure: error } = request;
       if (error !== undefined && error.statusCode >= 500 && error.statusCode !== 501)
         this.#report({ type: 'request failed', request, error });
-      // `writableFinished` alone is also true for data that a lost connection has dropped.
-      const isSent = reply.raw.writableFinished && !reply.raw.req.socket.destroyed;
+      const { socket } = request.raw;
+      // A connection that has left HTTP is closed by its owner. Otherwise, `writableFinished` alone is also true for data
+      // that a lost connection has dropped.
+      const isSent =
+        connectionOf(request.raw)?.isReleased === true
+          ? socket.errored === null
+          : reply.raw.writableFinished && !socket.destroyed;
       this.#report({ type: 'request ended', request, reply, isSent, address });
     });
   }

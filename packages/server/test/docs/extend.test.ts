@@ -17,6 +17,7 @@ import { service as plantStore } from '../../../../dist/service.js';
 import * as extend from '../examples/extend/extend.js';
 import { broadcast } from '../examples/extend/broadcast.js';
 import { emptyDatabase, noPostgres, temporaryFolder } from '../support/engines.js';
+import { captureLog } from '../support/service.js';
 import { canUpgrade, noUpgrade, skipFor } from '../support/skip.js';
 import { writeMigrations } from '../support/store.js';
 import { repeatUntil } from '../support/wait.js';
@@ -354,7 +355,12 @@ t.test(
 );
 
 t.test('a WebSocket is for callers of the contract', skipFor(noUpgrade), async (t) => {
+  const { lines, logger } = captureLog();
   const { app, authorization, subject } = await openNews(t, async (app) => {
+    app.addHook('onRequest', (_request, reply, done) => {
+      reply.log = logger;
+      done();
+    });
     await app.register(extend.chat);
   });
   await app.listen({ host: '127.0.0.1', port: 0 });
@@ -384,4 +390,9 @@ t.test('a WebSocket is for callers of the contract', skipFor(noUpgrade), async (
   const closed = once(socket, 'close');
   await app.close();
   await closed;
+  t.equal(lines.length, 4);
+  t.notOk(
+    lines.some(({ msg }) => msg !== 'request'),
+    'none is broken off',
+  );
 });

@@ -176,7 +176,7 @@ function admission(
     const missing =
       scopes.find((scope) => !caller.scopes.includes(scope)) ??
       (requiredScope === undefined || joined.scopes.includes(requiredScope) ? undefined : requiredScope);
-    if (missing !== undefined) return lacks(missing);
+    if (missing !== undefined) return lacks(missing, caller);
     request.caller = joined;
     return undefined;
   };

@@ -4,6 +4,7 @@ import type { SecurityScheme } from '../../contract/security.js';
 import { ApiError } from '../../base/errors.js';
 import { challengeOf, credentialReader, refusalsOf, takesBearer } from './credentials.js';
 import {
+  InsufficientScope,
   InvalidCredential,
   type Found,
   type Grant,
@@ -137,8 +138,11 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
   return {
     verify,
     challenge,
-    lacks: (scope) =>
-      refusal('insufficientScope', `error="insufficient_scope", scope="${scope}"`, { detail: scope }),
+    lacks: (scope, caller) =>
+      refusal('insufficientScope', `error="insufficient_scope", scope="${scope}"`, {
+        detail: scope,
+        cause: new InsufficientScope(caller),
+      }),
   };
 }
 

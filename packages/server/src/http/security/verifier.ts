@@ -54,6 +54,17 @@ export class InvalidCredential extends Error {
   }
 }
 
+/** The cause of a 403: the log names the caller. */
+export class InsufficientScope extends Error {
+  override readonly name = 'InsufficientScope';
+  readonly caller: Caller;
+
+  constructor(caller: Caller) {
+    super('the scope is missing');
+    this.caller = caller;
+  }
+}
+
 /**
  * Identifies the caller of a request by one security scheme.
  * @returns The caller, or an ApiError 401 when the credentials are missing or invalid. The promise rejects with a
@@ -67,7 +78,7 @@ export interface VerifiedScheme {
   /** The challenge that asks for credentials; undefined if HTTP has none for the scheme. */
   readonly challenge: string | undefined;
   /** Returns the error of a caller without a scope. */
-  readonly lacks: (scope: string) => ApiError;
+  readonly lacks: (scope: string, caller: Caller) => ApiError;
 }
 
 /** The security schemes that operations use, by their names. */
