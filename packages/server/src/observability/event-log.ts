@@ -10,25 +10,18 @@ const failureInterval = 60_000;
 /** The minimum time between two lines about rejections for the same reason, in ms. */
 const rejectionInterval = 10_000;
 /** The time without failures after which an outage can be over, in ms. */
-const quietTime = 10_000;
+const quietTime = 60_000;
 /** The format of W3C Trace Context, section 3.2. */
 const traceparent = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 
 type EventOf<Type extends ServiceEvent['type']> = Extract<ServiceEvent, { type: Type }>;
 
-/** Failures of one kind, from the first one until the operations that failed succeed again. */
-interface Outage {
-  readonly operations: Set<string>;
-  /** When something failed last. */
-  last: number;
-}
-
 /** The log of a process or thread. */
 class EventLog {
   readonly #log: FastifyBaseLogger;
   readonly #now: () => number;
-  /** By the code and the kind of the cause. */
-  readonly #outages = new Map<string, Outage>();
+  /** When something of a kind failed last: of each kind that has not ended. */
+  readonly #outages = new Map<string, number>();
   /** For what would repeat, the number of times since the last line, and when that was. */
   readonly #repeated = new Map<string, { count: number; shown: number }>();
 
@@ -93,10 +86,7 @@ class EventLog {
       return;
     }
     const kind = kindOf(error);
-    const outage = this.#outages.get(kind) ?? { operations: new Set(), last: 0 };
-    this.#outages.set(kind, outage);
-    outage.operations.add(operationOf(request));
-    outage.last = this.#now();
+    this.#outages.set(kind, this.#now());
     const requests = this.#countOf(kind, failureInterval);
     if (requests === undefined) return;
     const facts = { err: error, requests };
@@ -105,12 +95,10 @@ class EventLog {
     else request.log.error(facts, 'requests fail');
   }
 
-  /** Ends the outages that a request shows to be over: an operation that failed succeeds. Damage does not pass. */
+  /** Ends the outages that are over when a request succeeds: nothing of their kind fails any longer. Damage does not pass. */
   #endOutages(request: FastifyRequest): void {
-    if (this.#outages.size === 0) return;
-    const operation = operationOf(request);
-    for (const [kind, { operations, last }] of this.#outages) {
-      if (!operations.has(operation) || kind.endsWith(damage) || this.#now() - last < quietTime) continue;
+    for (const [kind, last] of this.#outages) {
+      if (kind.endsWith(damage) || this.#now() - last < quietTime) continue;
       this.#outages.delete(kind);
       this.#repeated.delete(kind);
       request.log.warn({ error: Number.parseInt(kind) }, 'requests fail no longer');
@@ -162,10 +150,6 @@ function kindOf(error: ApiError): string {
 /** Whether a request failed because what is stored cannot be read. */
 export function isDamage({ cause }: ApiError): boolean {
   return cause instanceof StorageError && cause.failure === 'damaged';
-}
-
-function operationOf({ method, routeOptions }: FastifyRequest): string {
-  return `${method} ${routeOptions.url}`;
 }
 
 /**

@@ -40,8 +40,6 @@ export function createMetrics({ metricPrefix }: Pick<Service, 'metricPrefix'>): 
   const build = new Gauge({
     ...describe('build_info', 'Always 1; the labels are the versions of the server and Node.js.'),
     labelNames: ['version', 'node'],
-    // All threads run the same release.
-    aggregator: 'first',
   });
   build.set({ version, node: process.version }, 1);
   const recordRequest = createRequestMetrics(describe);
@@ -100,14 +98,12 @@ function createRequestMetrics(describe: Describe): Report {
 }
 
 function createConnectionMetrics(describe: Describe): Report {
-  const expiry = new Gauge({
-    ...describe(
+  const expiry = new Gauge(
+    describe(
       'tls_certificate_expiry_timestamp_seconds',
       'When the certificate of the server expires, in seconds since 1970; absent without TLS.',
     ),
-    // All threads have the same certificate.
-    aggregator: 'first',
-  });
+  );
   // A gauge begins with 0, which would be a time of expiry.
   expiry.remove();
   const countRejection = createCounter(

@@ -7,7 +7,6 @@ import { loadContract, type Contract } from '../contract/contract.js';
 import { createFront, finishResponses, frontOf, prepareApp, serverOptions } from '../http/app-base.js';
 import { createCallerTokens } from '../service/caller-tokens.js';
 import type { Service } from '../service/definition.js';
-import { ApiError } from '../base/errors.js';
 import type { Report } from '../base/events.js';
 import { keepTickObject } from '../base/node/tick-object.js';
 import { defaultLimits, type Limits } from '../base/limits.js';
@@ -255,7 +254,7 @@ async function createAuthentication(parts: Parts, { verifiers, credentialSchemes
 /** Adds the operations with their own steps: authentication, body, validation and handler (http/routing/routes.ts). */
 async function addOperations(
   app: FastifyInstance,
-  { service, contract, compiler, limits, rates, worker, handleError, monotonic }: Parts,
+  { service, contract, compiler, limits, rates, handleError, monotonic }: Parts,
   { handlers }: OpenedService,
   authentication: AuthenticationOptions,
 ): Promise<void> {
@@ -272,22 +271,6 @@ async function addOperations(
     ignoresBodies: service.ignoreUndeclaredBodies === true,
     countCaller: rates.subject,
   });
-  if (worker === 1) reportUndeclared(app.log, contract, service);
-}
-
-/** Reports the statuses of a service's errors and the operations whose handlers must not throw them, with a warning if all. */
-function reportUndeclared(log: FastifyBaseLogger, { operations }: Contract, { errors }: Service): void {
-  const statuses = new Set(Object.values(errors).map((entry) => new ApiError(entry).statusCode));
-  for (const status of statuses) {
-    const lacking = operations.filter(({ mayReturn }) => !mayReturn(status));
-    if (lacking.length === 0) continue;
-    const ids = lacking.map(({ operationId }) => operationId);
-    const level = lacking.length === operations.length ? 'warn' : 'debug';
-    log[level](
-      { status, operations: ids },
-      'the service has an error that these operations do not declare: if they throw it, the response is 500',
-    );
-  }
 }
 
 /** Options of buildApp. */

@@ -6,7 +6,6 @@ import type { ExampleRequest, Service } from '../service/definition.js';
 import { issueToken } from '../storage/core/tokens.js';
 import type { Storage } from '../storage/core/interface.js';
 import { describeStore } from '../storage/open.js';
-import { isPostgres } from '../storage/sqlite/files.js';
 import type { Config } from './config.js';
 
 const loopback = ['127.0.0.1', '::1', 'localhost'];
@@ -47,11 +46,8 @@ async function accessTo(
   const create = creationOf(service, config);
   if ((await tokens.stored('')).length > 0)
     return { access: `in the store already; to create another: ${create}` };
-  const isProduction = config.NODE_ENV === 'production';
-  if (isProduction || !loopback.includes(config.HOST)) {
-    const reason = isProduction ? 'NODE_ENV is production' : `HOST is ${config.HOST}, which others can reach`;
-    return { access: `none, since ${reason}; to create one: ${create}` };
-  }
+  if (config.NODE_ENV === 'production' || !loopback.includes(config.HOST))
+    return { access: `none in the store; to create one: ${create}` };
   const { scopes, tokenPrefix: prefix } = service;
   const { secret } = await issueToken(tokens, { prefix, subject: 'dev', scopes, now: Date.now() });
   const access = `${secret} (for subject "dev", shown only once)\nAnother token   ${create}`;
@@ -61,11 +57,8 @@ async function accessTo(
 /** The command that creates a token in another terminal, which lacks the variables of this one. */
 function creationOf({ command, databaseUrl }: Service, { DATABASE_URL: url }: Config): string {
   const create = `${nodeCommand(command)} token create SUBJECT`;
-  if (url === databaseUrl) return create;
   // The URL may contain a password.
-  if (isPostgres(url)) return `${create}, with the same DATABASE_URL`;
-  const file = `file:${describeStore(url)}`;
-  return `${create} --database ${/^[\w:/.-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`}`;
+  return url === databaseUrl ? create : `${create}, with the same DATABASE_URL`;
 }
 
 function describeExample(

@@ -72,7 +72,7 @@ async function serve(service: Service, config: Config, dev: boolean): Promise<vo
     await listenOn(app, address);
     interrupted.throwIfAborted();
     reportReady(service, log, config, storage, app);
-    void feedWatchdog(log, () => threads.ask('measure'));
+    void feedWatchdog(log, () => threads.measure());
     await greet?.(service, app, storage, config);
   } catch (error) {
     // The handler of the end closes everything, and exits.
@@ -104,9 +104,7 @@ async function openAdmin(
         );
   const serving = () => app.server.listening && !app.draining.aborted;
   const check = async () => {
-    const [faults] = await Promise.all([threads.ask('check'), checkService(built)]);
-    const fault = faults.find((reason) => reason !== undefined);
-    if (fault !== undefined) throw new Error(fault);
+    await Promise.all([threads.measure(), checkService(built)]);
   };
   const admin = await buildAdminListener({ serving, check, metrics: gathered, log: app.log });
   await listenOn(admin, { host: addressOf(OPS_HOST), port }, 'OPS_');

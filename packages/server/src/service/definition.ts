@@ -140,8 +140,8 @@ interface Lifecycle {
    */
   readonly around?: (operationId: string, next: () => Promise<unknown>) => Promise<unknown>;
   /**
-   * Resolves if the service can serve, and rejects with the reason if it cannot. It is part of `/readyz`: it must
-   * hold in every thread. After 1.5 seconds it counts as failed, and the signal aborts.
+   * Resolves if the service can serve, and rejects with the reason if it cannot. It is part of `/readyz`, for
+   * which the first thread calls it. After 1.5 seconds it counts as failed, and the signal aborts.
    */
   readonly check?: (signal: AbortSignal) => Promise<void> | void;
   /** Closes what `open` has opened, after the last request and within SHUTDOWN_SECONDS; the storage closes later. */

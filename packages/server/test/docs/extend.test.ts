@@ -390,7 +390,7 @@ t.test('a WebSocket is for callers of the contract', skipFor(noUpgrade), async (
   const closed = once(socket, 'close');
   await app.close();
   await closed;
-  t.equal(lines.length, 4);
+  t.equal(lines.length, 5);
   t.notOk(
     lines.some(({ msg }) => msg !== 'request'),
     'none is broken off',

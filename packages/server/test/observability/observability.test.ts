@@ -36,8 +36,7 @@ t.test('probes and metrics', async (t) => {
     t.match(headers, { 'content-type': 'application/json', 'cache-control': 'no-store' });
     t.equal((await send(agent, server.origin + path)).status, 404, 'the public listener knows nothing of it');
   }
-  t.match(await send(agent, `${admin}/plants`), { status: 404, text: /"error":40401/ });
-  t.match(await send(agent, `${admin}/livez`, { method: 'POST' }), { status: 405, text: /"error":40500/ });
+  t.match(await send(agent, `${admin}/plants`), { status: 404 });
 
   const url = `${server.origin}/plants`;
   const creates = Array.from({ length: 50 }, (_, i) =>
@@ -296,7 +295,7 @@ t.test('an outage is logged once, then once a minute with a count, and when it i
   failure = new StorageError('unknown-outcome', 'PostgreSQL: no response');
   t.strictSame(await logged(), [shown(1), { ...refused, error: 50302 }], 'another kind is another outage');
   failure = undefined;
-  clock += 9_999;
+  clock += 59_999;
   t.strictSame(await logged(), [served], 'it may come back');
   clock += 1;
   const over = { ...line, level: 40, about: 'requests fail no longer' };

@@ -36,16 +36,11 @@ async function findFaults(service: Service, environment: NodeJS.ProcessEnv): Pro
   } catch (error) {
     return [error];
   }
-  const checks: ((config: Config) => unknown)[] = [
-    checkCertificate,
-    () => checkStorage(service, config.DATABASE_URL),
-    checkKeys,
-  ];
-  const results = await Promise.allSettled(
-    checks.map(async (check) => {
-      await check(config);
-    }),
-  );
+  const results = await Promise.allSettled([
+    Promise.resolve(config).then(checkCertificate),
+    checkStorage(service, config.DATABASE_URL),
+    checkKeys(config),
+  ]);
   const faults = results.flatMap((result) =>
     result.status === 'rejected' ? [result.reason as unknown] : [],
   );

@@ -2,10 +2,9 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import type { Tls } from '../../http/connection/server.js';
 import type { Service } from '../../service/definition.js';
-import { messageOf } from '../../storage/core/interface.js';
 import type { StorageShare } from '../../storage/open.js';
 import type { Config } from '../config.js';
-import { buildService, checkService, shutDown, type BuiltService } from '../configured-service.js';
+import { buildService, shutDown, type BuiltService } from '../configured-service.js';
 import { end, interrupted, onEnd } from '../ending.js';
 import { listenOn, type Address } from '../listening.js';
 import { describeFault } from '../start-errors.js';
@@ -20,16 +19,11 @@ export interface ThreadData {
   readonly address: Address;
 }
 
-/** The answers of a thread that serves, by the kind of question. */
-export interface Answers {
-  /** Its metrics, as Registry.getMetricsAsJSON returns them; this also shows that its event loop runs. */
-  readonly measure: readonly object[];
-  /** The reason if it cannot serve. */
-  readonly check: string | undefined;
-}
+/** The metrics of a thread, as Registry.getMetricsAsJSON returns them. */
+export type Measured = object[];
 
-/** A message to a thread: it is to end, also while it starts; or a question, with the port for the answer. */
-export type Message = 'end' | { readonly kind: keyof Answers; readonly reply: MessagePort };
+/** A message to a thread: it is to end, also while it starts; or the port to which it sends its metrics. */
+export type Message = 'end' | MessagePort;
 
 /** The first message of a thread: the reason why it cannot serve; undefined when it does. */
 export type FirstMessage = string | undefined;
@@ -39,7 +33,7 @@ export async function serveInThread(service: Service): Promise<void> {
   const data = workerData as ThreadData;
   const { config, address } = data;
   const port = parentPort!;
-  port.once('message', (message: Message) => {
+  port.on('message', (message: Message) => {
     if (message === 'end') end(message);
   });
   try {
@@ -52,7 +46,9 @@ export async function serveInThread(service: Service): Promise<void> {
     });
     if (interrupted.aborted) return;
     await listenOn(built.app, address);
-    answerQuestions(port, built);
+    port.on('message', (message: Message) => {
+      if (message !== 'end') void answer(message, built);
+    });
     port.postMessage(undefined satisfies FirstMessage);
   } catch (error) {
     if (interrupted.aborted) process.exit(0);
@@ -61,16 +57,6 @@ export async function serveInThread(service: Service): Promise<void> {
   }
 }
 
-function answerQuestions(port: MessagePort, built: BuiltService): void {
-  const answers: { readonly [Kind in keyof Answers]: () => Promise<Answers[Kind]> } = {
-    measure: async () => (await built.metrics?.registry.getMetricsAsJSON()) ?? [],
-    check: () => checkService(built).then(() => undefined, messageOf),
-  };
-  port.on('message', (message: Message) => {
-    if (message === 'end') end(message);
-    else
-      void answers[message.kind]().then((answer) => {
-        message.reply.postMessage(answer);
-      });
-  });
+async function answer(port: MessagePort, { metrics }: BuiltService): Promise<void> {
+  port.postMessage(((await metrics?.registry.getMetricsAsJSON()) ?? []) satisfies Measured);
 }

@@ -2,12 +2,11 @@
 import { inspect } from 'node:util';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import { within } from '../../base/time-limit.js';
-import type { Source } from '../../observability/gathered-metrics.js';
 import type { Service } from '../../service/definition.js';
 import type { OpenStorage } from '../../storage/open.js';
 import type { Config } from '../config.js';
 import { ThreadStartError } from '../start-errors.js';
-import type { Answers, FirstMessage, Message, ThreadData } from './serving-thread.js';
+import type { FirstMessage, Measured, Message, ThreadData } from './serving-thread.js';
 
 /** The space for new objects that Node.js 22 takes; Node.js 24 would take far more for the same speed. */
 const resourceLimits = { maxYoungGenerationSizeMb: 48 };
@@ -47,9 +46,9 @@ export class ServingThreads {
       });
   }
 
-  /** Asks all threads something. Does not settle while one does not respond. */
-  ask<Kind extends keyof Answers>(kind: Kind): Promise<Answers[Kind][]> {
-    return Promise.all(this.#threads.map((thread) => thread.ask(kind)));
+  /** Returns the metrics of all threads. Does not settle while one does not respond. */
+  measure(): Promise<Measured[]> {
+    return Promise.all(this.#threads.map((thread) => thread.measure()));
   }
 
   /**
@@ -65,7 +64,7 @@ export class ServingThreads {
 }
 
 /** A thread that serves, as the main thread sees it. */
-class ServingThread implements Source {
+class ServingThread {
   readonly number: number;
   /** Resolves when the thread serves. @throws ThreadStartError if it ends before. */
   readonly started: Promise<void>;
@@ -103,14 +102,13 @@ class ServingThread implements Source {
     this.started.catch(() => undefined);
   }
 
-  /** Asks it something. Does not settle if it does not respond. */
-  ask<Kind extends keyof Answers>(kind: Kind): Promise<Answers[Kind]> {
+  measure(): Promise<Measured> {
     const { port1, port2 } = new MessageChannel();
-    this.#worker.postMessage({ kind, reply: port2 } satisfies Message, [port2]);
+    this.#worker.postMessage(port2 satisfies Message, [port2]);
     return new Promise((resolve) => {
-      port1.once('message', (answer: Answers[Kind]) => {
+      port1.once('message', (measured: Measured) => {
         port1.close();
-        resolve(answer);
+        resolve(measured);
       });
     });
   }

@@ -73,7 +73,11 @@ t.test('every operation returns 403 insufficient_scope for a token without the r
     const lacking = await issue(subject, { scopes: scopes.filter((scope) => scope !== needed) });
     const response = await call(method, url, { token: lacking, headers: { 'content-type': 'text/plain' } });
     t.equal(response.status, 403, `${method} ${url}`);
-    t.match(lines.at(-1), { msg: 'request', status: 403, subject, tokenId: String }, 'the log names the caller');
+    t.match(
+      lines.at(-1),
+      { msg: 'request', status: 403, subject, tokenId: String },
+      'the log names the caller',
+    );
     t.equal(
       response.headers['www-authenticate'],
       `Bearer realm="plant-store", error="insufficient_scope", scope="${needed}"`,
