@@ -26,7 +26,15 @@ const lines = [
     ['the form', 'npm --prefix scripts run --silent style'],
     ['the contracts', 'npm --prefix scripts run --silent contracts'],
     ['the spelling', 'npm --prefix scripts run --silent prose'],
-    ['the packages', 'node scripts/packages.js'],
+    [
+      'the package of the server',
+      'scripts/node_modules/.bin/publint run packages/server --strict --pack false',
+    ],
+    [
+      'the package of the client',
+      'scripts/node_modules/.bin/publint run packages/client --strict --pack false',
+    ],
+    ['the types of the client', 'scripts/node_modules/.bin/attw --pack packages/client'],
   ],
 ];
 const run = promisify(execFile);

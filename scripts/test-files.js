@@ -3,8 +3,6 @@
 // long; how long it takes does not matter, since the machine may be slow.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream, mkdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { Parser } from 'tap-parser';
 import { stringify } from 'yaml';
 
@@ -14,7 +12,6 @@ import { stringify } from 'yaml';
  * @property {number} jobs - How many files run simultaneously.
  * @property {string[]} nodeOptions
  * @property {Record<string, string>} env - Variables, in addition to those of this process.
- * @property {string} results - The folder for the files' output.
  * @property {number} patience - For how long a file may print nothing, in seconds.
  * @property {(text: string) => void} [print] - Prints lines; to standard output by default.
  */
@@ -26,20 +23,6 @@ const running = new Set();
 process.once('exit', () => {
   for (const group of running) endGroup(group);
 });
-
-/**
- * The command that runs a test again.
- * @param {string} file
- * @param {string | undefined} test - The test's name; undefined for the file.
- */
-function repeatCommand(file, test) {
-  const pattern = test?.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll("'", "'\\''");
-  // What selects other tests, or other data.
-  const settings = ['TEST_ENGINES', 'FUZZ_SEED', 'FUZZ_REQUESTS'].flatMap((name) =>
-    process.env[name] === undefined ? [] : [`${name}='${process.env[name]}' `],
-  );
-  return `${settings.join('')}npm test -- ${file}${pattern === undefined ? '' : ` '--grep=^${pattern}$'`}`;
-}
 
 /** @param {string} text */
 const indent = (text) => text.trimEnd().replace(/^/gm, '    ');
@@ -53,19 +36,19 @@ const indent = (text) => text.trimEnd().replace(/^/gm, '    ');
 export async function runFiles(files, run) {
   const { print = console.log } = run;
   const waiting = [...files];
-  /** Files with a failure, and the commands that repeat the failures. @type {Map<string, Set<string>>} */
-  const failed = new Map();
-  /** The files of skipped tests, by reason. @type {Map<string, string[]>} */
+  /** @type {Set<string>} */
+  const failed = new Set();
+  /** The files of skipped tests, by reason. @type {Map<string, Set<string>>} */
   const skipped = new Map();
   /** The numbers of assertions, by result. @type {Record<string, number>} */
   const totals = { total: 0, pass: 0 };
-  let ended = 0;
   /** @param {string} path - The names of the file, of the test and its parents, from the outside in. @param {string} reason */
   const fail = (path, reason) => {
     // Of tests that are nested, the outermost can be run alone.
     const [file = '', test] = path.split(' > ');
-    const command = repeatCommand(file, test);
-    failed.set(file, (failed.get(file) ?? new Set()).add(command));
+    failed.add(file);
+    const pattern = test?.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll("'", "'\\''");
+    const command = `npm test -- ${file}${pattern === undefined ? '' : ` '--grep=^${pattern}$'`}`;
     print(`not ok: ${path}\n${indent(`${reason.trimEnd()}\nrepeat with: ${command}`)}`);
   };
   /** Reads the output of a file. @param {string} name */
@@ -73,10 +56,9 @@ export async function runFiles(files, run) {
     const parser = new Parser({ name });
     // Of tests in a test, without the result of the outer one.
     parser.on('result', ({ ok, fullname, skip, diag }) => {
-      if (skip) skipped.set(String(skip), [...(skipped.get(String(skip)) ?? []), name]);
+      if (skip) skipped.set(String(skip), (skipped.get(String(skip)) ?? new Set()).add(name));
       else if (!ok) fail(fullname, diag ? stringify(diag, { lineWidth: 0 }) : '');
     });
-    parser.on('bailout', (reason) => fail(name, `bailed out: ${reason}`));
     parser.on('comment', (comment) => {
       // The numbers of all assertions of the file.
       if (!comment.startsWith('# {')) return;
@@ -90,31 +72,23 @@ export async function runFiles(files, run) {
       const { name } = file;
       const begin = Date.now();
       const parser = parserOf(name);
-      const { status, fault, errors } = await runFile(file, run, parser);
-      if (errors !== '') print(`standard error of ${name}:\n${errors}`);
-      const isOk = status === 0 && parser.results?.ok === true;
+      const end = await runFile(file, run, parser);
+      const isOk = end === 'It ended with 0.' && parser.results?.ok === true;
       // What fails in a test is reported by then.
-      if (!isOk && (typeof status === 'string' || !failed.has(name)))
-        fail(name, `${fault}\nThe process ended with ${status}.`.trim());
+      if (!isOk && (/[A-Z]\.$/.test(end) || !failed.has(name))) fail(name, end);
       const seconds = ((Date.now() - begin) / 1000).toFixed(1);
-      const progress = `${String(++ended).padStart(String(files.length).length)}/${files.length}`;
-      print(`${failed.has(name) ? 'FAIL' : 'ok  '} ${progress} ${name} (${seconds} s)`);
+      print(`${failed.has(name) ? 'FAIL' : 'ok  '} ${name} (${seconds} s)`);
     }
   };
   await Promise.all(Array.from({ length: run.jobs }, work));
-  print(`\nFiles: ${ended - failed.size} passed, ${failed.size} failed`);
-  for (const [lack, names] of skipped)
-    print(`Skipped, ${names.length} in ${[...new Set(names)].join(', ')}: ${lack}`);
-  const repeat = [...failed.values()].flatMap((commands) => [...commands]);
-  if (repeat.length > 0) print(`To repeat the failures:\n${indent(repeat.join('\n'))}`);
+  print(
+    `\nFiles: ${files.length - failed.size} passed, ${failed.size} failed ${[...failed].join(', ')}`.trimEnd(),
+  );
+  for (const [lack, names] of skipped) print(`Skipped in ${[...names].join(', ')}: ${lack}`);
   const numbers = Object.entries(totals).map(([kind, number]) => `${kind}: ${number}`);
-  print(`Full results by file: .tap/\n# { ${numbers.join(', ')} }`);
-  const isFiltered = [...skipped.keys()].some((reason) => reason.startsWith('filter:'));
-  const selectsNone = isFiltered && totals['pass'] === 0 && failed.size === 0;
-  if (selectsNone)
-    print(
-      'The filter selects no test. Each --grep is for one level: for a test in a test, --grep=. --grep=NAME',
-    );
+  print(`# { ${numbers.join(', ')} }`);
+  const selectsNone = [...skipped.keys()].some((reason) => reason.startsWith('filter:')) && !totals['pass'];
+  if (selectsNone) print('The filter selects no test. For a test in a test, it is --grep=. --grep=NAME');
   return failed.size === 0 && !selectsNone;
 }
 
@@ -123,37 +97,31 @@ export async function runFiles(files, run) {
  * @param {File} file
  * @param {Run} run
  * @param {Parser} parser
+ * @returns {Promise<string>} How it has ended.
  */
-async function runFile({ name, script }, { nodeOptions, env, results, patience }, parser) {
+async function runFile({ script }, { nodeOptions, env, patience }, parser) {
   const child = spawn(process.execPath, [...nodeOptions, script], {
     // Without a time limit of tap's own.
     env: { ...process.env, TAP_TIMEOUT: '0', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'inherit'],
     // Leads a group of all that it starts. Ctrl+C is for the runner alone.
     detached: true,
   });
   const group = Number(child.pid);
   running.add(group);
-  let [fault, errors] = ['', ''];
-  const stalled = setTimeout(() => {
-    fault = `It printed nothing for ${patience} s.`;
+  let stalled = '';
+  const timer = setTimeout(() => {
+    stalled = `It printed nothing for ${patience} s. `;
     child.kill('SIGKILL');
   }, patience * 1_000);
-  const output = join(results, `${name}.tap`);
-  mkdirSync(dirname(output), { recursive: true });
-  child.stdout.on('data', () => stalled.refresh()).pipe(createWriteStream(output));
-  child.stdout.pipe(parser);
-  child.stderr.setEncoding('utf8').on('data', (text) => {
-    stalled.refresh();
-    errors += text;
-  });
+  child.stdout.on('data', () => timer.refresh()).pipe(parser);
   const closed = once(child, 'close');
   const [status, signal] = await once(child, 'exit');
   endGroup(group);
   running.delete(group);
-  clearTimeout(stalled);
+  clearTimeout(timer);
   await closed;
-  return { status: signal ?? status, fault, errors };
+  return `${stalled}It ended with ${signal ?? status}.`;
 }
 
 /** Ends what is left of a group of processes. @param {number} group */

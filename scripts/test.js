@@ -54,12 +54,10 @@ const long = [
 const packages = ['', 'packages/server/', 'packages/client/', ...services].filter((folder) =>
   existsSync(`${folder}test`),
 );
-/** The folder for the results of the last run. */
-const results = '.tap';
 /** Tests use Node.js's mock timers, which are experimental. */
 const nodeOptions = ['--enable-source-maps', '--disable-warning=ExperimentalWarning'];
 /** More files at a time than cores of a small machine: much of what they do is waiting for other processes. */
-const defaultJobs = 4;
+const jobs = 4;
 
 /** A file system in memory, and more than all tests use at the same time, in bytes. */
 const [memory, enough] = ['/dev/shm', 2 * 2 ** 30];
@@ -86,12 +84,11 @@ const program = new Command('npm test --')
   .option('--quick', 'only types, and the tests of the API, the contract and the storage, on SQLite', false)
   .option('--long', 'only those that are left out otherwise', false)
   .option('--built', 'use dist/ as it is, and compile only the tests', false)
-  .option('--jobs <N>', 'files that run simultaneously', positive, defaultJobs)
   .option('--patience <MINUTES>', 'for how long a file may print nothing before it is ended', positive, 20)
   .showHelpAfterError()
   .parse();
 const words = program.args;
-/** @type {{ grep: string[], quick: boolean, long: boolean, built: boolean, jobs: number, patience: number }} */
+/** @type {{ grep: string[], quick: boolean, long: boolean, built: boolean, patience: number }} */
 const options = program.opts();
 if ([options.quick, options.long, words.length > 0].filter(Boolean).length > 1)
   program.error('--quick and --long select the tests themselves; leave out the words, or the option.');
@@ -111,24 +108,20 @@ async function main() {
   );
   const begin = Date.now();
   if (!(await buildAll())) return false;
-  console.log(
-    `Built in ${Math.round((Date.now() - begin) / 1_000)} s. ${options.jobs} files run simultaneously.\n`,
-  );
-  rmSync(results, { recursive: true, force: true });
+  console.log(`Built in ${Math.round((Date.now() - begin) / 1_000)} s. ${jobs} files run simultaneously.\n`);
   process.env['TMPDIR'] = createTemporaryFolder();
   await removeSettings();
   const types = options.quick ? runNpm('check:types') : true;
   const passed = await runFiles(
     files.map((name) => ({ name, script: name.replace('test/', 'dist-test/').replace(/ts$/, 'js') })),
     {
-      jobs: options.jobs,
+      jobs,
       nodeOptions,
       env: {
         TEST_POSTGRES_OFFER: await offerPostgres(),
         ...(options.grep.length > 0 && { TAP_GREP: options.grep.join('\n') }),
         ...(options.quick && { TEST_ENGINES: 'sqlite' }),
       },
-      results,
       patience: options.patience * 60,
     },
   );

@@ -8,6 +8,8 @@ import { putUnderLoad } from './load.js';
  */
 const rampTime = 300;
 const supplyTime = 1_000;
+/** The number of requests that warm a new process. */
+const warm = 5_000;
 
 /**
  * The result of a server in one round.
@@ -15,8 +17,8 @@ const supplyTime = 1_000;
  *   service and of PostgreSQL.
  *
  * @typedef {import('./servers.js').Side} Side
- * @typedef {{ workload: import('./workloads.js').Workload, connections: number, time: number, warm: number }} Plan - For how
- *   long one measurement lasts, in ms, and the number of requests that warm a new process before.
+ * @typedef {{ workload: import('./workloads.js').Workload, connections: number, time: number }} Plan - For how
+ *   long one measurement lasts, in ms.
  */
 
 /**
@@ -46,9 +48,8 @@ export async function measureRound(sides, plans, onSample) {
  * @param {Plan} plan
  * @returns {Promise<Sample>}
  */
-async function measure(side, { port, child }, { workload, connections: count, time, warm }) {
-  const { next, supply = next, expect, mostConnections = count } = workload;
-  const connections = Math.min(count, mostConnections);
+async function measure(side, { port, child }, { workload, connections, time }) {
+  const { next, supply = next, expect } = workload;
   const load = (nextRequest = next, time = Infinity, most = Infinity) => {
     // All earlier requests have their responses, so the plants that they have created may be deleted.
     side.deletable = side.created;

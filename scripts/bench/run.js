@@ -10,9 +10,8 @@ import { workloads } from './workloads.js';
 
 const program = new Command('npm run bench --')
   .description(
-    `Compares the Plant Store with typical implementations, and with a server that returns constants (the floor):
-every server under every workload, alternately; on PostgreSQL, too, if Debian's is installed. Without options, or with
---rounds alone, it writes docs/benchmarks.md. Linux only.
+    `Compares the Plant Store with typical implementations: every server under every workload, alternately; on PostgreSQL,
+too, if Debian's is installed. Without options, or with --rounds alone, it writes docs/benchmarks.md. Linux only.
 
 Each round has new processes, since one is faster or slower for its whole life; each is warmed by a fixed number of
 requests of each workload. The CPU time is that of the server and of its PostgreSQL.
@@ -54,13 +53,11 @@ if (against !== undefined && !existsSync(join(against, 'dist/main.js')))
   program.error(`${against} has no dist/main.js; run "npm run build" there first`);
 if (!(Number.isInteger(rounds) && rounds > 0)) program.error('--rounds must be a positive integer');
 
-/** How long a measurement lasts, and one of long lists, in ms: some peers take long for a list of 100,000. */
-const times = quick ? { short: 250, long: 400 } : { short: 700, long: 2_000 };
-/** The requests that warm a process up for a workload, and those for long lists. */
-const warm = { short: 5_000, long: 32 };
+/** How long a measurement lasts, in ms. */
+const time = quick ? 250 : 700;
 const connectionCounts = quick ? [256] : counts;
 
-const parts = options.server ?? (against === undefined ? [''] : ['Fastify', 'on SQLite']);
+const parts = options.server ?? (against === undefined ? [''] : ['on SQLite']);
 const wanted = serversOf(name, against).filter(({ name }) => parts.some((part) => name.includes(part)));
 const hasCargo = spawnSync('cargo', ['--version']).status === 0;
 const chosen = wanted.filter(({ kind }) => kind !== 'foreign' || hasCargo);
@@ -85,12 +82,7 @@ const sides = [];
 for (const server of chosen) sides.push(await prepareSide(server));
 const plans = workloads
   .filter(({ name }) => (options.workload ?? only).includes(name))
-  .flatMap((workload) => {
-    const length = workload.mostConnections === undefined ? 'short' : 'long';
-    return connectionCounts.map((connections) => ({
-      ...{ workload, connections, time: times[length], warm: warm[length] },
-    }));
-  });
+  .flatMap((workload) => connectionCounts.map((connections) => ({ workload, connections, time })));
 for (const { measurements } of results)
   for (const { workload, connections } of plans)
     measurements.push({ workload: workload.name, connections, samples: [] });
@@ -101,7 +93,6 @@ for (let round = 1; round <= rounds; round++) {
   console.error(`round ${round} of ${rounds}: done`);
 }
 if (printReport(results)) process.exitCode = 1;
-if (!isPart)
-  await writeReport(results, `${rounds} rounds of ${times.short} ms (lists of 100,000: ${times.long} ms)`);
+if (!isPart) await writeReport(results, `${rounds} rounds of ${time} ms`);
 // Ends all servers, too.
 process.exit();

@@ -18,7 +18,7 @@ const dist = resolve(import.meta.dirname, '../../dist');
  * A server, and how to start it.
  * @typedef {object} Server
  * @property {string} name
- * @property {'floor' | 'peer' | 'foreign' | 'ours' | 'before'} kind - A foreign one is of another ecosystem.
+ * @property {'peer' | 'foreign' | 'ours' | 'before'} kind - A foreign one is of another ecosystem.
  * @property {Engine} engine
  * @property {string} [comparedWith] - The name of the Plant Store that it is compared with.
  * @property {string} [program] - Its path, from this folder; the Plant Store by default.
@@ -57,23 +57,8 @@ const peer = (name, program, engine = 'SQLite') => ({
   kind: program.startsWith(rust) ? 'foreign' : 'peer',
 });
 
-/**
- * The Plant Store on each engine in two variants, the second of which is compared with the first.
- * @param {Record<string, Partial<Server>>} variants
- * @returns {Server[]}
- */
-const variants = (variants) =>
-  engines.flatMap((engine) => {
-    const sides = Object.entries(variants).map(([name, difference]) => ({
-      ...{ ...ours(engine), ...difference },
-      name: `${name} on ${engine}`,
-    }));
-    return sides.map((side, i) => (i === 0 ? side : { ...side, comparedWith: `${sides[0]?.name}` }));
-  });
-
 /** The Plant Store beside typical implementations. @type {readonly Server[]} */
 const peers = [
-  { ...peer('Fastify', 'peers/fastify.js'), kind: 'floor' },
   peer('fastify-openapi-glue, plain', 'peers/glue.js'),
   peer('axum + rusqlite (Rust)', `${rust}rusqlite`),
   ours('SQLite'),
@@ -84,18 +69,15 @@ const peers = [
 ];
 
 /** The Plant Store beside an earlier one. @type {readonly Server[]} */
-const versions = [
-  { ...peer('Fastify', 'peers/fastify.js'), kind: 'floor' },
-  ...[ours('SQLite'), { ...ours('SQLite'), name: onTwo, env: two }, ours('PostgreSQL')].flatMap((server) => [
-    {
-      ...server,
-      name: `${server.name}, before`,
-      kind: /** @type {const} */ ('before'),
-      comparedWith: server.name,
-    },
+const versions = [ours('SQLite'), { ...ours('SQLite'), name: onTwo, env: two }, ours('PostgreSQL')].flatMap(
+  (server) => [
+    { ...server, name: `${server.name}, before`, kind: 'before', comparedWith: server.name },
     server,
-  ]),
-];
+  ],
+);
+
+/** Each write has a commit of its own. */
+const oneRow = { file: 'base/limits.js', text: 'batchRows: 1_000', by: 'batchRows: 1' };
 
 /**
  * What can be compared, besides earlier versions: the servers, and the workloads if not all.
@@ -105,14 +87,10 @@ export const comparisons = {
   peers: { servers: peers },
   /** A commit for each create, and for groups of them. */
   'group-commit': {
-    servers: variants({
-      single: {
-        env: {
-          NODE_OPTIONS: edited({ file: 'base/limits.js', text: 'batchRows: 1_000', by: 'batchRows: 1' }),
-        },
-      },
-      groups: {},
-    }),
+    servers: engines.flatMap((engine) => [
+      { ...ours(engine), name: `single on ${engine}`, env: { NODE_OPTIONS: edited(oneRow) } },
+      { ...ours(engine), name: `groups on ${engine}`, comparedWith: `single on ${engine}` },
+    ]),
     only: ['create'],
     connections: [256],
   },
@@ -150,7 +128,7 @@ export async function prepareSide({ name, kind, engine, program, env }) {
   // Each build makes a store with its own schema.
   const build = kind === 'before' && path !== undefined ? dirname(path) : dist;
   if (kind === 'ours' || kind === 'before') tokens = await fillStore(url, join(build, 'cli.js'));
-  else if (kind !== 'floor') await fillPeer(url);
+  else await fillPeer(url);
   return {
     ...{ name, database, created: 0, deleted: 0, deletable: 0, random: 1 },
     tokenOf: (subject) => tokens.get(subject) ?? subject,

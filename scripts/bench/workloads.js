@@ -7,7 +7,6 @@ const subjects = 1_000;
 /** The initial contents of every store: the number of plants per subject. Their ids are negative. */
 export const seed = [
   { subject: 'writer', plants: 1 },
-  { subject: 'long', plants: 100_000 },
   ...Array.from({ length: subjects }, (_, i) => ({ subject: `subject ${i}`, plants: 100 })),
 ];
 
@@ -18,26 +17,20 @@ export const seed = [
  * @property {string} name
  * @property {(side: Side) => string | undefined} next - Returns the next request, or undefined if there is none.
  * @property {(status: number) => boolean} [expect] - Whether a status is expected; 200, 201 and 204 by default.
- * @property {number} [mostConnections]
  * @property {(side: Side) => string} [supply] - Returns a request that provides for this workload.
  */
 
-/** Ids of 16 digits, which a double may round, so that the body is parsed twice. */
-const sixteenDigits = 1_000_000_000_000_000;
 /** The factor and the modulus of Lehmer's pseudorandom sequence. */
 const [factor, prime] = [48_271, 2_147_483_647];
 
 /** @type {readonly Workload[]} */
 export const workloads = [
   { name: 'create', next: create },
-  { name: 'create-16', next: (side) => createRequest(side.tokenOf('writer'), sixteenDigits + ++side.random) },
   { name: 'list-1', next: (side) => list(side, 'writer', '?limit=1') },
   {
     name: 'list-100',
     next: (side) => (++side.random % 100 === 0 ? create(side) : list(side, anySubject(side), '?limit=100')),
   },
-  // More would only measure how long they wait for each other; with few, the kernel leaves one of two threads idle.
-  { name: 'list-100000', mostConnections: 32, next: (side) => list(side, 'long', '') },
   { name: 'delete', next: remove, supply: create },
   {
     name: 'mix',

@@ -1,7 +1,7 @@
 // Defines the generators whose clients are tried: how each client, and the program that uses it, is made.
 import { execFile } from 'node:child_process';
 import { cp, mkdir, rename, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
@@ -10,7 +10,6 @@ import ts from 'typescript';
 
 export const root = new URL('../..', import.meta.url).pathname;
 const contract = join(root, 'openapi.yaml');
-const openapiGenerator = '7.25.0';
 
 /**
  * A generator.
@@ -53,15 +52,6 @@ export const generators = {
       return buildTypeScript(folder, this.program);
     },
   },
-  'openapi-generator `typescript-fetch`': {
-    version: openapiGenerator,
-    options: '`--type-mappings=long=bigint --language-specific-primitives=bigint`',
-    program: 'typescript/typescript-fetch.ts',
-    async build(folder, { options, program }) {
-      await generate(folder, 'typescript-fetch', 'client', options);
-      return buildTypeScript(folder, program);
-    },
-  },
   'openapi-python-client': {
     version: '0.29.1',
     options: '',
@@ -80,11 +70,14 @@ export const generators = {
     },
   },
   'openapi-generator `java`': {
-    version: openapiGenerator,
+    version: '7.25.0',
     options: '`--additional-properties=disallowAdditionalPropertiesIfNotPresent=false`',
     program: 'java/Program.java',
-    async build(folder, { options }) {
-      await generate(folder, 'java', '.', options);
+    async build(folder, { version, options }) {
+      const artifact = `-Dartifact=org.openapitools:openapi-generator-cli:${version}`;
+      await command(folder, ['mvn', '-q', '-B', 'dependency:copy', artifact, '-DoutputDirectory=.']);
+      const argv = ['generate', '-i', contract, '-g', 'java', '-o', '.', ...words(options)];
+      await command(folder, ['java', '-jar', `openapi-generator-cli-${version}.jar`, ...argv]);
       await rename(join(folder, 'Program.java'), join(folder, 'src/main/java/Program.java'));
       await command(folder, ['mvn', '-q', '-B', 'compile', 'dependency:copy-dependencies']);
       return ['java', '-cp', 'target/classes:target/dependency/*', 'Program'];
@@ -157,22 +150,6 @@ export async function command(folder, [program = '', ...argv], env) {
 /** The words of options that docs/clients.md shows as code. @param {string} options */
 function words(options) {
   return options.replaceAll('`', '').split(' ').filter(Boolean);
-}
-
-/**
- * Generates a client with openapi-generator.
- * @param {string} folder
- * @param {string} name
- * @param {string} output
- * @param {string} options
- */
-async function generate(folder, name, output, options) {
-  const jars = dirname(folder);
-  const jar = join(jars, `openapi-generator-cli-${openapiGenerator}.jar`);
-  const artifact = `-Dartifact=org.openapitools:openapi-generator-cli:${openapiGenerator}`;
-  await command(jars, ['mvn', '-q', '-B', 'dependency:copy', artifact, `-DoutputDirectory=${jars}`]);
-  const argv = ['-i', contract, '-g', name, '-o', output, ...words(options)];
-  await command(folder, ['java', '-jar', jar, 'generate', ...argv]);
 }
 
 /**

@@ -1,7 +1,7 @@
 // What the programs of this folder share: "create ID NAME", "list [ETAG]" or "delete ID", whose outcome is printed.
 import './exact-ids.ts';
 
-/** What a client returns or throws. Those that return results have the body of an error in a field of its own. */
+/** What a client returns: the body of an error is in a field of its own. */
 interface Outcome {
   status?: number | undefined;
   data?: unknown;
@@ -12,8 +12,6 @@ export interface Client {
   create(body: { id: bigint; name: string }): Promise<Outcome>;
   list(ifNoneMatch: string): Promise<Outcome>;
   remove(id: bigint): Promise<Outcome>;
-  /** What the client throws. */
-  thrown?(error: never): Promise<Outcome> | Outcome;
 }
 
 function text({ status, data, error }: Outcome) {
@@ -28,19 +26,14 @@ export function outcome(result: Outcome & { response?: Response }): Outcome {
   return { ...result, status: result.response?.status };
 }
 
-export async function run({ create, list, remove, thrown }: Client) {
+export async function run({ create, list, remove }: Client) {
   const [step, value = '', name = ''] = process.argv.slice(2);
   const call = {
     create: () => create({ id: BigInt(value), name }),
     list: () => list(value),
     delete: () => remove(BigInt(value)),
   }[step!]!;
-  try {
-    console.log(text(await call()));
-  } catch (error) {
-    if (thrown === undefined) throw error;
-    console.log(`throws ${text(await thrown(error as never))}`);
-  }
+  console.log(text(await call()));
 }
 
 export const { BASE_URL = '', TOKEN = '' } = process.env;
