@@ -80,7 +80,6 @@ export function prepareApp(app: FastifyInstance, handleError = createErrorHandle
   app.setErrorHandler(handleError);
   app.decorate('front', front);
   app.decorateRequest('failure', undefined);
-  app.decorateRequest('sealed', undefined);
   app.addHook('onRequest', addCommonHeaders);
   app.addHook('onResponse', ({ raw }, _reply, done) => {
     // Of a request for an upgrade that got a response instead: Node.js no longer ends its connection, nor does a plugin

@@ -10,7 +10,6 @@ import {
   type ErrorKind,
 } from '../../base/errors.js';
 import { reportNothing } from '../../base/events.js';
-import { sendSealed } from './sealed.js';
 
 /** Fastify's own refusals, by error code. */
 const fastifyErrors: Readonly<Record<string, ErrorKind>> = {
@@ -70,7 +69,7 @@ export function createErrorHandler(errors: ServiceErrors = {}, write = writeErro
     const { mediaType, text } = write(error);
     // The handler may have set Cache-Control for its result; it does not apply to the error.
     reply.removeHeader('cache-control').code(error.statusCode).headers(error.headers);
-    sendSealed(reply.header('content-type', mediaType), text);
+    reply.header('content-type', mediaType).send(text);
   };
 }
 

@@ -4,8 +4,7 @@ import type { FastifyReply } from 'fastify';
 import type { JsonArray } from '../../contract/handlers.js';
 import { ApiError } from '../../base/errors.js';
 import { isKnown } from './if-none-match.js';
-import { pacedStream, reserveFor, type StreamBounds } from './paced-stream.js';
-import type { Payload } from './sealed.js';
+import { pacedStream, reserveFor, type Payload, type StreamBounds } from './paced-stream.js';
 
 /** The expected length of a first page before it is read, and the length of the pages of a long list, in bytes. */
 const expectedLength = 64 * 1024;

@@ -5,6 +5,9 @@ import { ApiError } from '../../base/errors.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 import type { PageTurns } from './page-turns.js';
 
+/** A payload that Fastify sends as it is. */
+export type Payload = string | Buffer | Readable | undefined;
+
 /** Limits on lists and streams. */
 export interface StreamBounds {
   /** Maximum time for a client to accept one page or chunk before its connection is closed, in ms. */

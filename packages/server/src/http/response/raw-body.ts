@@ -3,8 +3,13 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { UndeclaredResponseError } from '../../base/errors.js';
 import { connectionOf } from '../connection/connection.js';
-import type { Payload } from './sealed.js';
-import { pacedStream, reserveFor, type ChunkSource, type StreamBounds } from './paced-stream.js';
+import {
+  pacedStream,
+  reserveFor,
+  type ChunkSource,
+  type Payload,
+  type StreamBounds,
+} from './paced-stream.js';
 
 /** Limits on streams. */
 export interface RawBodyOptions extends StreamBounds {

@@ -10,7 +10,7 @@ import { shapeOf, type Shape } from '../../contract/schema/shape.js';
 import { UndeclaredResponseError } from '../../base/errors.js';
 import { arrayFrame, sendJsonArray, type Frame } from './json-array.js';
 import { sendRawBody, type RawBodyOptions } from './raw-body.js';
-import type { Payload } from './sealed.js';
+import type { Payload } from './paced-stream.js';
 import { createSerializer, type Serializer, type ValidatorOf } from './serializer.js';
 
 /** The result of a handler that chooses the status or headers as well as the body. */

@@ -24,7 +24,6 @@ import {
   type Compiler,
 } from '../request/validation/validation.js';
 import { createSender, type BodyLimits } from '../response/results.js';
-import { keepSealed, sendSealed } from '../response/sealed.js';
 import {
   authenticate,
   challengesOf,
@@ -138,8 +137,7 @@ function createRoute(app: FastifyInstance, operation: Operation, options: Routes
     schema: schemaOf(operation),
     config: { operationId, takesCredentials: admitCaller !== undefined, statusOf },
     onRequest: [admitCaller, admitCaller && options.countCaller].filter((hook) => hook !== undefined),
-    ...(readsBody && { preValidation: bodyHook(body, options.bodies) }),
-    onSend: readsBody ? [releaseBody, keepSealed] : keepSealed,
+    ...(readsBody && { preValidation: bodyHook(body, options.bodies), onSend: releaseBody }),
     handler: operationHandler(operation, options),
   };
   // The router's form of a path has plain names and escaped colons.
@@ -179,7 +177,7 @@ function operationHandler(operation: Operation, options: RoutesOptions): RouteHa
         throw new ApiError('malformedRequest', { cause: error });
       throw withChallenge(declaredError(operation, error), challenges);
     }
-    return sendSealed(reply, await send(reply, returned));
+    return reply.send(await send(reply, returned));
   };
 }
 
