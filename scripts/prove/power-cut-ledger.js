@@ -1,7 +1,7 @@
 // Records which requests were sent and acknowledged, and checks the files that a power failure left against them.
 import { DatabaseSync } from '@photostructure/sqlite';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { service as libraryService } from '../../examples/library/dist/service.js';
 import { service as plantStore } from '../../dist/service.js';
@@ -23,7 +23,8 @@ import { idOf, readOutcome, stateOf, statesIn } from './model.js';
  * @typedef {{ act: 'begin', key: string, number: number, operation: Operation }
  *   | { act: 'end', key: string, number: number, outcome?: Outcome }
  *   | { act: 'secret', secret: string }
- *   | { act: 'backup' | 'serve', done: boolean }} Entry
+ *   | { act: 'backup' | 'serve', done: boolean }
+ *   | { act: 'restore', done: boolean, damaged: boolean }} Entry
  */
 /**
  * The backup: which states were certain when it began, and what was requested since, until it was done.
@@ -62,6 +63,11 @@ export const storePath = 'srv/data/store.db';
 /** Where the backup is below the simulated disk. */
 export const backupPath = 'backups/copy.db';
 
+/** What takes the place of the first page of a database that is damaged. */
+export const damage = Buffer.alloc(4_096, 0x55);
+/** @param {string} file */
+const isDamaged = (file) => readFileSync(file).subarray(0, damage.length).equals(damage);
+
 /** The name of a document or a token in the journal. @param {string} collection @param {string | number} id */
 export const keyOf = (collection, id) => `${collection}/${id}`;
 /** @param {string} key */
@@ -86,6 +92,12 @@ const applyToToken = (state, { act }) =>
     ? { outcome: readOutcome(state ?? undefined), state }
     : { outcome: success, state: act === 'create' ? 'valid' : 'revoked' };
 
+/** Whether a damaged database was moved aside. @param {string} store */
+function isKept(store) {
+  const names = readdirSync(dirname(store)).filter((name) => name.startsWith('store.db-damaged-'));
+  return names.some((name) => isDamaged(join(dirname(store), name)));
+}
+
 /** The requests so far. */
 export class Ledger {
   /** Documents and tokens, as far as they are known. @type {Map<string, Register<Operation>>} */
@@ -94,6 +106,8 @@ export class Ledger {
   #requests = new Map();
   /** @type {Backup | undefined} */
   #backup;
+  /** The restore of the backup. @type {{ done: boolean, damaged: boolean } | undefined} */
+  #restore;
   #collections;
   /** The secret of the first token. @type {string | undefined} */
   secret;
@@ -125,6 +139,7 @@ export class Ledger {
   add(entry) {
     if ('key' in entry) this.#addRequest(entry);
     else if ('secret' in entry) this.secret ??= entry.secret;
+    else if (entry.act === 'restore') this.#restore = entry;
     else if (entry.act === 'backup') {
       const before = new Map([...this.#registers].map(([key, { state }]) => [key, state]));
       this.#backup = { before, touched: new Set(), ...this.#backup, done: entry.done };
@@ -160,10 +175,22 @@ export class Ledger {
       const expected = this.#backup?.before.get(key);
       return expected === undefined || this.#backup?.touched.has(key) || expected === (state ?? null);
     };
+    // No token is valid that was revoked; all are revoked if the damaged store does not say which.
+    /** @type {IsRight} */
+    const isRestored = (key, state) =>
+      isToken(key) ? state !== 'valid' || isPossible(key, state) : wasThere(key, state);
+    const { done = false, damaged = false } = this.#restore ?? {};
     try {
-      if (existsSync(store))
+      // Nothing has changed yet.
+      const isMarked = existsSync(`${store}-restore`);
+      if (damaged && !done && !isMarked && isDamaged(store)) return undefined;
+      if (isMarked || existsSync(store))
         await (await openStorage(services[this.service].definition, `file:${store}`)).close();
-      const fault = this.#compare(this.#read(store), isPossible);
+      if (damaged && !isKept(store)) return 'the damaged store is not kept';
+      const found = this.#read(store);
+      const restored = this.#restore && this.#compare(found, isRestored);
+      const isOld = this.#restore === undefined || (!done && !damaged && restored !== undefined);
+      const fault = isOld ? this.#compare(found, isPossible) : restored;
       // A backup may be missing before it was acknowledged. But once it has its name, it must be complete.
       const hasBackup = this.#backup !== undefined && (this.#backup.done || existsSync(copy));
       const inBackup = hasBackup ? this.#compare(this.#read(copy), wasThere) : undefined;

@@ -14,9 +14,9 @@ import { readEntries } from './power-cut-ledger.js';
 /** @typedef {import('./power-cut-ledger.js').ServiceName} ServiceName */
 
 /**
- * An event of a run: a change of the disk, or entries of the journal. `starting` is true until the server of its stage
- * is ready.
- * @typedef {import('../lib/file-trace.js').FileEvent & { starting: boolean, entries?: import('./power-cut-ledger.js').Entry[] }} RunEvent
+ * An event of a run: a change of the disk, or entries of the journal. The server of its stage is starting until it is ready.
+ * @typedef {'starting' | 'ready' | 'restoring'} Phase
+ * @typedef {import('../lib/file-trace.js').FileEvent & { phase: Phase, entries?: import('./power-cut-ledger.js').Entry[] }} RunEvent
  */
 /**
  * A recorded run of a service. The simulated disk is the folder `disk`.
@@ -41,6 +41,16 @@ const killedTwice = (service, workers) => ({
 /** One client, so that no sync of another write covers its own. @param {ServiceName} service @param {number} workers @returns {Scenario} */
 const oneByOne = (service, workers) => ({ service, stages: [{ workers, clients: 1 }], each: 150 });
 
+/** @param {NonNullable<Stage['restore']>} restore @returns {Scenario} */
+const restored = (restore) => ({
+  service: 'library',
+  stages: [
+    { workers: 1, commands: true },
+    { workers: 1, killAt: 60 },
+    { workers: 1, restore },
+  ],
+});
+
 /** The scenarios whose power is cut. */
 export const scenarios = {
   'each write, one thread': oneByOne('plants', 1),
@@ -49,6 +59,9 @@ export const scenarios = {
   'two threads': killedTwice('plants', 2),
   library: killedTwice('library', 2),
   transactions: killedTwice('transactions', 2),
+  'restore over a killed server': restored('whole'),
+  'restore beside a reader': restored('read'),
+  'restore over a damaged store': restored('damaged'),
 };
 
 /**
@@ -69,13 +82,15 @@ export async function record({ service: name, stages, each }, requests) {
   try {
     for (const stage of stages) {
       await runTraced({ ...stage, service: name, root, requests: each ?? requests }, trace);
-      let starting = true;
+      /** @type {Phase} */
+      let phase = 'starting';
       for await (const event of readTrace(trace, root, events.length)) {
         const isJournal = event.path === join(root, 'journal');
         if (!isJournal) replayed.apply(event);
         const entries = isJournal && event.kind === 'write' ? readEntries(event.data.toString()) : [];
-        starting &&= !entries.some(({ act }) => act === 'serve');
-        events.push({ ...event, starting, ...(isJournal && { entries }) });
+        if (entries.some(({ act }) => act === 'serve')) phase = 'ready';
+        if (entries.some(({ act }) => act === 'restore')) phase = 'restoring';
+        events.push({ ...event, phase, ...(isJournal && { entries }) });
       }
       replayed.compare(disk);
     }

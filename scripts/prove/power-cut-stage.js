@@ -3,10 +3,12 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { dirname, join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
 import { runCommand, startServer } from '../../packages/server/test/support/server-process.js';
 import { send } from '../lib/request.js';
 import {
   backupPath,
+  damage,
   keyOf,
   Ledger,
   readEntries,
@@ -27,6 +29,7 @@ import { messageOf, outcomeOf, readOutcome } from './model.js';
  * @property {number} workers - WORKERS: the number of threads that serve.
  * @property {number} [killAt] - The number of a thread's sync during which strace kills the process.
  * @property {number} [clients] - How many clients there are; 8 by default.
+ * @property {'whole' | 'read' | 'damaged'} [restore] - The state of the store when the backup is restored; nothing serves then.
  * @property {boolean} [commands] - Whether to use the commands that change tokens and back up, while clients write.
  */
 /** @typedef {Stage & { service: import('./power-cut-ledger.js').ServiceName, root: string, requests: number }} StageOptions */
@@ -39,6 +42,7 @@ const {
   killAt,
   clients = 8,
   commands = false,
+  restore,
   requests,
 } = JSON.parse(process.argv[2] ?? '');
 const disk = join(root, 'disk');
@@ -74,7 +78,24 @@ function begin(...begun) {
     note(begun.map(([key], i) => ({ act: 'end', key, number: first + i, outcome: outcomeOf(key) })));
 }
 
-await serve();
+await (restore === undefined ? serve() : putBack());
+
+/** Restores the backup over the store that the stages before have left. */
+async function putBack() {
+  const damaged = restore === 'damaged';
+  if (damaged) {
+    const descriptor = openSync(store, 'r+');
+    writeSync(descriptor, damage, 0, damage.length, 0);
+    fsyncSync(descriptor);
+    closeSync(descriptor);
+  }
+  const reader = restore === 'read' ? new DatabaseSync(store, { readOnly: true }) : undefined;
+  reader?.exec('BEGIN; SELECT count(*) FROM tokens');
+  note([{ act: 'restore', done: false, damaged }]);
+  await command('restore', join(disk, backupPath));
+  note([{ act: 'restore', done: true, damaged }]);
+  reader?.close();
+}
 
 async function serve() {
   const server = await startServer(serverOptions).catch(unlessKilled);
@@ -143,17 +164,17 @@ async function startClient(origin, token) {
   };
 }
 
-/** Creates and revokes an access token, and makes a backup. */
+/** Creates an access token, makes a backup, and revokes the token. */
 async function useCommands() {
   mkdirSync(dirname(join(disk, backupPath)));
   sync(disk);
   const { id } = await issue();
-  const end = begin([keyOf('tokens', id), { act: 'change' }]);
-  await command('token', 'revoke', id);
-  end(() => success);
   note([{ act: 'backup', done: false }]);
   await command('backup', join(disk, backupPath));
   note([{ act: 'backup', done: true }]);
+  const end = begin([keyOf('tokens', id), { act: 'change' }]);
+  await command('token', 'revoke', id);
+  end(() => success);
 }
 
 /** @returns {Promise<{ id: string, token: string }>} */

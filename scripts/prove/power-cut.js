@@ -5,7 +5,6 @@ import { basename } from 'node:path';
 import { Command } from 'commander';
 import { ReplayedDisk, withImage } from '../lib/replayed-disk.js';
 import { isDone, Ledger } from './power-cut-ledger.js';
-import { proveRestores } from './power-cut-restore.js';
 import { record, scenarios } from './power-cut-scenarios.js';
 
 /** @typedef {import('./power-cut-scenarios.js').Run} Run */
@@ -13,11 +12,10 @@ import { record, scenarios } from './power-cut-scenarios.js';
 /** @typedef {import('./power-cut-scenarios.js').Scenario} Scenario */
 /** @typedef {import('./power-cut-scenarios.js').ScenarioName} ScenarioName */
 /**
- * A kind of sync: in which scenario it is ignored, of which files and folders, and whether before or after the server is
- * ready. Some syncs cover each other, so a control ignores them together: SQLite syncs a copy at the end of VACUUM INTO,
+ * A kind of sync: in which scenario it is ignored, of which files and folders, and in which phase. Some syncs cover each other, so a control ignores them together: SQLite syncs a copy at the end of VACUUM INTO,
  * before the command does. And each connection syncs the folder of the store with its first commit, so the start's own
  * sync of the folder matters only until then.
- * @type {readonly [name: string, scenario: ScenarioName, files: RegExp, when?: 'starting' | 'ready'][]}
+ * @type {readonly [name: string, scenario: ScenarioName, files: RegExp, when?: import('./power-cut-scenarios.js').Phase][]}
  */
 const controls = [
   ['log, by commits', 'each write, one thread', /^store\.db-wal$/, 'ready'],
@@ -29,6 +27,9 @@ const controls = [
   ['parents of new folders', 'one thread', /^(disk|srv)$/, 'starting'],
   ['copy, by backup', 'library', /\.partial$/],
   ['folder of the copy, by backup', 'one thread', /^backups$/],
+  ['log, by restore', 'restore beside a reader', /^store\.db-wal$/, 'restoring'],
+  ['copy, by restore', 'restore over a damaged store', /\.partial$/, 'restoring'],
+  ['folder of the store, by restore', 'restore over a damaged store', /^data$/, 'restoring'],
 ];
 
 /** The maximum number of repetitions of images that must show a fault. */
@@ -85,7 +86,6 @@ async function prove() {
   };
   // Mostly waits for other processes, so two at a time keep two processors busy.
   await Promise.all([proveNext(), proveNext()]);
-  await proveRestores(report);
 }
 
 /** Proves that a scenario loses nothing, and that its controls do. @param {string} name @param {Scenario} scenario */
@@ -94,10 +94,8 @@ async function proveScenario(name, scenario) {
   const { checked, found } = await cutPower(run, images);
   report(name, checked, found);
   for (const [what, , files, when] of controls.filter(([, of]) => of === name)) {
-    const ignores = (/** @type {RunEvent} */ { kind, path, starting }) =>
-      kind === 'sync' &&
-      files.test(basename(path)) &&
-      (when === undefined || starting === (when === 'starting'));
+    const ignores = (/** @type {RunEvent} */ { kind, path, phase }) =>
+      kind === 'sync' && files.test(basename(path)) && (when === undefined || phase === when);
     const { checked, found } = await cutUntilLoss(run, ignores);
     report(`control: ${name}, without the sync of the ${what}`, checked, found, true);
   }
@@ -151,13 +149,22 @@ async function cutPower(run, count, ignores) {
   // A disk that keeps everything cannot show that a sync is missing.
   /** @type {import('../lib/replayed-disk.js').Left[]} */
   const kinds = ignores === undefined ? ['none', 'some', 'names', 'all'] : ['none', 'some'];
+  const restoring = events.findIndex(({ phase }) => phase === 'restoring');
   const kept = run.each ? kinds.slice(0, 1) : kinds;
-  const cuts = run.each ? writesOf(run) : cutPoints(run, Math.ceil(count / kept.length), ignores);
+  const cuts = run.each
+    ? writesOf(run)
+    : restoring === -1
+      ? cutPoints(run, Math.ceil(count / kept.length), ignores)
+      : new Set([...events.keys()].slice(restoring));
+  let checked = 0;
   for (const [index, event] of events.entries()) {
     if (event.entries !== undefined) for (const entry of event.entries) ledger.add(entry);
     else if (ignores?.(event) !== true) replayed.apply(event);
     if (!cuts.has(index)) continue;
-    for (const left of kept) {
+    // Of a restore, each call has another kind in turn.
+    const isTurn = restoring !== -1 && index < events.length - 1;
+    for (const left of isTurn ? [kept[index % kept.length] ?? 'none'] : kept) {
+      checked++;
       const fault = await withImage(replayed.image(left), disk, (root) => ledger.check(root));
       if (fault !== undefined)
         found.push(
@@ -165,7 +172,7 @@ async function cutPower(run, count, ignores) {
         );
     }
   }
-  return { checked: kept.length * cuts.size, found };
+  return { checked, found };
 }
 
 /** The events that acknowledge writes. @param {Run} run */
