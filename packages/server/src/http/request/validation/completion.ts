@@ -97,13 +97,13 @@ export class Completion {
 
   /** The schemas of a part, by all those of its owner. */
   #partsAt(owner: object, key: string, applied: readonly Schema[]): readonly Schema[] {
-    const parts: Schema[] = [];
+    let parts: readonly Schema[] = [];
     for (const schema of applied) {
       const rest = Array.isArray(owner) ? schema.unevaluatedItems : schema.unevaluatedProperties;
       const isRest =
         rest !== undefined && !evaluates(schema, owner, key, (part, value) => this.#matches(part, value));
-      if (isRest) parts.push(rest);
-      else parts.push(...partsAt(schema, owner, key));
+      const more = isRest ? [rest] : partsAt(schema, owner, key);
+      parts = parts.length === 0 ? more : [...parts, ...more];
     }
     return parts;
   }
