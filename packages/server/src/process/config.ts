@@ -131,6 +131,10 @@ export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): 
   return { ...values, limits };
 }
 
+/** The byte order mark, which some editors write at the beginning of a file, also of one of variables. */
+const mark = '\ufeff';
+const marked = 'begins with a byte order mark (BOM), which is invisible: save its file as UTF-8 without BOM';
+
 /** @throws ConfigError if it is invalid. */
 function valueOf(name: Name, environment: NodeJS.ProcessEnv, { databaseUrl: byService }: Defaults) {
   const isStore = name === 'DATABASE_URL';
@@ -139,6 +143,7 @@ function valueOf(name: Name, environment: NodeJS.ProcessEnv, { databaseUrl: bySe
   const value = environment[name] || (isStore ? byService : undefined);
   const { read, default: byDefault } = variables[name];
   if (value === undefined) return byDefault;
+  if (value.startsWith(mark)) throw new ConfigError(`${name} ${marked}`);
   try {
     return read(value);
   } catch (error) {
@@ -148,20 +153,20 @@ function valueOf(name: Name, environment: NodeJS.ProcessEnv, { databaseUrl: bySe
   }
 }
 
-/** Returns a fault for each variable that is probably misspelled: by one letter, the order of letters, or the case. */
+/** Returns a fault for each variable that is probably misspelled: by one letter, the order of letters, the case, or a mark. */
 function misspelledVariables(environment: NodeJS.ProcessEnv): string[] {
   const names = Object.keys(variables);
   const lettersOf = (name: string) => Array.from(name).sort().join('');
   return Object.keys(environment).flatMap((name) => {
+    if (name.startsWith(mark)) return [`${name.slice(1)} ${marked}`];
     // PostgreSQL's programs and Kubernetes have such variables.
     if (names.includes(name) || /^PG|_(?:SERVICE|PORT)(?:_|$)/.test(name)) return [];
-    const upper = name.toUpperCase().replace(/\W/g, '');
+    const upper = name.toUpperCase();
     const meant =
       names.find((other) => lettersOf(other) === lettersOf(upper)) ??
       // Short names are similar by chance, as HOME and HOST.
       (name.length < 6 ? undefined : closestMatch(upper, names, { maxDistance: 1 }));
     if (meant === undefined) return [];
-    // It may begin with a byte order mark, which is invisible.
-    return [`${encodeURI(name)} is not a variable of the service: rename it to ${meant}, or remove it`];
+    return [`${name} is not a variable of the service: rename it to ${meant}, or remove it`];
   });
 }

@@ -1,4 +1,7 @@
 // The URL of a database on PostgreSQL. The driver ignores what it does not know, even if that was meant to turn on TLS.
+import { accessSync, constants } from 'node:fs';
+import { closestMatch } from 'leven';
+import { messageOf } from '../storage/core/interface.js';
 
 /** The parameters that a URL may have. */
 const parameters = ['application_name', 'options', 'sslcert', 'sslkey', 'sslmode', 'sslrootcert'];
@@ -23,13 +26,30 @@ export function postgresUrl(value: string): string {
     );
   const url = new URL(value);
   for (const [name, setting] of url.searchParams) {
-    if (!parameters.includes(name))
-      throw new Error(`must have no parameter ${name}: only ${parameters.join(', ')} exist`);
+    if (!parameters.includes(name)) throw new Error(`must have no parameter ${name}: ${remedyFor(name)}`);
     if (setting === '') throw new Error(`must have a value for its parameter ${name}`);
+    if (/cert$|key$/.test(name)) requireFile(name, setting);
   }
   const mode = url.searchParams.get('sslmode') ?? 'disable';
   if (!sslModes.includes(mode)) throw new Error(`must have an sslmode of ${sslModes.join(', ')}`);
   if (mode === 'disable') return value;
   url.searchParams.set('sslmode', 'verify-full');
   return url.href;
+}
+
+/** @throws Error if a file of certificates or of a key cannot be read: the driver would find that with each connection. */
+function requireFile(name: string, path: string): void {
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (error) {
+    throw new Error(`must name a file as ${name}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Says what to write instead of a parameter that does not exist. */
+function remedyFor(name: string): string {
+  const meant = /^(ssl|tls)$/i.test(name)
+    ? 'sslmode'
+    : closestMatch(name.toLowerCase(), parameters, { maxDistance: 2 });
+  return meant === undefined ? `only ${parameters.join(', ')} exist` : `use ${meant}`;
 }
