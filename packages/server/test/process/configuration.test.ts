@@ -1,5 +1,4 @@
 // The command line and the environment: what they set, that they are documented, and what prevents startup.
-import { DatabaseSync } from '@photostructure/sqlite';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -59,15 +58,6 @@ t.test('the server reports what prevents its startup, and exits', async (t) => {
     stderr: `plant-store: PORT: port ${port} of 127.0.0.1 is already in use; choose another one\n`,
   });
   t.equal(await server.end('SIGTERM'), 0);
-
-  const database = new DatabaseSync(file);
-  database.exec("INSERT INTO migrations VALUES (9000, 'of_the_future', '99.0.0', 0, 'plant-store')");
-  database.close();
-  const old = await run('main.js', [], env);
-  t.match(old, {
-    code: 1,
-    stderr: /^plant-store: the database needs plant-store 99\.0\.0 or later, and this is \d/,
-  });
 
   await writeFile(`${file}.txt`, 'this is no database, however long it may be. '.repeat(100));
   t.match(await run('main.js', [], { DATABASE_URL: `file:${file}.txt` }), {
