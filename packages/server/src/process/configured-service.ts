@@ -97,7 +97,9 @@ export async function buildService(
 function reasonForNone({ program, databaseUrl }: Service, { NODE_ENV, DATABASE_URL }: Config) {
   if (NODE_ENV === 'production') return 'NODE_ENV is production';
   const isElsewhere = DATABASE_URL === databaseUrl && isOutside(program);
-  return isElsewhere ? 'the program is not in the current folder' : undefined;
+  return isElsewhere
+    ? 'DATABASE_URL is not set, and the program is in another folder than the current one'
+    : undefined;
 }
 
 /** Loads the tracing of writes if an OpenTelemetry SDK may be present, which an option of Node.js loads. */

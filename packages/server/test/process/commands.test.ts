@@ -107,7 +107,7 @@ t.test('only the server, migrate and init create a store', async (t) => {
     ['import'],
   ]) {
     const since = args[0] === 'import' ? ', and none is created, since import adds to one' : '';
-    const message = `plant-store: no store at ${file}${since}: correct DATABASE_URL; if the store was deleted, restore a backup; "init" creates an empty one\n`;
+    const message = `plant-store: no store at ${file}${since}. If its server still runs, do not stop it: see "The files were deleted" in docs/restore.md. Otherwise, correct DATABASE_URL, or restore a backup; "init" creates an empty one\n`;
     const refused = { code: 1, stdout: '', stderr: `Store: ${file}\n${message}` };
     t.strictSame(await run('cli.js', args, env), refused, args.join(' '));
   }

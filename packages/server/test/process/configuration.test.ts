@@ -70,12 +70,13 @@ t.test('in production, only init creates a store, and the start says where there
   const folder = await temporaryFolder(t);
   const env = { NODE_ENV: 'production', DATABASE_URL: `file:${join(folder, 'plants.db')}` };
   const help =
-    'correct DATABASE_URL; if the store was deleted, restore a backup; "init" creates an empty one';
+    'If its server still runs, do not stop it: see "The files were deleted" in docs/restore.md. Otherwise, ' +
+    'correct DATABASE_URL, or restore a backup; "init" creates an empty one';
   await writeFile(join(folder, 'plant.db'), '');
   const missing = `plant-store: no store at ${join(folder, 'plants.db')}`;
-  const refused = `${missing}, and none is created, since NODE_ENV is production: ${help}\n`;
+  const refused = `${missing}, and none is created, since NODE_ENV is production. ${help}\n`;
   t.strictSame(await run('main.js', [], env), { code: 1, stdout: '', stderr: refused });
-  t.match(await run('cli.js', ['migrate'], env), { code: 1, stderr: `${missing}: ${help}` });
+  t.match(await run('cli.js', ['migrate'], env), { code: 1, stderr: `${missing}. ${help}` });
   t.strictSame(await readdir(folder), ['plant.db']);
   for (const shown of [/Applied migration 1/, /up to date/])
     t.match(await run('cli.js', ['init'], env), { code: 0, stderr: shown });
@@ -107,7 +108,7 @@ t.test('in another folder than that of the program, only init begins the default
   await t.rejects(start, {
     code: 1,
     stderr:
-      /^plant-store: no store at .*data\/plants\.db, and none is created, since the program is not in the current folder: correct/,
+      /^plant-store: no store at .*data\/plants\.db, and none is created, since DATABASE_URL is not set, and the program is in another folder than the current one\. If/,
   });
   t.strictSame(await readdir(cwd), []);
 });

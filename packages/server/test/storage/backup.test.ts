@@ -84,13 +84,16 @@ t.test('a backup overwrites nothing, and reports why it fails', async (t) => {
   const nothing = join(folder, 'nothing.db');
   await t.rejects(
     backUp(`file:${nothing}`, copy),
-    /no store at .+nothing\.db: correct DATABASE_URL; if the store was deleted, restore a backup/,
+    /no store at .+nothing\.db\. If its server still runs, do not stop it: .* Otherwise, correct DATABASE_URL/,
   );
   await t.rejects(stat(nothing), 'and none is made');
   await t.rejects(backUp('postgres://127.0.0.1/x', copy), /use pg_dump/);
   const damaged = await readFile(file);
   await writeFile(join(folder, 'damaged.db'), damaged.fill(0x55, 4_096));
-  await t.rejects(backUp(`file:${folder}/damaged.db`, copy), /the copy failed: /);
+  await t.rejects(
+    backUp(`file:${folder}/damaged.db`, copy),
+    /the copy failed: .*: see "The store is damaged" in/,
+  );
   t.notOk(
     (await readdir(folder)).some((name) => name.startsWith('copy')),
     'nothing is left',

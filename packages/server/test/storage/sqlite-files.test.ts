@@ -62,7 +62,7 @@ t.test('a log whose database is missing is kept, whatever is started', async (t)
   await move(folder, away, ['plants.db']);
   const refused = {
     message:
-      /plants\.db is missing or was replaced .* its log, .*-wal, has acknowledged writes: put the original file back/,
+      /plants\.db is missing or was replaced .* its log, .*-wal, has .* If its server still runs, do not stop it: .* put the/,
   };
   await staysClosed(t, store, refused.message);
   await writeFile(file, '');
@@ -154,6 +154,24 @@ t.test('a second server names the first, whatever path it uses, and commands wor
   await t.rejects(openStorage(url), { message: new RegExp(`in use by process ${process.pid}\\. Stop`) });
   await storage.close();
   await opensWith(t, { folder, url }, 1);
+});
+
+t.test('while a server has a deleted store, nothing says to stop it or replaces the store', async (t) => {
+  const { folder, away, url } = await twoFolders(t);
+  const backup = join(away, 'copy.db');
+  const env = { DATABASE_URL: url, PORT: '0', NODE_ENV: 'production' };
+  const { pid } = await startWriter(t, url);
+  t.match(await run('cli.js', ['backup', backup], env), { code: 0 });
+  await rm(join(folder, 'plants.db'));
+  const advice =
+    'If its server still runs, do not stop it: see "The files were deleted" in docs/restore\\.md';
+  const held = new RegExp(`in use by process ${pid}\\. But .*plants\\.db is missing\\. ${advice}`);
+  t.match(await run('cli.js', ['restore', backup], env), { code: 1, stderr: held });
+  t.match(await run('main.js', [], env), { code: 1, stderr: held });
+  for (const args of [['check'], ['token', 'list'], ['backup', join(away, 'other.db')], ['migrate']])
+    t.match(await run('cli.js', args, env), { code: /[1-9]/, stderr: new RegExp(advice) }, args.join(' '));
+  await rm(join(folder, 'plants.db-wal'));
+  t.match(await run('cli.js', ['check'], env), { code: 1, stderr: new RegExp(`no store at .*${advice}`) });
 });
 
 t.test('a backup in the place of a store is not mixed with its log, and "restore" helps', async (t) => {

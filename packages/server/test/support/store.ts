@@ -75,7 +75,7 @@ export async function openExistingStorage(url: string): Promise<Storage> {
 
 /** Backs up a SQLite store. */
 export function backUp(url: string, path: string): ReturnType<typeof sqliteBackup.backUp> {
-  return sqliteBackup.backUp(service, url, path);
+  return sqliteBackup.backUp(service.name, url, path);
 }
 
 /** Restores a SQLite store. */

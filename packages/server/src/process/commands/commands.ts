@@ -89,7 +89,7 @@ function addBackupCommand(program: Command, commands: StoreCommands): void {
     .argument('<file>', 'path of the copy; must not exist yet')
     .action(async (file: string, options: StoreOptions) => {
       const url = commands.urlOf(options);
-      const bytes = await backUp(commands.service, url, file);
+      const bytes = await backUp(commands.service.name, url, file);
       console.error(`Copied ${bytes} bytes to ${file} and checked the copy.`);
     });
 }

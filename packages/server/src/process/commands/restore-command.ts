@@ -1,6 +1,5 @@
 // The command that puts a backup in the place of a SQLite store.
 import type { Command } from 'commander';
-import { nodeCommand } from '../../base/node-command.js';
 import { restore } from '../../storage/sqlite/restore.js';
 import { type StoreCommands, type StoreOptions } from './store-commands.js';
 
@@ -32,17 +31,17 @@ export function addRestoreCommand(program: Command, commands: StoreCommands): vo
         keepsTokens,
       });
       if (fault !== undefined) console.error(fault);
-      const advice =
-        fault === undefined || keepsTokens || revokedTokens === 0
-          ? ''
-          : ', for good: add --keep-tokens if none was revoked since the backup';
-      console.error(
-        isDryRun
-          ? `${file} can be restored. ${revokedTokens} tokens of it would be revoked${advice}.`
-          : `Restored ${file}. ${revokedTokens} tokens of the backup were revoked.`,
-      );
+      const count = `${revokedTokens} tokens of ${isDryRun ? 'it would be' : 'the backup were'} revoked`;
+      const advice = revokedTokens === 0 ? '' : adviceOf(isDryRun && fault !== undefined, keepsTokens);
+      console.error(`${isDryRun ? `${file} can be restored` : `Restored ${file}`}. ${count}${advice}.`);
       if (saved !== undefined)
-        console.error(`To undo this: ${nodeCommand(service.command)} restore ${saved} --keep-tokens`);
+        console.error(`To undo this, run the same command with: restore ${saved} --keep-tokens`);
       if (aside !== undefined) console.error(`The damaged store that was there is now called ${aside}.`);
     });
+}
+
+/** Says how tokens can stay valid. @param isUnsure - Whether it cannot be known which of them were revoked. */
+function adviceOf(isUnsure: boolean, keepsTokens: boolean): string {
+  if (keepsTokens) return ', since the store has them as revoked: to keep them, first move its files away';
+  return isUnsure ? ', for good: add --keep-tokens if none was revoked since the backup' : '';
 }

@@ -232,6 +232,10 @@ export class StorageError extends Error {
 /** Part of the message of a failed check if a database takes no writes. It is no secret. */
 export const readOnlyDatabase = 'the server is read-only';
 
+/** What messages about a missing store say first: a server still has the deleted files until it ends. */
+export const deletedFiles =
+  'If its server still runs, do not stop it: see "The files were deleted" in docs/restore.md';
+
 /** The reason to refuse an id or an end of a range: no engine can store or compare it. The message is for callers. */
 export class IdError extends TypeError {}
 

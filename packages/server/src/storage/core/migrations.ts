@@ -31,7 +31,8 @@ export function storeCommand(
   { name, command }: Pick<StoreDefinition, 'name' | 'command'>,
   action: 'init' | 'migrate',
 ): string {
-  return `"${command === undefined ? name : nodeCommand(command)} ${action}"`;
+  // Settings may be in a file that only the command line names.
+  return `"${command === undefined ? name : nodeCommand(command)} ${action}" with the same DATABASE_URL`;
 }
 
 /**

@@ -4,8 +4,9 @@ import { once } from 'node:events';
 import { closeSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { messageOf, StorageError, type StoreDefinition } from '../core/interface.js';
+import { messageOf, StorageError } from '../core/interface.js';
 import { openForReading } from './database.js';
+import { isDamage } from './failures.js';
 import { existingFileOf, isPostgres, suffixes, syncFolder, syncPath } from './files.js';
 
 /**
@@ -15,11 +16,7 @@ import { existingFileOf, isPostgres, suffixes, syncFolder, syncPath } from './fi
  * @returns The size of the copy in bytes.
  * @throws StorageError when the store is not a file, the target exists, or the copy fails.
  */
-export async function backUp(
-  { name }: Pick<StoreDefinition, 'name'>,
-  url: string,
-  path: string,
-): Promise<number> {
+export async function backUp(name: string, url: string, path: string): Promise<number> {
   if (isPostgres(url))
     throw new StorageError('unavailable', 'only a SQLite store can be copied; for PostgreSQL, use pg_dump');
   // SQLite takes a relative path that begins with "file:" as a URL.
@@ -32,7 +29,8 @@ export async function backUp(
     await makeCopy(target, file);
     return statSync(target).size;
   } catch (error) {
-    throw new StorageError('unavailable', `the copy failed: ${messageOf(error)}`, { cause: error });
+    const advice = isDamage(error) ? ': see "The store is damaged" in docs/runbook.md' : '';
+    throw new StorageError('unavailable', `the copy failed: ${messageOf(error)}${advice}`, { cause: error });
   }
 }
 

@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { StorageError } from '../core/interface.js';
+import { deletedFiles, StorageError } from '../core/interface.js';
 import { withStorageErrors } from './failures.js';
 
 /** The suffixes that SQLite gives to the log of a database, its index, and the journal of a database without a log. */
@@ -49,8 +49,8 @@ export function existingFileOf(url: string, reason?: string): string {
   const since = reason === undefined ? '' : `, and none is created, since ${reason}`;
   throw new StorageError(
     'unavailable',
-    `no store at ${resolve(file)}${since}: correct DATABASE_URL; if the store was deleted, ` +
-      'restore a backup; "init" creates an empty one',
+    `no store at ${resolve(file)}${since}. ${deletedFiles}. Otherwise, correct DATABASE_URL, ` +
+      'or restore a backup; "init" creates an empty one',
   );
 }
 
@@ -98,8 +98,8 @@ export function checkFiles(database: string): void {
   if (sizeOf(log) === 0 || (existsSync(database) && hasLog(database))) return;
   throw new StorageError(
     'damaged',
-    `${database} is missing or was replaced by a backup, but its log, ${log}, has acknowledged writes: put the original ` +
-      'file back, or run "restore" with a backup, which moves the log aside (--dry-run shows which tokens it revokes)',
+    `${database} is missing or was replaced by a backup, but its log, ${log}, has acknowledged writes. ` +
+      `${deletedFiles}. Otherwise, put the original file back, or run "restore" with a backup, which moves the log aside`,
   );
 }
 

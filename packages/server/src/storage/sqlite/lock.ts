@@ -3,7 +3,7 @@
 import { chmodSync, closeSync, existsSync, openSync, renameSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { messageOf } from '../core/interface.js';
+import { deletedFiles, messageOf } from '../core/interface.js';
 import { isFull } from './failures.js';
 import { existing, giveToOwner, logOf, replacementOf, suffixes, syncFolder } from './files.js';
 
@@ -45,10 +45,13 @@ export function lockStore(database: string): () => void {
       ? (connection?.prepare('PRAGMA user_version').get() as { user_version: number })
       : undefined;
     connection?.close();
+    const remedy = existsSync(database)
+      ? 'Stop it first, or set DATABASE_URL to another store'
+      : `But ${database} is missing. ${deletedFiles}`;
     throw new Error(
       holder === undefined
         ? `${path}, the lock of the store: ${messageOf(error)}`
-        : `the store is in use by process ${holder.user_version}. Stop it first, or set DATABASE_URL to another store`,
+        : `the store is in use by process ${holder.user_version}. ${remedy}`,
       { cause: error },
     );
   }

@@ -2,10 +2,10 @@
 import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { backup as writeInto, DatabaseSync } from '@photostructure/sqlite';
-import { messageOf, StorageError, type StoreDefinition } from '../core/interface.js';
+import { deletedFiles, messageOf, StorageError, type StoreDefinition } from '../core/interface.js';
 import { loadSchema } from '../core/migrations.js';
 import { copyInto, makeCopy, withNewFile } from './copy.js';
-import { appliedIn, closeWithCheckpoint, hasTable, migrate, openDatabase, readFrom } from './database.js';
+import { closeWithCheckpoint, hasTable, migrate, openDatabase, readFrom } from './database.js';
 import { isDamage, toSqliteError } from './failures.js';
 import { fileOf, giveToOwner, isPostgres, logOf, makeFolder, realPathOf, sizeOf, syncPath } from './files.js';
 import { finishReplacement, lockStore, replaceFiles, timeOf } from './lock.js';
@@ -55,7 +55,7 @@ export async function restore(
   const file = fileOf(url);
   try {
     const [database, backup] = [realPathOf(file), realPathOf(path)];
-    if (sizeOf(backup) === 0) throw refusal(`there is no backup at ${backup}`);
+    if (sizeOf(backup) === 0) throw refusal(`${backup} is missing or empty, and so no backup`);
     if (backup === database) throw refusal(`${backup} is the store itself, not a backup`);
     const run = { store, database, backup, keepsTokens };
     if (isDryRun) return await withNewFile(backup, (copy) => fillCopy(run, copy));
@@ -100,12 +100,11 @@ async function replaceStore(run: Run, copy: string): Promise<Restored> {
  */
 function readPresent({ database, store, keepsTokens }: Run): { tokens: string; fault?: string } {
   if (sizeOf(database) === 0 && sizeOf(logOf(database)) === 0)
-    return { tokens: '[]', fault: `There is no store at ${database}.` };
+    return { tokens: '[]', fault: `There is no store at ${database}. ${deletedFiles}.` };
   try {
     return readFrom(database, store.name, (present) => {
       if (!hasTable(present, 'tokens')) throw new StorageError('damaged', 'it has no tokens');
-      const condition = keepsTokens ? 'IS NOT NULL' : 'IS NULL';
-      const ids = `SELECT json_group_array(id) AS tokens FROM tokens WHERE revoked_at ${condition}`;
+      const ids = `SELECT json_group_array(id) AS tokens FROM tokens WHERE (revoked_at IS NULL) = ${!keepsTokens}`;
       return present.prepare(ids).get() as { tokens: string };
     });
   } catch (error) {
@@ -129,21 +128,21 @@ async function fillCopy(run: Run, copy: string): Promise<Restored> {
     await copyInto(isAlone ? `${pathToFileURL(backup).href}?immutable=1` : backup, copy);
     const database = new DatabaseSync(copy);
     try {
-      if (appliedIn(database).length === 0) throw new Error('it is no store');
+      if (!hasTable(database, 'migrations')) throw new Error('it is not a backup of this service');
       await migrate(loadSchema(store, 'sqlite'), database);
       const revoke = database.prepare(
         `UPDATE tokens SET revoked_at = ?
          WHERE revoked_at IS NULL AND id ${keepsTokens ? 'IN' : 'NOT IN'} (SELECT value FROM json_each(?))`,
       );
-      const { changes } = revoke.run(Date.now(), tokens);
-      return { revokedTokens: changes, fault };
+      return { revokedTokens: revoke.run(Date.now(), tokens).changes, fault };
     } finally {
       database.close();
       syncPath(copy);
     }
   } catch (error) {
     if (error instanceof StorageError) throw error;
-    throw refusal(`${backup} cannot be restored: ${messageOf(error)}`, error);
+    const advice = messageOf(error) === 'file is not a database' ? '; "import" reads an export' : '';
+    throw refusal(`${backup} cannot be restored: ${messageOf(error)}${advice}`, error);
   }
 }
 
