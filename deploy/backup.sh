@@ -13,7 +13,6 @@ keep=${2:-14}
 umask 077
 mkdir -p "$folder"
 folder=$(realpath "$folder")
-cd "$folder"
 exec 9<"$folder"
 flock --nonblock 9 || { echo "Another backup to $folder is running." >&2; exit 1; }
 # What a killed backup has left.
@@ -22,4 +21,6 @@ rm -f "$folder"/plants-*.db.*.partial*
 copy=$folder/plants-$(date -u +%F-%H%M%S).db
 node "$root/dist/cli.js" backup "$copy"
 node "$root/dist/cli.js" restore --dry-run "$copy" || { mv "$copy" "$copy.failed"; exit 1; }
+# find fails at its end in a folder that its user may not enter.
+cd "$folder"
 find "$folder" -maxdepth 1 -name 'plants-*.db' | sort | head --lines "-$keep" | xargs --no-run-if-empty rm

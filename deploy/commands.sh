@@ -43,7 +43,7 @@ plant_callers() {
 # Counts the requests that were refused with a status since a time, by reason or subject, and address: "401 1h".
 plant_refused() {
   plant_log "$2" | jq --raw-output --argjson status "$1" 'select(.status == $status) |
-    [.reason // .subject // "no token", .address] | @tsv' | sort | uniq --count | sort --reverse --numeric-sort | head -n 20
+    [.reason // .subject // (if .status == 429 then "token not checked" else "no token" end), .address] | @tsv' | sort | uniq --count | sort --reverse --numeric-sort | head -n 20
 }
 
 # Shows the requests of the last 30 days that a filter of jq selects: time, method, path, status, address, id of the token,

@@ -516,6 +516,17 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     t.equal((await list(machine.server, token)).status, 429);
     const [refused] = blocksOf(runbook, 'It returns 429');
     t.match(await machine.run(refused), /^ +1 alice\t127\.0\.0\.1$/m);
+
+    const flooded = await Machine.install(t, { RATE_LIMIT_PER_ADDRESS: '2' });
+    const secret = await flooded.server.createToken('alice');
+    for (const [token, status] of Object.entries({ [secret]: 200, wrong: 401, none: 429 }))
+      t.equal((await list(flooded.server, token)).status, status);
+    t.match(await flooded.run(refused), /^ +1 token not checked\t127\.0\.0\.1$/m);
+    const [, ofAddress] = blocksOf(runbook, 'It returns 429');
+    t.equal(
+      await flooded.run(ofAddress, { '192.0.2.7': '127.0.0.1' }),
+      '      1 200\n      1 401\n      1 429\n',
+    );
   });
 
   t.test('Requests are slow, and the log', async (t) => {
@@ -631,6 +642,8 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     await t.rejects(machine.run(check), { message: new RegExp(damage) });
     quotes(t, damage, damage);
     await t.rejects(machine.run(`${backUp} 1`), { message: new RegExp(damage) });
+    const relative = `cd ${folder} && ${backUp.replace(folder, '.')} 1`;
+    await t.rejects(machine.run(relative), { message: new RegExp(damage) }, 'a path from the current folder');
     await t.rejects(machine.run(`${backUp} 0`), { message: /KEEP must be a number from 1/ });
     t.strictSame(await readdir(join(folder, 'backups')), kept, 'a backup that fails deletes none');
     t.match(await machine.run(restore), /"status":"ready"[^]*2 tokens of the backup were revoked/);
