@@ -161,9 +161,7 @@ async function cutPower(run, count, ignores) {
     if (event.entries !== undefined) for (const entry of event.entries) ledger.add(entry);
     else if (ignores?.(event) !== true) replayed.apply(event);
     if (!cuts.has(index)) continue;
-    // Of a restore, each call has another kind in turn.
-    const isTurn = restoring !== -1 && index < events.length - 1;
-    for (const left of isTurn ? [kept[index % kept.length] ?? 'none'] : kept) {
+    for (const left of kept) {
       checked++;
       const fault = await withImage(replayed.image(left), disk, (root) => ledger.check(root));
       if (fault !== undefined)
