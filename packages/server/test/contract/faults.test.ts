@@ -332,6 +332,9 @@ const refused: Record<string, Case[]> = {
     [field({ type: 'object', additionalProperties: null }), 'must be a schema', '/additionalProperties'],
   ],
   'an empty `enum`': [[field({ type: 'string', enum: [], default: 'a' }), 'allows no value', '/enum']],
+  'a `const` that is not in `enum`': [
+    [{ ...field({ const: 'a', enum: ['b', 'c'] }), ...version31 }, 'is not in enum', '/const'],
+  ],
   'a `default` of the right type that its schema does not allow': [
     [
       field({ type: 'integer', maximum: 3, default: 5, 'x-note': 'kept' }),

@@ -1,4 +1,5 @@
 // Reads the keywords of a schema, and reports those that the server does not support.
+import { isDeepStrictEqual } from 'node:util';
 import type { ContractNode } from '../document/contract-node.js';
 import { PatternError, patternOf } from './pattern.js';
 import { isBig, type NumberForm, type TypeName } from './json-types.js';
@@ -138,7 +139,10 @@ function readNumbers(node: ContractNode, { types, number }: KeywordContext): Par
 
 /** Reads the allowed values. */
 function readValues(node: ContractNode, { number }: KeywordContext): Partial<MutableSchema> {
-  const values = node.has('const') ? [node.at('const')] : node.list('enum');
+  const listed = node.list('enum');
+  const values = node.has('const') ? [node.at('const')] : listed;
+  if (listed.length > 0 && !listed.some(({ value }) => isDeepStrictEqual(value, values[0]!.value)))
+    node.at('const').fault('is not in enum', 'Leave out one of both');
   for (const item of values) if (number !== 'double') checkExact(item, item.value);
   return values.length === 0 ? {} : { enum: [...new Set(values.map(({ value }) => value))] };
 }
