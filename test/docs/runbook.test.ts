@@ -191,7 +191,8 @@ class Machine {
           else reject(new Error(`${commands}\n${stdout}${stderr}`));
         },
       );
-      child.stdin?.end(input);
+      // Some commands end without reading it.
+      child.stdin?.on('error', () => undefined).end(input);
     });
   }
 

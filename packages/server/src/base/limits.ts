@@ -73,3 +73,11 @@ export const transactionLimits = {
   /** The maximum number of times that its function runs. */
   attempts: 100,
 } as const;
+
+/** Limits of the admin listener, which are fixed: probes and scrapes send few and small requests. */
+export const adminLimits = {
+  headerLimit: 16 * 1024,
+  requestTimeout: 10_000,
+  keepAliveTimeout: 72_000,
+  maxConnections: 64,
+};

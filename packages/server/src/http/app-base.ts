@@ -6,12 +6,12 @@ import { reportNothing } from '../base/events.js';
 import type { Limits } from '../base/limits.js';
 import { respondToClientError, type Rejecting } from './connection/client-errors.js';
 import { connectionOf } from './connection/connection.js';
-import { settleUnreadBody } from './connection/host-and-expect.js';
+import { checkHeaders, settleUnreadBody } from './connection/host-and-expect.js';
 import { addCommonHeaders, requestId } from './connection/request-id.js';
 import { createServer, type ServerLimits, type Tls } from './connection/server.js';
 import { refuseListeners } from './connection/upgrade.js';
 import { createErrorHandler } from './response/error-handler.js';
-import { rewriteTarget } from './routing/path-and-method.js';
+import { refuseUnknownRoutes, rewriteTarget } from './routing/path-and-method.js';
 
 /** The parts of a server that Fastify does not know. */
 export interface Front {
@@ -88,6 +88,14 @@ export function prepareApp(app: FastifyInstance, handleError = createErrorHandle
     if (connection?.isReleased === true) connection.destroySoon();
     done();
   });
+}
+
+/** Adds the steps that a request needs that comes from nobody in particular. */
+export function addPlainSteps(app: FastifyInstance): void {
+  prepareApp(app);
+  app.addHook('onRequest', checkHeaders);
+  refuseUnknownRoutes(app);
+  finishResponses(app);
 }
 
 /** Adds the last step of responses. */

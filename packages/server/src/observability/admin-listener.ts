@@ -1,13 +1,13 @@
 // The listener for operators, which serves liveness, readiness and metrics without authentication.
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
+import { adminLimits } from '../base/limits.js';
 import { within } from '../base/time-limit.js';
+import { addPlainSteps, createFront, serverOptions } from '../http/app-base.js';
 import { messageOf, readOnlyDatabase } from '../storage/core/interface.js';
 
 /** Maximum time for the check of readiness, in ms. */
 const deadline = 2_000;
-/** Maximum time for a request to arrive, in ms. */
-const requestTimeout = 10_000;
 
 /** The sources of what the admin listener reports. */
 export interface AdminOptions {
@@ -22,7 +22,8 @@ export interface AdminOptions {
 
 /** Builds the admin listener, which does not listen yet. */
 export async function buildAdminListener(options: AdminOptions): Promise<FastifyInstance> {
-  const app = Fastify({ requestTimeout });
+  const app = Fastify(serverOptions(createFront(adminLimits), { forceCloseConnections: true }));
+  addPlainSteps(app);
   app.addHook('onRequest', (_request, reply, done) => {
     reply.header('cache-control', 'no-store');
     done();

@@ -633,22 +633,6 @@ t.test(
   },
 );
 
-t.test(
-  'the start warns of an error that no operation declares, and lists those that lack others',
-  async (t) => {
-    const { lines, logger } = captureLog('debug');
-    const errors = { ...service.errors, gone: { code: 41000, message: 'It is gone.' } };
-    await startService(t, engine, { service: { ...service, errors }, logger });
-    t.match(
-      lines.filter(({ operations }) => operations !== undefined),
-      [
-        { level: 20, status: 404, operations: ['listPlants', 'createPlant'] },
-        { level: 40, status: 410, operations: ['listPlants', 'createPlant', 'deletePlant'] },
-      ],
-    );
-  },
-);
-
 t.test('a service renders an error with the status that the operation declares for it', async (t) => {
   const declared = (status: object) => ({
     [problem]: { schema: { required: ['status'], properties: { status } } },

@@ -689,7 +689,8 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     const { url, database } = await openStore(t);
     await server.sql('UPDATE migrations SET version = version - 1; DROP INDEX tokens_by_end', database);
     await t.rejects(openPostgres({ url, timeout }), {
-      message: /^PostgreSQL: the schema of the database is out of date: run "node dist\/cli\.js migrate"$/,
+      message:
+        /^PostgreSQL: the schema of the database is out of date: run "node dist\/cli\.js migrate" with the same DATABASE_URL$/,
     });
   });
 

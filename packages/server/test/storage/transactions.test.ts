@@ -279,7 +279,8 @@ for (const engine of enginesToTest) {
       const closed = own.close();
       go.resolve();
       const outcomes = await Promise.all([first, waiting].map(outcomeOf));
-      t.strictSame(outcomes, ['unavailable', 'unavailable']);
+      // On a slow machine, the second one has no time left.
+      t.match(outcomes, ['unavailable', /^(?:unavailable|overloaded)$/]);
       await closed;
       t.equal(await outcomeOf(increment(own, subject, 'c')), 'unavailable');
     });
