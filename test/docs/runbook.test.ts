@@ -379,16 +379,18 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
   });
 
   t.test('The files were deleted, and the service runs', async (t) => {
-    const machine = await Machine.install(t);
-    const token = await machine.server.createToken('alice');
-    t.equal(await createPlant(machine, token, 1), 200);
-    const folder = join(machine.folder, 'store');
-    for (const name of await readdir(folder)) await rm(join(folder, name));
-    t.equal(await createPlant(machine, token, 2), 200);
-    const [save, putBack] = blocksOf(runbook, 'The files were deleted, and the service runs');
-    t.match(await machine.run(save), 'can be restored. 0 tokens');
-    t.match(await machine.run(putBack), /Restored .*\. 0 tokens/);
-    t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"},{"name":"a"}]');
+    for (const deleted of [/./, /^plants\.db$/]) {
+      const machine = await Machine.install(t);
+      const token = await machine.server.createToken('alice');
+      t.equal(await createPlant(machine, token, 1), 200);
+      const folder = join(machine.folder, 'store');
+      for (const name of await readdir(folder)) if (deleted.test(name)) await rm(join(folder, name));
+      t.equal(await createPlant(machine, token, 2), 200);
+      const [save, putBack] = blocksOf(runbook, 'The files were deleted, and the service runs');
+      t.match(await machine.run(save), 'can be restored. 0 tokens');
+      t.match(await machine.run(putBack), /Restored .*\. 0 tokens/);
+      t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"},{"name":"a"}]', `${deleted}`);
+    }
   });
 
   t.test('PostgreSQL failed over or is down', skipFor(noPostgres), async (t) => {
