@@ -66,6 +66,7 @@ t.test('registerVisit reads the fields of a form as its schema says', async (t) 
       '"years":[1,2],"period":{"from":9007199254740993,"to":2},"note":{"text":"1","stars":9007199254740993}}',
   );
   t.equal((await visit('name=')).text, '{"name":"","guests":1}', 'an empty text, and a default');
+  t.equal((await visit('name=%EF%BF%BD=\ufffd')).text, '{"name":"\ufffd=\ufffd","guests":1}');
   t.equal((await visit('name=a&trees=x')).text, '{"name":"a","trees":["x"],"guests":1}', 'one item');
   t.equal((await visit('{"name":"a"}', 'application/json')).text, '{"name":"a","guests":1}', 'JSON, too');
 });
@@ -85,11 +86,12 @@ t.test('registerVisit refuses every fault of a form, and names it', async (t) =>
     ['name=a&note={', "note is not well-formed JSON: Expected property name or '}' in JSON at position 1"],
     ['name=a&color=red', '"color" is unknown'],
     ['name=a&__proto__=1', '"__proto__" is unknown'],
-    ['name=%FF', 'name is not a text in UTF-8, or contains U+FFFD'],
+    ['name=%FF', 'name is not a text in correctly encoded UTF-8'],
+    ['name=5%', 'name is not a text in correctly encoded UTF-8'],
     [`name=a${'&x'.repeat(5_000)}`, 'it may have at most 1000 fields'],
   ];
   for (const [body, message] of faults) t.match(await visit(body), error(40002, message), body.slice(0, 60));
-  const notText = error(40002, 'name is not a text in UTF-8, or contains U+FFFD');
+  const notText = error(40002, 'name is not a text in correctly encoded UTF-8');
   t.match(await visit(Buffer.from('name=\xff', 'latin1')), notText);
   t.match(await visit(''), error(40002, 'name is missing'), 'a form without fields');
   t.match(
@@ -397,7 +399,7 @@ t.test('uploadPhotos reads fields and files, with names, types and bytes', async
 
 t.test('uploadPhotos refuses every fault of a form, and names it', async (t) => {
   const broken = 'it is not a well-formed form of its Content-Type';
-  const notText = 'tags.0 is not a text in UTF-8, or contains U+FFFD';
+  const notText = 'tags.0 is not a text in correctly encoded UTF-8';
   const faults: [TestPart, string][] = [
     [field('count', '1.5'), integer('count')],
     [field('title', 'cd'), 'title is repeated: send it once'],
@@ -416,6 +418,10 @@ t.test('uploadPhotos refuses every fault of a form, and names it', async (t) => 
     [field('corner', '{"x":1,"__proto__":1}'), 'corner."__proto__" is unknown'],
     [field('corner', '['.repeat(20_000)), 'corner is too large: it may contain at most 10000 values'],
     [field('rows', '[1.5]'), 'rows.0 must be an integer'],
+    [
+      { head: `${field('tags', '').head}\r\nContent-Transfer-Encoding: base64` },
+      'a part has a Content-Transfer-Encoding: send its bytes as they are',
+    ],
     [{ head: 'Content-Type: text/plain' }, broken],
     [{ head: 'Content-Disposition: form-data; filename="a"' }, broken],
     [{ head: 'Content-Disposition: form-data; name="tags"; filename="a"b"' }, broken],

@@ -17,10 +17,7 @@ export function parseForm(body: Buffer, format: 'form' | 'multipart', contentTyp
   // The first boundary has no line before it.
   const bytes = format === 'form' ? body : Buffer.concat([Buffer.from('\r\n'), body]);
   const pieces = split(bytes, separator);
-  if (format === 'form') {
-    const fields = [...new URLSearchParams(body.toString())];
-    return byName(fields.map(([name, text]) => [name, text.includes('\ufffd') ? notText : text]));
-  }
+  if (format === 'form') return byName(pieces.filter(({ length }) => length > 0).map(readPair));
   const end = pieces.findIndex((piece) => piece.toString('latin1', 0, 2) === '--');
   if (end === -1) throw malformed();
   return byName(pieces.slice(1, end).flatMap(readPart));
@@ -39,6 +36,21 @@ function split(bytes: Buffer, separator: string): Buffer[] {
   return pieces;
 }
 
+/** Reads a field of application/x-www-form-urlencoded. URLSearchParams would replace what is not UTF-8. */
+function readPair(piece: Buffer): [name: string, value: unknown] {
+  const [name = '', ...values] = piece.toString().replaceAll('+', ' ').split('=');
+  return [decoded(name) ?? name, (isUtf8(piece) ? decoded(values.join('=')) : undefined) ?? notText];
+}
+
+/** A text without percent-encoding; undefined if that is not well-formed, or not UTF-8. */
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
 function boundaryOf(contentType: string): string {
   const boundary = parseMediaType(contentType).parameters.get('boundary') ?? '';
   if (boundary === '') throw malformed();
@@ -53,6 +65,8 @@ function readPart(part: Buffer): [name: string, value: unknown][] {
   const name = parameters.get('name');
   if (end === -1 || name === undefined) throw malformed();
   const filename = parameters.get('filename');
+  if (/^content-transfer-encoding: *(?!7bit|8bit|binary)/im.test(head))
+    throw malformed('a part has a Content-Transfer-Encoding: send its bytes as they are');
   const content = part.subarray(end + 4);
   if (filename === undefined) return [[name, isUtf8(content) ? content.toString() : notText]];
   // Browsers send such a part for a file that is not chosen.
@@ -71,6 +85,6 @@ function parametersOf(text: string): Map<string, string> {
   return new Map(Array.from(text.matchAll(parameter), ([, name = '', value = '']) => [name, plain(value)]));
 }
 
-function malformed(): ApiError {
-  return new ApiError('invalidBody', { detail: 'it is not a well-formed form of its Content-Type' });
+function malformed(detail = 'it is not a well-formed form of its Content-Type'): ApiError {
+  return new ApiError('invalidBody', { detail });
 }

@@ -13,8 +13,8 @@ export type Values = Record<string, unknown>;
 /** Stands for a value that occurs more often than it may: no schema allows it. */
 export const repeated = Symbol('is repeated: send it once');
 
-/** Stands for a text that is none, or that its parser may have changed: it replaces what is not UTF-8. */
-export const notText = Symbol('is not a text in UTF-8, or contains U+FFFD');
+/** Stands for bytes that are no text. */
+export const notText = Symbol('is not a text in correctly encoded UTF-8');
 
 /** The fault of a text that could not be read, if a value stands for one; other symbols are numbers. */
 export function unreadable(value: unknown): string | undefined {

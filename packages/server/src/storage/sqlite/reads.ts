@@ -95,8 +95,8 @@ export function storedReads(database: DatabaseSyncInstance, { name, column, id }
 }
 
 /**
- * Returns what makes reads of subjects: these take turns, and the event loop goes on between them. Those of one time are in one
- * transaction, which saves locking for each.
+ * Returns what makes reads of subjects: these take turns, and the event loop goes on between them. Those of one time are
+ * in one transaction, which saves locking for each.
  */
 function takingTurns(database: DatabaseSyncInstance): <T>(subject: string, read: () => T) => Promise<T> {
   const file = database.location() ?? '';
