@@ -32,8 +32,7 @@ const parts = {
     Reference: {
       'packages/server/docs/configuration.md': 'Settings',
       'docs/limits.md': 'Limits',
-      'docs/user-specification.md': "The user's specification",
-      'docs/specification.md': 'The answer to it',
+      'docs/specification.md': 'The specification, answered',
       'docs/evidence.md': 'Evidence',
       'docs/benchmarks.md': 'Benchmarks',
       'CHANGELOG.md': 'Changes',
