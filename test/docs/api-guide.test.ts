@@ -239,14 +239,12 @@ t.test('packages/server/docs/start-your-own.md leads to a service', await needs(
     .replace('npm install', `ln -s ${join(root, 'node_modules')} .`);
   t.not(made, make);
   await bash(made, folder);
-  for (const [, file = ''] of page.matchAll(/^\| `(src\/[\w.]+)` +\|/gm))
+  for (const [, file = ''] of page.matchAll(/^- `(src\/[\w.]+)`:/gm))
     t.ok(existsSync(join(tasks, file)), file);
 
   const [handlers = '', changed = '', tested = ''] = blocks('ts');
   await writeFile(join(tasks, 'src/handlers.ts'), handlers);
   await writeFile(join(tasks, 'src/lists.ts'), listsOf(read('packages/server/docs/service.md')));
-  const [, shownByReadme = ''] = /^```ts\n([^]*?)^```$/m.exec(read('packages/server/README.md')) ?? [];
-  await writeFile(join(tasks, 'src/readme.ts'), shownByReadme);
   const definition = readFileSync(join(tasks, 'src/service.ts'), 'utf8');
   const [imported = '', collections = '', errors = ''] = changed.trim().split(/\n +/);
   const example = `example: { purpose: 'Write', method: 'PUT', path: '/tasks/water', body: '{"title": "Water"}' },`;
