@@ -13,7 +13,7 @@ import {
   Compiler,
   createResponseValidator,
 } from '../../packages/server/dist/http/request/validation/validation.js';
-import { createSerializer } from '../../packages/server/dist/http/response/serializer.js';
+import { createSerializer } from '../../packages/server/dist/http/response/results.js';
 import { deviations } from './schema-deviations.js';
 
 /** @typedef {{ description: string, data: unknown, valid: boolean }} Case */
@@ -65,7 +65,10 @@ function accepting(schema, use) {
   }
   const body = operation?.results[0]?.content;
   if (!body) throw new Error('the contract has no response');
-  const serialize = createSerializer(body.schema, 'post', (one) => createResponseValidator(compiler, one));
+  const serialize = createSerializer(body.schema, {
+    operationId: 'post',
+    validatorOf: (one) => createResponseValidator(compiler, one),
+  });
   return (data) => {
     try {
       return serialize(data) === JSON.stringify(data);

@@ -1,7 +1,7 @@
 // Serves a file without authentication, with a validator for caches.
 import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { isKnown } from '../response/if-none-match.js';
+import { isKnown } from '../response/json-array.js';
 
 /** A file as it is served. */
 export interface PublicFile {

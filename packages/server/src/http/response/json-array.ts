@@ -1,20 +1,18 @@
 // Streams a JSON array page by page, in constant memory, so that a truncated list never looks complete.
 import { hash } from 'node:crypto';
-import type { FastifyReply } from 'fastify';
-import type { JsonArray } from '../../contract/handlers.js';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { JsonArray, JsonPage } from '../../contract/handlers.js';
 import { ApiError } from '../../base/errors.js';
-import { isKnown } from './if-none-match.js';
-import { pacedStream, reserveFor, type Payload, type StreamBounds } from './paced-stream.js';
+import { pacedStream, reserveFor, type Payload, type StreamBounds } from './streams.js';
 
 /** The expected length of a first page before it is read, and the length of the pages of a long list, in bytes. */
 const expectedLength = 64 * 1024;
 const pageLength = 256 * 1024;
 
-/** Options for sending a list. */
+/** Options for sending the lists of an operation. */
 export interface JsonArrayOptions extends StreamBounds {
-  /** Whether the operation supports conditional requests (304) for this list. */
+  /** Whether the operation supports conditional requests (304) for lists that are the whole body. */
   conditional: boolean;
-  mediaType: string;
 }
 
 /** The text before and after the items. */
@@ -38,30 +36,31 @@ export async function sendJsonArray(
   reply: FastifyReply,
   array: JsonArray<unknown>,
   frame: Frame,
-  { stallTime, budget, turns, conditional, mediaType }: JsonArrayOptions,
+  bounds: JsonArrayOptions,
 ): Promise<Payload> {
-  reply.header('content-type', mediaType);
-  if (frame === arrayFrame) reply.header('cache-control', 'private, no-cache');
+  const isWhole = frame === arrayFrame;
+  if (isWhole) reply.header('cache-control', 'private, no-cache');
+  const conditional = isWhole && bounds.conditional;
   const { method, headers } = reply.request;
   const isHead = method === 'HEAD';
   // RFC 9110 section 9.3.2 lets HEAD omit headers that depend on the content, so it is read only to find out its status.
   if (isHead && !(conditional && 'if-none-match' in headers)) return undefined;
-  const reservation = reserveFor(reply, budget);
+  const reservation = reserveFor(reply, bounds);
   // A list that has to wait does so for a long page, so that it is not refused as soon as it has read one.
   if (!reservation.hold(expectedLength)) await reservation.wait(pageLength);
 
-  const { subject } = reservation;
-  const { json, more } = await array.nextPage();
-  const length = Buffer.byteLength(json);
-  if (!reservation.hold(more ? Math.max(length, pageLength) : length)) throw new ApiError('overloaded');
-  if (more) {
+  const page = await array.nextPage();
+  const length = Buffer.byteLength(page.json);
+  if (!reservation.hold(page.more ? Math.max(length, pageLength) : length)) throw new ApiError('overloaded');
+  if (page.more) {
     if (isHead) return undefined;
-    const first = Buffer.from(`${frame.start}${json}`);
-    const pages = pagesAfterFirst(array, frame);
-    const next = () => turns.take(subject, async () => (reply.raw.destroyed ? null : pages()));
-    return pacedStream(reply, { first, next }, { reservation, stallTime });
+    const read = () =>
+      bounds.turns.take(reservation.subject, async () =>
+        reply.raw.destroyed ? undefined : array.nextPage(),
+      );
+    return pacedStream(reply, reservation, bounds, { next: chunksOf(frame, page, read) });
   }
-  const whole = `${frame.start}${json}${frame.end()}`;
+  const whole = `${frame.start}${page.json}${frame.end()}`;
   if (conditional && isUnchanged(reply, whole)) {
     reply.code(304).removeHeader('content-type');
     return undefined;
@@ -80,14 +79,28 @@ function isUnchanged(reply: FastifyReply, json: string): boolean {
   return isKnown(reply.request, tag);
 }
 
-/** Returns the function that reads an array whose first page is not its last: one chunk per page. */
-function pagesAfterFirst(array: JsonArray<unknown>, frame: Frame): () => Promise<Buffer | null> {
+/**
+ * Whether the request says that its client has the content with a tag (RFC 9110 section 13.1.2: tags are compared weakly).
+ * @param tag - In quotes, without `W/`.
+ */
+export function isKnown({ headers }: FastifyRequest, tag: string): boolean {
+  const known = headers['if-none-match'];
+  // Splitting at a comma inside another server's tag is harmless: neither part can match.
+  const tags = known?.split(',').map((one) => one.trim().replace(/^W\//, '')) ?? [];
+  return tags.includes(tag) || known?.trim() === '*';
+}
+
+/** Returns the function that returns one chunk for each page, from the first one on. */
+function chunksOf({ start, end }: Frame, first: JsonPage, read: () => Promise<JsonPage | undefined>) {
+  let pending: JsonPage | undefined = first;
   let more = true;
-  return async () => {
-    if (!more) return null;
-    const page = await array.nextPage();
+  return async (): Promise<Buffer | null> => {
+    const page = pending ?? (more ? await read() : undefined);
+    if (page === undefined) return null;
+    const before = page === pending ? start : page.json && ',';
+    pending = undefined;
     ({ more } = page);
     // A Buffer, because a string beyond Latin-1 takes two bytes per character, and on the heap.
-    return Buffer.from(`${page.json === '' ? '' : ','}${page.json}${more ? '' : frame.end()}`);
+    return Buffer.from(`${before}${page.json}${more ? '' : end()}`);
   };
 }

@@ -1,17 +1,17 @@
 // Sends what a handler returns, as one of the responses that its operation declares.
 import type { FastifyReply } from 'fastify';
 import type { JsonArray } from '../../contract/handlers.js';
+import { setOwn } from '../../contract/document/exact-json.js';
 import { exactJson, JsonText } from '../../contract/document/json-text.js';
 import type { Operation } from '../../contract/operations.js';
 import { TypedBody } from '../../contract/raw-body.js';
 import { isJson, isRange, mostSpecific, parseMediaType } from '../../contract/media-type.js';
-import { keysOf, type Content, type ResponseHeader, type Result } from '../../contract/responses.js';
-import { shapeOf, type Shape } from '../../contract/schema/shape.js';
+import { keysOf, type Content, type Result } from '../../contract/responses.js';
+import type { Schema } from '../../contract/schema/schema.js';
+import { absent, anything, propertyOf, shapeOf, type Shape } from '../../contract/schema/shape.js';
 import { UndeclaredResponseError } from '../../base/errors.js';
-import { arrayFrame, sendJsonArray, type Frame } from './json-array.js';
-import { sendRawBody, type RawBodyOptions } from './raw-body.js';
-import type { Payload } from './paced-stream.js';
-import { createSerializer, type Serializer, type ValidatorOf } from './serializer.js';
+import { arrayFrame, sendJsonArray, type Frame, type JsonArrayOptions } from './json-array.js';
+import { sendRawBody, type Payload, type StreamBounds } from './streams.js';
 
 /** The result of a handler that chooses the status or headers as well as the body. */
 interface HandlerResponse {
@@ -20,10 +20,11 @@ interface HandlerResponse {
   readonly headers?: Readonly<Record<string, unknown>>;
 }
 
-/** Limits on lists and streams. */
-export type BodyLimits = Omit<RawBodyOptions, 'mediaType'>;
-type Bounds = BodyLimits & { validatorOf: ValidatorOf };
+/** Compiles the function that describes what is wrong with a value, or returns undefined if it is valid. */
+type ValidatorOf = (schema: Schema) => (value: unknown) => string | undefined;
+type Serialize = (body: unknown) => string;
 type Send<Body> = (reply: FastifyReply, body: Body) => Payload | Promise<Payload>;
+type Options = JsonArrayOptions & { operationId: string; validatorOf: ValidatorOf };
 
 /**
  * Returns the function that prepares the response for what the operation's handler returns, and returns its payload.
@@ -31,11 +32,11 @@ type Send<Body> = (reply: FastifyReply, body: Body) => Payload | Promise<Payload
  */
 export function createSender(
   { results, operationId, isConditional }: Operation,
-  bounds: Bounds,
+  bounds: StreamBounds,
+  validatorOf: ValidatorOf,
 ): Send<unknown> {
-  const senderOf = (result: Result) =>
-    resultSender(result, operationId, { ...bounds, conditional: isConditional });
-  const senders = new Map(results.map((result) => [result.key, senderOf(result)]));
+  const options = { ...bounds, conditional: isConditional, operationId, validatorOf };
+  const senders = new Map(results.map((result) => [result.key, resultSender(result, options)]));
   const [only] = results;
   if (results.length === 1 && only?.status !== undefined) {
     const { key, status, headers } = only;
@@ -66,13 +67,19 @@ type SendAs = (reply: FastifyReply, mediaType: string, body: unknown) => ReturnT
 /** Returns the function that sends a body of any declared type: the one of a TypedBody, or the one that needs no name. */
 function resultSender(
   { contents, content, headers: declared }: Result,
-  operationId: string,
-  options: Bounds & { conditional: boolean },
+  options: Options,
 ): Send<HandlerResponse> {
-  const senders = new Map(contents.map((one) => [one, contentSender(one, operationId, options)]));
-  const checks = declared.map((header) => headerCheck(header, operationId, options.validatorOf));
+  const { operationId, validatorOf } = options;
+  const senders = new Map(contents.map((one) => [one, contentSender(one, options)]));
+  const checks = declared
+    .filter(({ isOfServer }) => !isOfServer)
+    .map(({ name, required, schema }) => {
+      const check = createCheck(schema, validatorOf, `${operationId} returned a header ${name}`);
+      return { name, required, check };
+    });
   return (reply, { body, headers = {} }) => {
-    for (const check of checks) check(headers);
+    for (const { name, required, check } of checks)
+      if (required || headers[name] !== undefined) check(headers[name]);
     for (const name in headers) {
       const value = headers[name];
       if (value !== undefined) reply.header(name, writeHeader(name, value));
@@ -96,23 +103,17 @@ function resultSender(
 }
 
 /**
- * Returns the function that checks a header that the handler sets; those that are not declared are not checked.
- * @throws UndeclaredResponseError if it is missing but required, or not what its schema allows.
+ * Returns the function that checks a part of a response.
+ * @param part - For the message of the error that is thrown if the schema does not allow it, or if it is undefined.
  */
-function headerCheck(
-  { name, required, schema, isOfServer }: ResponseHeader,
-  operationId: string,
-  validatorOf: ValidatorOf,
-): (headers: Readonly<Record<string, unknown>>) => void {
+function createCheck(schema: Schema, validatorOf: ValidatorOf, part: string): (value: unknown) => void {
   let validate: ReturnType<ValidatorOf> | undefined;
-  return ({ [name]: value }) => {
-    if (isOfServer || (value === undefined && !required)) return;
+  return (value) => {
+    // Compiled by the first response: a contract can have so many that the start would take long.
     validate ??= validatorOf(schema);
     const fault = value === undefined ? 'it is missing' : validate(value);
     if (fault !== undefined)
-      throw new UndeclaredResponseError(
-        `${operationId} returned a header ${name} that its contract does not allow: ${fault}`,
-      );
+      throw new UndeclaredResponseError(`${part} that its contract does not allow: ${fault}`);
   };
 }
 
@@ -126,35 +127,71 @@ function writeHeader(name: string, value: unknown): string | string[] {
  * Returns the function that sends a body of a declared type or range. What is stored is sent as it is: it was checked when
  * it was stored.
  */
-function contentSender(
-  { range, mediaType: declared, isJson: mayBeJson, schema }: Content,
-  operationId: string,
-  { validatorOf, ...bounds }: Bounds & { conditional: boolean },
-): SendAs {
-  const sendRaw: SendAs = (reply, mediaType, body) => sendRawBody(reply, body, { ...bounds, mediaType });
-  if (!mayBeJson) return sendRaw;
-  const serialize = createSerializer(schema, operationId, validatorOf);
+function contentSender({ range, isJson: mayBeJson, schema }: Content, options: Options): SendAs {
+  const serialize = createSerializer(schema, options);
   const isList = shapeOf(schema).types?.join() === 'array';
   const arrays = namesOfArrays(shapeOf(schema));
-  // Created once per operation, because most responses are lists.
-  const ofDeclared = { ...bounds, mediaType: declared };
   return (reply, mediaType, body) => {
-    if (isRange(range) && !isJson(mediaType)) return sendRaw(reply, mediaType, body);
-    if (isList && isJsonArray(body)) {
-      const options = mediaType === declared ? ofDeclared : { ...bounds, mediaType };
-      return sendJsonArray(reply, body, arrayFrame, options);
-    }
+    reply.header('content-type', mediaType);
+    if (!mayBeJson || (isRange(range) && !isJson(mediaType))) return sendRawBody(reply, body, options);
+    if (isList && isJsonArray(body)) return sendJsonArray(reply, body, arrayFrame, options);
     for (const name of arrays) {
       const array = (body as Record<string, unknown> | undefined)?.[name];
-      if (!isJsonArray(array)) continue;
-      const frame = objectFrame(body as object, name, serialize);
-      return sendJsonArray(reply, array, frame, { ...bounds, conditional: false, mediaType });
+      if (isJsonArray(array))
+        return sendJsonArray(reply, array, objectFrame(body as object, name, serialize), options);
     }
     const text = body instanceof JsonText ? body.text : serialize(body);
-    reply.header('content-type', mediaType);
     // Fastify would add a charset to a type with parameters.
     return mediaType.includes(';') ? Buffer.from(text) : text;
   };
+}
+
+/**
+ * Returns the function that turns the bodies of a response into JSON: what JSON.stringify writes, with exact integers, and
+ * without the properties that are never in a response (`writeOnly`).
+ * @throws UndeclaredResponseError if that is not what the contract says.
+ */
+export function createSerializer(
+  schema: Schema,
+  { operationId, validatorOf }: Pick<Options, 'operationId' | 'validatorOf'>,
+): Serialize {
+  const check = createCheck(schema, validatorOf, `${operationId} returned a body`);
+  return (body) => {
+    const value = copyAsJson(body, shapeOf(schema));
+    check(value);
+    try {
+      return JSON.stringify(value);
+    } catch {
+      // It has a bigint.
+      return exactJson(value as object);
+    }
+  };
+}
+
+/**
+ * Copies a value as JSON has it, so that what is checked is what is sent: methods toJSON are called, and what JSON or the
+ * response leaves out is undefined. Only integers that a number would round are bigints.
+ */
+function copyAsJson(given: unknown, shape: Shape): unknown {
+  if (shape === absent) return undefined;
+  const value = hasToJson(given) ? given.toJSON() : given;
+  if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : value;
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
+  if (typeof value === 'function' || typeof value === 'symbol') return undefined;
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => copyAsJson(item, shape.items ?? anything) ?? null);
+  const copy: Record<string, unknown> = {};
+  for (const name of Object.keys(value)) {
+    const part = copyAsJson((value as Record<string, unknown>)[name], propertyOf(shape, name));
+    if (part !== undefined) setOwn(copy, name, part);
+  }
+  return copy;
+}
+
+function hasToJson(value: unknown): value is { toJSON(): unknown } {
+  return (
+    typeof value === 'object' && value !== null && 'toJSON' in value && typeof value.toJSON === 'function'
+  );
 }
 
 /** The properties of an object that are arrays, which the handler may return page by page. */
@@ -167,17 +204,14 @@ function namesOfArrays({ types, properties }: Shape): string[] {
  * An object around one of its arrays, which comes first. The others of its properties are checked and rendered when the
  * array has been read, with an empty one in its place: functions return those that are not known before.
  */
-function objectFrame(body: object, name: string, serialize: Serializer): Frame {
+function objectFrame(body: object, name: string, serialize: Serialize): Frame {
   const start = `{${JSON.stringify(name)}:[`;
   return {
     start,
     end() {
       const valueOf = (value: unknown) => (typeof value === 'function' ? (value as () => unknown)() : value);
-      const properties = Object.entries(body).map(([key, value]) => [
-        key,
-        key === name ? [] : valueOf(value),
-      ]);
-      const text = serialize(Object.fromEntries([[name, []], ...properties]));
+      const others = Object.entries(body).map(([key, value]) => [key, valueOf(value)]);
+      const text = serialize({ [name]: [], ...Object.fromEntries(others), [name]: [] });
       // JavaScript would put names that are integers first.
       if (!text.startsWith(`${start}]`))
         throw new UndeclaredResponseError(`${name} cannot be read page by page`);

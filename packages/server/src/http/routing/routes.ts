@@ -23,7 +23,8 @@ import {
   findWrongDefaults,
   type Compiler,
 } from '../request/validation/validation.js';
-import { createSender, type BodyLimits } from '../response/results.js';
+import { createSender } from '../response/results.js';
+import type { StreamBounds } from '../response/streams.js';
 import {
   authenticate,
   challengesOf,
@@ -42,7 +43,7 @@ export interface RoutesOptions {
   handlers: AnyHandlers;
   authentication: AuthenticationOptions;
   bodies: BodyBounds;
-  lists: BodyLimits;
+  lists: StreamBounds;
   /** Whether bodies that operations do not declare are ignored. */
   ignoresBodies: boolean;
   /** Limits the request rate of authenticated callers. */
@@ -163,7 +164,7 @@ function operationHandler(operation: Operation, options: RoutesOptions): RouteHa
   const read = readerOf(operation, options);
   const handle = handlers[operation.operationId] as Handle;
   const validatorOf = (schema: Schema) => createResponseValidator(compiler, schema);
-  const send = createSender(operation, { ...lists, validatorOf });
+  const send = createSender(operation, lists, validatorOf);
   const challenges = challengesOf(operation, options.authentication);
   return async (request, reply) => {
     const input = read(request, reply);
