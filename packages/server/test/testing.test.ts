@@ -343,8 +343,12 @@ t.test('what is no response of the operation fails its test, and says what to wr
       () => ({ status: 200, body: {} }),
       'getDoor returned a body that its contract does not allow: open is missing',
     ],
-    ['/list', () => 1, 'a body of the type text/csv is text, bytes or a stream of these, not number'],
-    ['/list', () => Readable.from([1]), 'a chunk of a stream is text or bytes, not number'],
+    ['/list', () => 1, 'a body that is not JSON is text, bytes or a stream of these, not number'],
+    [
+      '/list',
+      () => Readable.from([1]),
+      'a body that is not JSON is text, bytes or a stream of these, not number',
+    ],
   ];
   for (const [path, does, message] of faults)
     await t.rejects(ask(path, does), {

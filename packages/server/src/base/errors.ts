@@ -92,7 +92,7 @@ export const listedFaults = 100;
 /** Optional properties of an ApiError. */
 export interface ApiErrorOptions {
   /** Details of this error, appended to the entry's message. Callers see them, so they must not contain secrets. */
-  detail?: string;
+  detail?: string | undefined;
   /** Headers of the response. */
   headers?: Record<string, string>;
   /** The cause, for the log only. */
@@ -100,7 +100,7 @@ export interface ApiErrorOptions {
   /** Additional data for the service's `renderError`, which decides how much of it callers see. */
   data?: unknown;
   /** Lists the faults of the request. */
-  faults?: () => readonly RequestFault[];
+  faults?: (() => readonly RequestFault[]) | undefined;
 }
 
 type CodeOf<Kind> = Kind extends ErrorKind
@@ -173,14 +173,7 @@ export class ApiError<Kind extends ErrorKind | ErrorEntry = ErrorKind | ErrorEnt
   /** Returns this error as another kind, by default with the same headers. */
   with(kind: ErrorKind | ErrorEntry, headers: Record<string, string> = this.headers): ApiError {
     const { detail, cause, data } = this;
-    const faults = this.#faults;
-    return new ApiError(kind, {
-      headers,
-      cause,
-      data,
-      ...(detail !== undefined && { detail }),
-      ...(faults && { faults }),
-    });
+    return new ApiError(kind, { headers, cause, data, detail, faults: this.#faults });
   }
 
   /** The Error body as JSON; cached, because one error object can serve many requests. */

@@ -3,7 +3,7 @@
 /** The caller that a credential identifies, and the scopes that it grants. */
 export interface Verified {
   /**
-   * Identifies the caller within the scheme: 1 to 255 characters, without U+0000 and unpaired surrogates. For handlers
+   * Identifies the caller within the scheme: 1 to 255 characters, none of them a control character. For handlers
    * and in the store, the server puts the name of the scheme before it, so that callers of different schemes differ.
    */
   readonly subject: string;

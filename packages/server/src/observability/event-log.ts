@@ -66,7 +66,7 @@ class EventLog {
         path: withoutSecrets(originalUrl),
         status,
         error: failure?.code,
-        reason: cause instanceof InvalidCredential ? cause.reason : undefined,
+        reason: cause instanceof InvalidCredential ? cause.message : undefined,
         aborted: isSent ? undefined : true,
         ms: Number(reply.elapsedTime.toFixed(3)),
         address: address === '' ? undefined : address,

@@ -17,10 +17,6 @@ export interface AuthenticationOptions {
   scopes: readonly string[];
 }
 
-const { missingToken, invalidToken, insufficientScope } = catalogue;
-/** The codes of refusals by increasing priority: of several, the last in this list is reported. */
-const ranks: readonly number[] = [missingToken.code, invalidToken.code, insufficientScope.code];
-
 type Admission = (request: FastifyRequest, reply: unknown, done: (error?: Error) => void) => void;
 
 /** Finds the scopes of an operation that no caller can have. */
@@ -62,7 +58,8 @@ export function authenticate(
   const [only] = groups;
   if (groups.length === 1 && only?.length === 1 && !isOptional) return app.auth(only);
 
-  const challenges = challengesFor(named, schemes);
+  const names = named.flat().map(({ scheme }) => scheme);
+  const challenges = challengesFor(names, schemes);
   const failures = new WeakMap<FastifyRequest, Error[]>();
   const remembering = groups.map((group) =>
     group.map((admit): Admission => (request, reply, done) => {
@@ -81,10 +78,10 @@ export function authenticate(
         return;
       }
       request.caller = null;
-      const all = failures.get(request) ?? [error];
+      const failure = decisive(failures.get(request) ?? [error], challenges);
       // Credentials that were sent must be valid; without any, an optional requirement is satisfied.
-      if (!isOptional || !all.every((one) => one instanceof ApiError && one.code === missingToken.code)) {
-        done(decisive(all, challenges));
+      if (!isOptional || !isApiError(failure) || failure.code !== catalogue.missingToken.code) {
+        done(failure);
         return;
       }
       reply.code(200);
@@ -117,9 +114,7 @@ declare module 'fastify' {
 export function addAuthenticate(
   app: FastifyInstance,
   verifiers: () => AuthenticationOptions,
-  countCaller: RateLimitHook = (_request, _reply, done) => {
-    done();
-  },
+  countCaller?: RateLimitHook,
 ): void {
   app.decorate('authenticate', (requirements, requiredScope) => {
     let admit: onRequestHookHandler | undefined;
@@ -137,7 +132,7 @@ export function addAuthenticate(
     });
     return function (request, reply, done) {
       admit!.call(this, request, reply, (error) => {
-        if (error === undefined) countCaller(request, reply, done);
+        if (error === undefined && countCaller) countCaller(request, reply, done);
         else done(error);
       });
     };
@@ -149,14 +144,13 @@ export function addAuthenticate(
  * all schemes. It is empty if none has a challenge.
  */
 export function challengesOf({ security }: Operation, { schemes }: AuthenticationOptions): string {
-  const own = challengesFor(security, schemes);
-  const all = () => [...new Set([...schemes.values()].flatMap(({ challenge }) => challenge ?? []))];
-  return (security.flat().length > 0 ? own : all()).join(', ');
+  const names = security.flat().map(({ scheme }) => scheme);
+  return challengesFor(names.length > 0 ? names : schemes.keys(), schemes).join(', ');
 }
 
-/** The challenges of all schemes in security requirements, without further parameters. */
-function challengesFor(security: Operation['security'], schemes: VerifiedSchemes): string[] {
-  return [...new Set(security.flat().flatMap(({ scheme }) => schemes.get(scheme)!.challenge ?? []))];
+/** The challenges of schemes, without further parameters. */
+function challengesFor(names: Iterable<string>, schemes: VerifiedSchemes): string[] {
+  return [...new Set([...names].flatMap((name) => schemes.get(name)!.challenge ?? []))];
 }
 
 /**
@@ -181,19 +175,9 @@ function admission(
     return undefined;
   };
   return (request, _reply, done) => {
-    // For the plugin, everything but an Error means success, and what a verifier throws may be anything.
-    const fail = (cause: unknown) => {
-      done(cause instanceof Error ? cause : new Error('the verifier failed', { cause }));
-    };
-    let caller: ReturnType<VerifiedScheme['verify']>;
-    try {
-      caller = verify(request);
-    } catch (error) {
-      fail(error);
-      return;
-    }
+    const caller = verify(request);
     // Creates no promise when the caller is already known.
-    if (caller instanceof Promise) caller.then((known) => admit(request, known)).then(done, fail);
+    if (caller instanceof Promise) caller.then((known) => admit(request, known)).then(done, done);
     else done(admit(request, caller));
   };
 }
@@ -205,8 +189,8 @@ function admission(
  * @param challenges - The challenges of the schemes, without further parameters.
  */
 function decisive(failures: readonly Error[], challenges: readonly string[]): Error {
-  const rank = (failure: Error) =>
-    !isApiError(failure) || failure.statusCode >= 500 ? 3 : ranks.indexOf(failure.code);
+  // Their codes have this order.
+  const rank = (failure: Error) => (isApiError(failure) ? failure.code : Infinity);
   const failure = failures.reduce((worst, next) => (rank(next) > rank(worst) ? next : worst));
   if (!isApiError(failure) || failure.statusCode !== 401 || challenges.length === 0) return failure;
   // The challenge of the failure itself may have more parameters.

@@ -2,11 +2,12 @@
 import { LRUCache } from 'lru-cache';
 import type { SecurityScheme } from '../../contract/security.js';
 import { ApiError } from '../../base/errors.js';
+import type { Report, ServiceEvent } from '../../base/events.js';
 import { challengeOf, credentialReader, refusalsOf, takesBearer } from './credentials.js';
 import {
   InsufficientScope,
   InvalidCredential,
-  type Found,
+  type Find,
   type Grant,
   type InvalidReason,
   type VerifiedScheme,
@@ -22,9 +23,6 @@ const leastText = 800;
 /** Maximum number of lookups at a time. */
 const maxLookups = 1_000;
 
-/** Returns what a credential grants, or why it is invalid. */
-export type Find = (credential: string) => Promise<Found | InvalidReason>;
-
 /** The dependencies of a verifier. */
 export interface CachedVerifierOptions {
   /** The name of the security scheme. */
@@ -36,14 +34,14 @@ export interface CachedVerifierOptions {
   realm: string;
   /** Looks up a credential. */
   find: Find;
-  /** Whether a text has the form of a credential that can be valid. */
-  canBeValid: (credential: string) => boolean;
   /** The time in milliseconds since the epoch, for the expiry of credentials. */
   now: () => number;
   /** The schemes whose callers' credentials handlers may get. */
   credentialSchemes?: readonly string[] | undefined;
   /** A monotonic time in milliseconds. */
   monotonic: () => number;
+  /** Receives the outcome of each verification. */
+  report: Report;
 }
 
 /** Looks credentials up, and caches what valid ones grant. Concurrent requests with equal ones share one lookup. */
@@ -71,11 +69,11 @@ class Lookups {
     return this.#grants.get(credential);
   }
 
-  /** @throws ApiError `overloaded` while too many are under way; StorageError or another ApiError when it fails. */
+  /** Rejects with ApiError `overloaded` while too many are under way; StorageError or another ApiError when it fails. */
   find(credential: string): Promise<Grant | InvalidReason> {
     let result = this.#inFlight.get(credential);
     if (result === undefined) {
-      if (this.#inFlight.size >= maxLookups) throw new ApiError('overloaded');
+      if (this.#inFlight.size >= maxLookups) return Promise.reject(new ApiError('overloaded'));
       result = this.#find(credential).finally(() => this.#inFlight.delete(credential));
       this.#inFlight.set(credential, result);
     }
@@ -100,40 +98,46 @@ class Lookups {
  * that is not valid is not remembered: it may become so.
  */
 export function createCachedVerifier(options: CachedVerifierOptions): VerifiedScheme {
-  const { scheme, prefix, realm, canBeValid, now } = options;
+  const { scheme, prefix, realm, now, report } = options;
   const read = credentialReader(scheme, prefix);
   const challenge = challengeOf(scheme, realm, prefix);
   const refusal = refusalsOf(scheme, challenge);
   const isBearer = takesBearer(scheme);
-  const takesTokens = isBearer || prefix !== undefined;
-  const wrongForm = takesTokens ? `${isBearer ? 'it does' : 'they do'} not have the form of one` : undefined;
-  const rightForm = isBearer
+  const form = isBearer
     ? 'the header must have the form "Authorization: Bearer TOKEN"'
     : prefix && `they must have the form "${prefix}TOKEN"`;
-  const refuse = (reason: InvalidReason | 'missing', detail?: string): ApiError => {
-    const more = detail === undefined ? {} : { detail };
-    return reason === 'missing'
-      ? // RFC 6750 section 3.1: a request without a bearer token gets no error code.
-        refusal('missingToken', undefined, more)
-      : refusal('invalidToken', invalidParameters(reason), { ...more, cause: new InvalidCredential(reason) });
+  const count = (outcome: (ServiceEvent & { type: 'credentials verified' })['outcome']) => {
+    report({ type: 'credentials verified', outcome });
+  };
+  const refuse = (reason: InvalidReason, detail?: string): ApiError => {
+    count('invalid');
+    // RFC 6750 section 3.1 defines one code for every reason.
+    return refusal('invalidToken', 'error="invalid_token"', { detail, cause: new InvalidCredential(reason) });
   };
   const check = (result: Grant | InvalidReason): Grant | ApiError => {
     const reason = typeof result === 'string' ? result : endOf(result, now());
-    if (reason === undefined) return result as Grant;
-    // Only somebody who has had a valid credential learns this.
-    return refuse(reason, isBearer && reason === 'expired' ? 'it has expired' : undefined);
+    // Only somebody who has had a valid credential learns that it has expired.
+    if (reason !== undefined)
+      return refuse(reason, isBearer && reason === 'expired' ? 'it has expired' : undefined);
+    count('accepted');
+    return result as Grant;
+  };
+  const fail = (error: unknown): never => {
+    count('failed');
+    throw error;
   };
   const lookups = new Lookups(options);
   const verify: Verifier = (request) => {
     const credential = read(request);
-    const { authorization } = request.headers;
-    if (credential === undefined)
-      return refuse('missing', isBearer && authorization !== undefined ? rightForm : undefined);
-    if (credential === null) return refuse('malformed', rightForm);
+    if (credential === undefined) {
+      count('missing');
+      const isOther = isBearer && request.headers.authorization !== undefined;
+      // RFC 6750 section 3.1: a request without a bearer token gets no error code.
+      return refusal('missingToken', undefined, { detail: isOther ? form : undefined });
+    }
+    if (credential === null) return refuse('malformed', form);
     const known = lookups.known(credential);
-    if (known !== undefined) return check(known);
-    if (!canBeValid(credential)) return refuse('malformed', wrongForm);
-    return lookups.find(credential).then(check);
+    return known === undefined ? lookups.find(credential).then(check, fail) : check(known);
   };
   return {
     verify,
@@ -149,13 +153,4 @@ export function createCachedVerifier(options: CachedVerifierOptions): VerifiedSc
 function endOf({ revokedAt, expiresAt }: Grant, now: number): 'revoked' | 'expired' | undefined {
   if (revokedAt !== undefined) return 'revoked';
   return expiresAt !== undefined && expiresAt <= now ? 'expired' : undefined;
-}
-
-/**
- * The parameters of the challenge after an invalid bearer token. RFC 6750 section 3.1 defines one code for every reason.
- * Only expiry is described, because only somebody who has had a valid token learns of it.
- */
-function invalidParameters(reason: InvalidReason): string {
-  const code = 'error="invalid_token"';
-  return reason === 'expired' ? `${code}, error_description="The access token expired"` : code;
 }

@@ -9,11 +9,11 @@ import { cookiesOf } from '../headers/cookies.js';
 /** Returns the credential of a request as a text; null if it is malformed, and undefined if there is none. */
 type ReadCredential = (request: FastifyRequest) => string | null | undefined;
 
-/** RFC 6750 section 2.1, and RFC 7617 section 2; the scheme is case-insensitive (RFC 9110 section 11.1). */
-const credentialForms = {
-  bearer: { complete: /^bearer +([A-Za-z0-9\-._~+/]+=*) *$/i, scheme: /^bearer(?: |$)/i },
-  basic: { complete: /^basic +([A-Za-z0-9+/]+=*) *$/i, scheme: /^basic(?: |$)/i },
-};
+/** The credentials after the name of a scheme (RFC 6750 section 2.1, RFC 7617 section 2); of others, any text. */
+const forms = new Map([
+  ['Bearer', '[\\w.~+/-]+=*'],
+  ['Basic', '[A-Za-z0-9+/]+=*'],
+]);
 
 /** @param prefix - The text before an API key. */
 export function placeOf(scheme: SecurityScheme, prefix = ''): CredentialPlace {
@@ -38,21 +38,13 @@ export function placed(
  */
 export function credentialReader(scheme: SecurityScheme, prefix = ''): ReadCredential {
   if (scheme.kind === 'apiKey') return keyReader(scheme, prefix.toLowerCase());
-  if (scheme.kind === 'http') return authorizationReader(formOf(scheme.scheme));
-  return authorizationReader(credentialForms[scheme.kind === 'basic' ? 'basic' : 'bearer']);
-}
-
-/** The form of the credentials of another scheme: any text after its name. */
-function formOf(scheme: string): typeof credentialForms.bearer {
-  const name = scheme.replaceAll(/[^\w]/g, '\\$&');
-  return { complete: new RegExp(`^${name} +([^ ].*)$`, 'i'), scheme: new RegExp(`^${name}(?: |$)`, 'i') };
-}
-
-function authorizationReader({ complete, scheme }: typeof credentialForms.bearer): ReadCredential {
+  const name = placeOf(scheme).prefix.trimEnd();
+  // The name is case-insensitive (RFC 9110 section 11.1).
+  const start = new RegExp(`^${name.replaceAll(/[^\w]/g, '\\$&')}(?: |$)`, 'i');
+  const complete = new RegExp(`^ *(${forms.get(name) ?? '[^ ].*'}) *$`);
   return ({ headers: { authorization = '' } }) => {
-    const credential = complete.exec(authorization)?.[1];
-    if (credential !== undefined) return credential;
-    return scheme.test(authorization) ? null : undefined;
+    if (!start.test(authorization)) return undefined;
+    return complete.exec(authorization.slice(name.length))?.[1] ?? null;
   };
 }
 

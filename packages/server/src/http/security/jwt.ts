@@ -1,8 +1,8 @@
 // Verifies an identity provider's access tokens, which are JWTs, with the provider's published keys (RFC 7519, RFC 8725).
 import { createRemoteJWKSet, errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose';
 import { ApiError } from '../../base/errors.js';
-import type { Find } from './cached-verifier.js';
-import type { Found, InvalidReason } from './verifier.js';
+import { isSubject } from '../../storage/core/tokens.js';
+import type { Find, Found, InvalidReason } from './verifier.js';
 
 /** Asymmetric signatures only: no shared secret, no `none`. Ed25519 is RFC 9864's name for EdDSA on that curve. */
 const algorithms = ['RS256', 'ES256', 'EdDSA', 'Ed25519'];
@@ -15,8 +15,6 @@ const accessTokenTypes: readonly unknown[] = ['at+jwt', 'application/at+jwt'];
 const untyped: readonly unknown[] = ['jwt', 'application/jwt', undefined];
 /** Maximum length of a token, in characters; longer ones are not parsed. */
 const maxTokenLength = 8_192;
-/** Maximum length of `sub`, in characters (OpenID Connect Core, section 2). */
-const maxSubjectLength = 255;
 /** Tolerated difference between the provider's clock and this one, in seconds. */
 const leeway = 5;
 
@@ -122,9 +120,8 @@ function reasonOf(error: unknown): InvalidReason | undefined {
 }
 
 function toGrant({ iss, sub, exp, scope, scp }: JWTPayload, scopes: readonly string[]): Found | undefined {
-  if (typeof sub !== 'string' || sub === '' || sub.length > maxSubjectLength) return undefined;
-  // No storage engine can store these.
-  if (!sub.isWellFormed() || sub.includes('\0')) return undefined;
+  // OpenID Connect Core, section 2, has at most 255 characters, too.
+  if (typeof sub !== 'string' || !isSubject(sub)) return undefined;
   return {
     subject: `${iss}\n${sub}`,
     id: sub,

@@ -2,19 +2,19 @@
 import type { Finding } from '../../contract/document/finding.js';
 import type { Contract } from '../../contract/contract.js';
 import type { SecurityScheme } from '../../contract/security.js';
-import type { AnyVerifiers, BuiltIn } from '../../contract/verifiers.js';
-import { ApiError, catalogue } from '../../base/errors.js';
-import type { Report } from '../../base/events.js';
-import type { Caller } from '../../contract/handlers.js';
-import { hashSecret, secretTest } from '../../storage/core/tokens.js';
-import type { TokenRepository } from '../../storage/core/interface.js';
-import { createCachedVerifier, type CachedVerifierOptions, type Find } from './cached-verifier.js';
+import type { AnyVerifiers, BuiltIn, Verify } from '../../contract/verifiers.js';
+import { ApiError } from '../../base/errors.js';
+import { within } from '../../base/time-limit.js';
+import { hashSecret, isSubject, secretTest } from '../../storage/core/tokens.js';
+import { StorageError, type TokenRepository } from '../../storage/core/interface.js';
+import { createCachedVerifier, type CachedVerifierOptions } from './cached-verifier.js';
 import { decodeBasic, placeOf, takesBearer } from './credentials.js';
-import { askVerifier, type ServiceVerifier } from './service-verifier.js';
-import type { Found, TokenPlace, VerifiedScheme, VerifiedSchemes, Verifier } from './verifier.js';
+import type { Find, Found, TokenPlace, VerifiedSchemes } from './verifier.js';
+
+type PassedOn = 'realm' | 'now' | 'monotonic' | 'report' | 'credentialSchemes';
 
 /** Options of createSchemes. */
-export interface SchemesOptions extends Pick<CachedVerifierOptions, 'realm' | 'now' | 'monotonic'> {
+export interface SchemesOptions extends Pick<CachedVerifierOptions, PassedOn> {
   tokens: Pick<TokenRepository, 'find'>;
   /** Returns what a token of an identity provider grants, or why it is invalid. */
   verifyForeign?: Find | undefined;
@@ -22,16 +22,12 @@ export interface SchemesOptions extends Pick<CachedVerifierOptions, 'realm' | 'n
   tokenPrefix: string;
   /** The verifiers of the service. */
   given: AnyVerifiers;
-  /** The schemes whose callers' credentials handlers may get. */
-  credentialSchemes?: readonly string[];
   /** Whether there are access tokens: of the service, or of an identity provider. */
   takesTokens: boolean;
   /** All scopes that a caller can have. */
   scopes: readonly string[];
   /** Maximum time for a verifier of the service, in ms. */
   limit: number;
-  /** Receives the outcome of each verification. */
-  report: Report;
 }
 
 /** The schemes that operations use. */
@@ -65,10 +61,10 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
     [...used].map((name) => {
       const choice = choices.get(name)!;
       const scheme = securitySchemes[name]!;
-      const verified = isBuiltIn(choice)
-        ? builtInVerifier(name, scheme, prefixOf(choice), options)
-        : serviceVerifier({ name, scheme, verify: choice }, options, builtIn !== undefined);
-      return [name, { ...verified, verify: reported(verified.verify, options.report) }];
+      const find = isBuiltIn(choice)
+        ? findBuiltIn(options)
+        : askVerifier(choice, { ...options, name, scheme, hidesTokens: builtIn !== undefined });
+      return [name, createCachedVerifier({ ...options, name, scheme, find, prefix: prefixOf(choice) })];
     }),
   );
   return {
@@ -81,31 +77,9 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
   };
 }
 
-/** Reports the outcomes of a verifier. */
-function reported(verify: Verifier, report: Report): Verifier {
-  const settle = (result: Caller | ApiError) => {
-    const isMissing = result instanceof ApiError && result.code === catalogue.missingToken.code;
-    const refusal = isMissing ? 'missing' : 'invalid';
-    report({ type: 'credentials verified', outcome: result instanceof ApiError ? refusal : 'accepted' });
-    return result;
-  };
-  return (request) => {
-    const result = verify(request);
-    if (!(result instanceof Promise)) return settle(result);
-    return result.then(settle, (error: unknown) => {
-      report({ type: 'credentials verified', outcome: 'failed' });
-      throw error;
-    });
-  };
-}
-
 /** The verifier of each scheme that has one. The built-in one serves the only bearer scheme, unless one is given. */
 function choose({ securitySchemes }: Parts, { given, takesTokens }: SchemesOptions) {
-  const choices = new Map(
-    Object.entries(given).flatMap(([name, verify]) =>
-      verify === undefined ? [] : [[name, verify] as const],
-    ),
-  );
+  const choices = new Map(Object.entries(given).filter(([, verify]) => verify !== undefined));
   const [only, another] = Object.keys(securitySchemes).filter(
     (name) => securitySchemes[name]?.kind === 'bearer',
   );
@@ -115,9 +89,8 @@ function choose({ securitySchemes }: Parts, { given, takesTokens }: SchemesOptio
   return choices;
 }
 
-function isBuiltIn(verify: unknown): verify is BuiltIn<'apiKey'> {
-  const { builtIn } = (verify ?? {}) as { builtIn?: unknown };
-  return verify === 'built-in' || (typeof builtIn === 'object' && builtIn !== null);
+function isBuiltIn(verify: AnyVerifiers[string]): verify is BuiltIn<'apiKey'> {
+  return verify === 'built-in' || typeof verify === 'object';
 }
 
 /** Returns the text that clients put before the tokens of the built-in verifier. */
@@ -130,63 +103,89 @@ const remedy =
   "Let the service's open return verifiers: a function for each security scheme that operations use, or 'built-in' for " +
   'the one that takes access tokens';
 
-/** Describes why a verifier cannot serve its scheme; JavaScript can get past the compiler. */
+/** Describes why a verifier cannot serve its scheme. */
 function faultIn(
-  verify: unknown,
+  verify: AnyVerifiers[string],
   scheme: SecurityScheme | undefined,
   { takesTokens, builtIns }: Pick<SchemesOptions, 'takesTokens'> & { builtIns: readonly string[] },
 ): string | undefined {
   if (verify === undefined) return 'is missing';
   if (scheme === undefined) return 'is for no security scheme of the contract';
-  if (typeof verify === 'function') return undefined;
-  if (!isBuiltIn(verify)) return 'is no function';
+  if (!isBuiltIn(verify)) return undefined;
   if (!takesTokens) return 'is built in, but the service has neither a store nor an identity provider';
   if (scheme.kind === 'basic') return 'is built in, but takes access tokens, not user names and passwords';
-  const hasPrefix = typeof verify === 'object';
-  if (hasPrefix && (scheme.kind !== 'apiKey' || typeof verify.builtIn.prefix !== 'string'))
-    return 'is built in with a prefix, which only an API key has, as a text';
   if (builtIns.length === 1) return undefined;
   return `is built in, and so is another of ${builtIns.join(' and ')}: tokens of one would open the other`;
 }
 
-/** Takes the service's own tokens, and those of an identity provider if there is one. */
-function builtInVerifier(
-  name: string,
-  scheme: SecurityScheme,
-  prefix: string | undefined,
-  { tokens, tokenPrefix, verifyForeign, ...options }: SchemesOptions,
-): VerifiedScheme {
+/** Returns the built-in verifier, of the service's own tokens, and those of an identity provider if there is one. */
+function findBuiltIn({ tokens, tokenPrefix, verifyForeign }: SchemesOptions): Find {
   const isSecret = secretTest(tokenPrefix);
-  const canBeValid = verifyForeign === undefined ? isSecret : () => true;
-  const find: Find = async (token) => (isSecret(token) ? findOwn(tokens, token) : verifyForeign!(token));
-  return createCachedVerifier({ ...options, name, scheme, prefix, find, canBeValid });
+  return async (secret) => {
+    if (!isSecret(secret)) return verifyForeign === undefined ? 'malformed' : verifyForeign(secret);
+    const [token] = await tokens.find([hashSecret(secret)]);
+    if (token === undefined) return 'unknown';
+    const { id: tokenId, subject, scopes, expiresAt, revokedAt } = token;
+    return { subject, id: subject, scopes, tokenId, expiresAt, revokedAt };
+  };
 }
 
-/** Looks up one of the service's own tokens. */
-export async function findOwn(tokens: SchemesOptions['tokens'], secret: string): Promise<Found | 'unknown'> {
-  const [token] = await tokens.find([hashSecret(secret)]);
-  if (token === undefined) return 'unknown';
-  const { id: tokenId, subject, scopes, expiresAt, revokedAt } = token;
-  return { subject, id: subject, scopes, tokenId, expiresAt, revokedAt };
-}
+const late = Symbol('late');
 
-/** @param hasBuiltIn - Whether the built-in verifier serves another scheme: its tokens are shown to no one else. */
-function serviceVerifier(
-  { name, scheme, verify }: Pick<ServiceVerifier, 'name' | 'scheme' | 'verify'>,
-  { realm, tokenPrefix, scopes, limit, credentialSchemes, now, monotonic }: SchemesOptions,
-  hasBuiltIn: boolean,
-): VerifiedScheme {
-  const isOwnToken = secretTest(tokenPrefix);
-  const hidesOwn = hasBuiltIn && takesBearer(scheme);
-  return createCachedVerifier({
+/**
+ * Returns the function that asks a verifier of the service, which may hang, throw or return anything: that is a 503, and
+ * never admits a caller. The subject has the name of the scheme before it, between line breaks: the subjects of the
+ * built-in verifier do not begin with one, so no other scheme has the same subjects.
+ * @throws ApiError 503 or StorageError when the verifier fails.
+ */
+function askVerifier(
+  verify: Verify<never>,
+  {
     name,
     scheme,
-    realm,
-    canBeValid: (credential) =>
-      scheme.kind === 'basic' ? decodeBasic(credential) !== undefined : !(hidesOwn && isOwnToken(credential)),
-    find: askVerifier({ name, scheme, verify, scopes, limit }),
-    credentialSchemes,
-    now,
-    monotonic,
-  });
+    scopes,
+    limit,
+    tokenPrefix,
+    hidesTokens,
+  }: SchemesOptions & { name: string; scheme: SecurityScheme; hidesTokens: boolean },
+): Find {
+  const call = verify as (credential: unknown, signal: AbortSignal) => unknown;
+  // Tokens of the built-in verifier are shown to no other.
+  const isHidden = hidesTokens && takesBearer(scheme) ? secretTest(tokenPrefix) : () => false;
+  return async (text) => {
+    const credential = scheme.kind === 'basic' ? decodeBasic(text) : text;
+    if (credential === undefined || isHidden(text)) return 'malformed';
+    const giveUp = new AbortController();
+    try {
+      const verified = await within(Promise.resolve(call(credential, giveUp.signal)), limit, late);
+      if (verified === late) throw new Error(`no response within ${limit} ms`);
+      return verified == null ? 'unknown' : toGrant(verified, name, scopes);
+    } catch (error) {
+      if (error instanceof StorageError || (error instanceof ApiError && error.statusCode === 503))
+        throw error;
+      // Of an Error, the log shows only the message and the stack; anything else might be the credential.
+      const thrown = error instanceof Error ? error : new Error(`it threw a ${typeof error}`);
+      const cause = new Error(`the verifier of ${name} failed`, { cause: thrown });
+      throw new ApiError('unavailable', { cause });
+    } finally {
+      giveUp.abort();
+    }
+  };
+}
+
+/** @throws TypeError if a verifier may not return this value. */
+function toGrant(verified: object, name: string, allScopes: readonly string[]): Found {
+  // Read once: each may be a getter.
+  const { subject, scopes = [], expiresAt } = verified as Readonly<Record<string, unknown>>;
+  if (typeof subject !== 'string' || !isSubject(subject))
+    throw new TypeError('the subject has not 1 to 255 characters, without control characters');
+  if (!Array.isArray(scopes)) throw new TypeError('the scopes are no array');
+  if (expiresAt !== undefined && (typeof expiresAt !== 'number' || !Number.isFinite(expiresAt)))
+    throw new TypeError('expiresAt is no time in milliseconds');
+  return {
+    subject: `\n${name}\n${subject}`,
+    id: subject,
+    scopes: allScopes.filter((scope) => scopes.includes(scope)),
+    expiresAt,
+  };
 }

@@ -31,6 +31,9 @@ export const invalidReasons = [
 
 export type InvalidReason = (typeof invalidReasons)[number];
 
+/** Returns what a credential grants, or why it is invalid. */
+export type Find = (credential: string) => Promise<Found | InvalidReason>;
+
 /** The place of a scheme's credential in a request, and the text before it. */
 export interface CredentialPlace {
   readonly in: 'header' | 'query' | 'cookie';
@@ -43,15 +46,9 @@ export interface TokenPlace extends CredentialPlace {
   readonly scheme: string;
 }
 
-/** The cause of a 401 for credentials that are not valid. */
+/** The cause of a 401 for credentials that are not valid. Its message is the reason. */
 export class InvalidCredential extends Error {
   override readonly name = 'InvalidCredential';
-  readonly reason: InvalidReason;
-
-  constructor(reason: InvalidReason) {
-    super(reason);
-    this.reason = reason;
-  }
 }
 
 /** The cause of a 403: the log names the caller. */

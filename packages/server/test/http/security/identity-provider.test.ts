@@ -105,14 +105,12 @@ const invalid = {
   json: { error: 40101, message: 'The access token is malformed, unknown, expired or revoked.' },
   headers: { 'www-authenticate': 'Bearer realm="plant-store", error="invalid_token"' },
 };
-/** RFC 6750 section 3 has this description; only the holder of a token that was valid receives it. */
+/** Only the holder of a token that was valid learns this. */
 const expired = {
   status: 401,
   json: { error: 40101, message: /: it has expired\.$/ },
-  headers: { 'www-authenticate': /, error="invalid_token", error_description="The access token expired"$/ },
+  headers: invalid.headers,
 };
-/** Anyone can see that the service's own tokens have another form. */
-const misshapen = { ...invalid, json: { error: 40101, message: /: it does not have the form of one\.$/ } };
 const unavailable = {
   status: 503,
   json: { error: 50300, message: 'The service is temporarily unavailable; the request had no effect.' },
@@ -243,7 +241,7 @@ t.test('an invalid token returns 401, whatever is wrong with it, and the log say
     t.notMatch(JSON.stringify(lines.at(-1)), token.slice(-20), 'nothing of the token is logged');
   }
   t.equal((await storage.plants.list(`${issuer.provider.issuer}\nalice`, { limit: 1 })).count, 0);
-  const edges = [{ exp: now - 4, nbf: now + 4 }, { aud: ['x', audience] }, { sub: `Ä\n${'x'.repeat(253)}` }];
+  const edges = [{ exp: now - 4, nbf: now + 4 }, { aud: ['x', audience] }, { sub: `Ä${'x'.repeat(254)}` }];
   for (const claims of edges) {
     const token = await issuer.sign({ ...claims, jti: 'edge' });
     t.match(await call('GET', '/plants', { token }), { status: 200, text: '[]' }, JSON.stringify(claims));
@@ -407,6 +405,6 @@ t.test('an issuer that never responds is a 503 in the end, and holds up no opaqu
 t.test('without an identity provider, no JWT is accepted', async (t) => {
   const issuer = await startIssuer(t);
   const { call } = await startService(t, engine, { now: () => start });
-  t.match(await call('GET', '/plants', { token: await issuer.sign() }), misshapen);
+  t.match(await call('GET', '/plants', { token: await issuer.sign() }), invalid);
   t.equal(issuer.asked, 0);
 });

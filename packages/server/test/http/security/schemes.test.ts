@@ -358,9 +358,7 @@ t.test('whatever a verifier throws or returns, the response is 503', async (t) =
   const returned: unknown[] = [
     ...[true, 'alice', Symbol('alice'), {}, () => alice, unprintable],
     ...['', 'x'.repeat(256), 'a\0b', 7, null, { toString: () => 'alice' }].map((subject) => ({ subject })),
-    ...['plants:read', { includes: () => true }, null, Array.from({ length: 1_001 }, String)].map(
-      (scopes) => ({ ...alice, scopes }),
-    ),
+    ...['plants:read', { includes: () => true }, null].map((scopes) => ({ ...alice, scopes })),
     ...[NaN, '9999999999999', new Date(), null, 1n].map((expiresAt) => ({ ...alice, expiresAt })),
   ];
   const thrown: unknown[] = [
@@ -386,7 +384,7 @@ t.test('whatever a verifier throws or returns, the response is 503', async (t) =
   t.match(await get('either', basic), { status: 503 }, 'not the 401 of the next one');
   const key = { headers: { 'x-key': secret } };
   t.match(await get('optional', key), { status: 503 }, 'nor is the caller taken for one without credentials');
-  t.match(JSON.stringify(lines), 'the verifier of key failed: it returned a boolean', 'in the log');
+  t.match(JSON.stringify(lines), 'the verifier of key failed: the subject has not', 'in the log');
   t.notMatch(JSON.stringify(lines), 'secret');
   answer = throwing(new StorageError('overloaded', 'full'));
   t.match(await get('key', key), { status: 503, json: { error: 50301 } });
@@ -458,7 +456,7 @@ t.test('the built-in verifier serves any scheme but basic, of an API key after a
   for (const [credential, code, message] of [
     [inHeader(token), 40101, 'The credentials are not valid: they must have the form "Token TOKEN".'],
     [inHeader('Token '), 40101, 'The credentials are not valid: they must have the form "Token TOKEN".'],
-    [inHeader(`Token ${token}x`), 40101, 'The credentials are not valid: they do not have the form of one.'],
+    [inHeader(`Token ${token}x`), 40101, 'The credentials are not valid.'],
     [{}, 40100, 'The credentials are missing.'],
   ] as const) {
     const headers = { 'www-authenticate': 'Token realm="plant-store"' };
@@ -471,11 +469,8 @@ t.test('the start stops unless each scheme has one verifier that can serve it', 
   const cases: [given: object, ...faults: string[]][] = [
     [{ user: undefined, admin: undefined }, 'verifier of user is missing', 'verifier of admin is missing'],
     [{ key: undefined }, "of key is missing. Let the service's open return verifiers: a function for each"],
-    [{ user: { builtIn: { prefix: 'a' } } }, 'of user is built in with a prefix, which only an API key has'],
-    [{ user: undefined, key: { builtIn: {} } }, 'of key is built in with a prefix'],
     [{ toString: () => undefined }, 'the verifier of toString is for no security scheme of the contract'],
     [{ basic: 'built-in', user: () => undefined }, 'takes access tokens, not user names and passwords'],
-    [{ key: 'k1' }, 'the verifier of key is no function'],
     [{ admin: 'built-in' }, 'and so is another of user and admin: tokens of one would open the other'],
   ];
   for (const [given, ...faults] of cases) {
