@@ -61,17 +61,19 @@ function boundaryOf(contentType: string): string {
 function readPart(part: Buffer): [name: string, value: unknown][] {
   const end = part.indexOf('\r\n\r\n');
   const head = part.toString('utf8', 0, Math.max(end, 0));
-  const parameters = parametersOf(/^content-disposition: *form-data *(;.*)$/im.exec(head)?.[1] ?? '');
+  const parameters = parametersOf(
+    /(?:^|\n)content-disposition: *form-data *(;[^\r\n]*)/i.exec(head)?.[1] ?? '',
+  );
   const name = parameters.get('name');
   if (end === -1 || name === undefined) throw malformed();
   const filename = parameters.get('filename');
-  if (/^content-transfer-encoding: *(?!7bit|8bit|binary)/im.test(head))
+  if (/(?:^|\n)content-transfer-encoding: *(?!7bit|8bit|binary)/i.test(head))
     throw malformed('a part has a Content-Transfer-Encoding: send its bytes as they are');
   const content = part.subarray(end + 4);
   if (filename === undefined) return [[name, isUtf8(content) ? content.toString() : notText]];
   // Browsers send such a part for a file that is not chosen.
   if (filename === '' && content.length === 0) return [];
-  const mediaType = /^content-type: *(.*)$/im.exec(head)?.[1];
+  const mediaType = /(?:^|\n)content-type: *([^\r\n]*)/i.exec(head)?.[1];
   // RFC 7578 section 4.2: only the last segment of a path.
   return [[name, new UploadedFile(content, mediaType, filename.replace(/^.*[/\\]/s, ''))]];
 }
