@@ -1,9 +1,9 @@
-// What a fuzzed client does on one connection: a well-formed request, then mutated ones, cut into writes; as fast-check
-// arbitraries, so that what fails is shrunk.
+// What a fuzzed client does on one connection: it sends mutated requests, cut into writes; as fast-check arbitraries, so that
+// what fails is shrunk.
 import fc from 'fast-check';
 
-/** What a request asks for. The kind decides its response, but for what became of the plant before. */
-export type Kind = (typeof kinds)[number];
+/** What a request asks for. */
+type Kind = (typeof kinds)[number];
 const kinds = ['create', 'list', 'head', 'delete', 'stranger', 'nowhere', 'contract'] as const;
 
 /** The method and the target of each kind; {id} stands for the plant's id. */
@@ -18,7 +18,7 @@ export const targets = {
 } as const satisfies Record<Kind, [method: string, target: string]>;
 
 /** A well-formed request. */
-export interface WireRequest {
+interface WireRequest {
   readonly kind: Kind;
   /** Which of the script's plants it is about. */
   readonly plant: number;
@@ -33,25 +33,20 @@ export interface WireRequest {
 }
 
 /** A change of bytes: at a place, which is a fraction of the length, some are replaced or repeated; or a text behind it is. */
-export type Mutation =
+type Mutation =
   | { readonly at: number; readonly length: number; readonly bytes: Uint8Array }
   | { readonly at: number; readonly length: number; readonly times: number }
   | { readonly at: number; readonly from: string; readonly to: string };
 
 /** What a client does on one connection. */
 export interface Script {
-  /** A request whose response is known: the server closes the connection behind one that others overtake. */
-  readonly clean: WireRequest | undefined;
-  /** Requests that are mutated, all their bytes as one, before they are sent behind the others. */
-  readonly dirty: readonly WireRequest[];
+  /** Requests that are mutated, all their bytes as one, before they are sent. */
+  readonly requests: readonly WireRequest[];
   readonly mutations: readonly Mutation[];
   /** Where the bytes are cut into writes, as fractions of their length. */
   readonly cuts: readonly number[];
-  /**
-   * How the client ends: `finish` sends FIN behind the last byte and reads on, `reset` sends RST, `wait` leaves it to
-   * the server's timeouts.
-   */
-  readonly ending: 'finish' | 'reset' | 'wait';
+  /** How the client ends: `finish` sends FIN behind the last byte and reads on, `reset` sends RST. */
+  readonly ending: 'finish' | 'reset';
 }
 
 /** Bytes that HTTP parsers, URLs, JSON and headers have been broken by. */
@@ -152,16 +147,16 @@ const request: fc.Arbitrary<WireRequest> = fc.record({
   close: fc.oneof({ weight: 19, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
 }); // prettier-ignore
 
-/** All scripts with one of the given endings. */
-export function scripts(...endings: readonly Script['ending'][]): fc.Arbitrary<Script> {
-  return fc.record({
-    clean: fc.option(request, { nil: undefined }),
-    dirty: fc.array(request, { maxLength: 3 }),
-    mutations: fc.array(mutation, { maxLength: 4 }),
-    cuts: fc.array(place, { maxLength: 4 }),
-    ending: fc.constantFrom(...endings),
-  });
-}
+/** All scripts. */
+export const scripts: fc.Arbitrary<Script> = fc.record({
+  requests: fc.array(request, { maxLength: 4 }),
+  mutations: fc.array(mutation, { maxLength: 4 }),
+  cuts: fc.array(place, { maxLength: 4 }),
+  ending: fc.oneof(
+    { weight: 5, arbitrary: fc.constant('finish' as const) },
+    { weight: 1, arbitrary: fc.constant('reset' as const) },
+  ),
+});
 
 /**
  * The bytes of a well-formed request.
