@@ -1,10 +1,10 @@
 // Schemas of any form: each contract gets a verdict, and bodies are accepted as JSON Schema says.
+import { Validator } from '@cfworker/json-schema';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { exactJson } from '../../dist/index.js';
 import { contractOfBodies } from '../support/contract-check.js';
 import { engines } from '../support/engines.js';
-import { evaluate } from '../support/json-schema.js';
 import { startService } from '../support/service.js';
 
 const refTo = (name: string) => ({ $ref: `#/components/schemas/${name}` });
@@ -141,15 +141,17 @@ t.test('schemas that contain each other accept what JSON Schema says, and leave 
     Object.assign({}, ...accepted.map(numbered)) as Record<string, unknown>,
   );
   const tried = { valid: 0, invalid: 0 };
-  for (const [i, all] of accepted.entries())
+  for (const [i, all] of accepted.entries()) {
+    const validator = new Validator({ ...refTo('A'), components: { schemas: all } }, '2020-12');
     for (const value of fc.sample(body, { numRuns: 30, seed })) {
-      const isValid = evaluate(refTo('A'), value, all) !== undefined;
+      const isValid = validator.validate(value).valid;
       const { json, fault } = await send(i, value);
       const expected = isValid ? JSON.stringify(value) : undefined;
       if (json !== expected)
         t.fail(`${JSON.stringify(all)} ${JSON.stringify(value)}: ${fault ?? json} (SCHEMA_SEED=${seed})`);
       tried[isValid ? 'valid' : 'invalid']++;
     }
+  }
   t.ok(tried.valid > 0 && tried.invalid > 0, JSON.stringify(tried));
 });
 
