@@ -9,7 +9,6 @@ import * as processes from '../support/processes.js';
 import { startService } from '../support/service.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil, until, withResolvers } from '../support/wait.js';
-import type { OpenCollection } from '../../dist/storage/core/interface.js';
 import { plants } from '../../../../dist/plants/repository.js';
 import {
   failure,
@@ -283,33 +282,6 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     t.equal((await untilDone(() => plants.list('s', { limit: 1 }))).count, 1);
   });
 
-  t.test('two instances that put and delete the same keys: deadlocks are rare', async (t) => {
-    const one = await openStore(t);
-    const { url, database } = one;
-    const two = await open(t, url);
-    const keys = Array.from({ length: 100 }, (_, i) => BigInt(i));
-    const rounds = 150;
-    const seen = new Set<string>();
-    const work = async (collection: OpenCollection, instance: number) => {
-      for (let round = 0; round < rounds; round++) {
-        const outcomes = await Promise.all(
-          keys.map((id, i) => {
-            // Mostly puts. What an instance deletes, the other puts at about the same time.
-            const isDeletion = (i + round + instance) % 4 === 0;
-            return collection.write('s', id, isDeletion ? remove : put(`${instance} ${round}`));
-          }),
-        );
-        for (const outcome of outcomes) seen.add(outcome);
-      }
-    };
-    await Promise.all([one, two].map((store, i) => work(store.collection(plants), i)));
-    t.strictSame([...seen].sort(), ['deleted', 'inserted', 'missing', 'replaced']);
-    const counted = 'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()';
-    // The server counts it when the connection of a statement that failed is idle.
-    const [{ deadlocks } = {}] = await server.sql(counted, database);
-    t.ok(Number(deadlocks) <= 1, `${String(deadlocks)} deadlocks in ${2 * rounds} batches`);
-  });
-
   t.test('reads that wait for a connection are bounded', async (t) => {
     const { plants, tokens } = await openStore(t, { poolSize: 1 });
     await plants.create('s', 1n, plant);
@@ -319,23 +291,6 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       Array.from({ length: 15_000 }, () => failure(plants.list('s', { limit: 1 }))),
     );
     t.strictSame([...new Set(lists)].sort(), ['no failure', 'overloaded'], 'pages that wait, too');
-  });
-
-  t.test('pages that wait too long are rejected', async (t) => {
-    const { plants, url } = await openStore(t, { poolSize: 2 });
-    const { plants: hasty } = await openHasty(t, url, { poolSize: 2 });
-    for (const id of [1n, 2n]) await plants.create('s', id, plant);
-    const pages = (from: Storage['plants'], after: bigint | undefined) =>
-      Promise.all(Array.from({ length: 100 }, () => failure(from.list('s', { after, limit: 9 }))));
-    const blocker = await begin(t, url, 'LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
-    const stuck = await pages(hasty, 1n);
-    t.strictSame([...new Set(stuck)].sort(), ['overloaded', 'unavailable']);
-    await blocker.query('ROLLBACK');
-    await untilDone(() => hasty.list('s', { limit: 9 }));
-    t.strictSame(
-      new Set([...(await pages(plants, 1n)), ...(await pages(plants, undefined))]),
-      new Set(['no failure']),
-    );
   });
 
   t.test('a page or a token that cannot be read fails alone', async (t) => {

@@ -1,6 +1,7 @@
 // A TCP proxy that breaks connections to the service on purpose, with real sockets, after the service has really acted.
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { Test } from 'tap';
-import { closeTogether, startProxy } from './proxy.js';
 
 /**
  * What happens to a request: it and its response pass; it is lost before the service sees it, or half of its first bytes;
@@ -20,10 +21,19 @@ export interface CuttingProxy {
 /** Starts a proxy that ends with the test. Requests must not be pipelined. */
 export async function startCuttingProxy(t: Test, port: number): Promise<CuttingProxy> {
   const fates: Fate[] = [];
-  const proxy = await startProxy(t, port, (client, service) => {
+  const sockets = new Set<Socket>();
+  const proxy = createServer((client) => {
+    const service = connect(port, '127.0.0.1');
+    for (const [socket, other] of [
+      [client, service],
+      [service, client],
+    ] as const) {
+      sockets.add(socket);
+      // A broken connection causes an error; only its closing matters.
+      socket.on('error', () => undefined).on('close', () => other.destroy());
+    }
     let fate: Fate | undefined;
     let responding = false;
-    closeTogether(client, service);
     client.on('data', (bytes) => {
       // A request may arrive in several chunks, and so may the response before it.
       if (responding) fate = undefined;
@@ -43,5 +53,11 @@ export async function startCuttingProxy(t: Test, port: number): Promise<CuttingP
       else if (fate === 'lose response') client.destroy();
     });
   });
-  return { url: `http://127.0.0.1:${proxy.port}`, fates };
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  t.teardown(() => {
+    proxy.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, fates };
 }

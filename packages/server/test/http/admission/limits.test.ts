@@ -139,20 +139,6 @@ t.test('a body takes memory and time for its bytes, not for the pieces in which 
   t.ok(taken < 500_000, `${Math.round(taken)} bytes for a body of 9,900`);
 });
 
-t.test('announced bodies that never arrive do not delay other requests', async (t) => {
-  const { send, token, issue } = await startTenants(t, { limits: { memoryBudget: 16 * 1024 * 1024 } });
-  const hostile = await issue('who announces');
-  for (let i = 0; i < 8; i++) await send(hostile, 'Content-Length: 1048576', '{');
-  for (let i = 0; i < 8; i++) await send(hostile, 'Transfer-Encoding: chunked', '1\r\n{\r\n');
-  for (const caller of [token, hostile]) {
-    const large = await send(caller, 'Content-Length: 900000', plant(1, 900_000));
-    const chunk = '{"id":2,"name":"chunked"}';
-    const chunked = await send(caller, 'Transfer-Encoding: chunked', `19\r\n${chunk}\r\n0\r\n\r\n`);
-    t.equal((await large.receive('POST', '/plants'))?.status, 200);
-    t.equal((await chunked.receive('POST', '/plants'))?.status, 200);
-  }
-});
-
 t.test('incomplete bodies that fill the part of their subject leave room for others', async (t) => {
   const { send, token, issue } = await startTenants(t, {
     limits: { memoryBudget: 1_200_000, bodyLimit: 300_000 },
@@ -288,30 +274,6 @@ t.test('a list for which there is no room waits for it, and is then sent', async
   for (const { socket } of stalled) socket.destroy();
   t.match(await waiting.receive('GET', '/plants?limit=1'), { status: 200, json: { length: 1 } });
 });
-
-t.test(
-  'the first pages of lists are read together, however many their subject has in progress',
-  async (t) => {
-    const reading: (() => void)[] = [];
-    const wrap = injectFaults(() => ({
-      plants: {
-        list: async (): Promise<Page> => {
-          await new Promise<void>((resolve) => reading.push(resolve));
-          return { json: '{"name":"a"}', count: 1, next: undefined };
-        },
-      },
-    }));
-    const { call, token, issue } = await startService(t, engine, { wrap, monotonic: () => 0 });
-    await call('HEAD', '/plants', { token: await issue('another subject') });
-    const lists = Promise.all(many(100, () => call('GET', '/plants', { token })));
-    await repeatUntil(
-      () => reading.length === 100,
-      () => setImmediate(),
-    );
-    for (const release of reading) release();
-    for (const { json } of await lists) t.strictSame(json, [{ name: 'a' }]);
-  },
-);
 
 t.test('while another subject sends requests, further pages of lists are read one by one', async (t) => {
   let lists = 0;

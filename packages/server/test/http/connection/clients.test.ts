@@ -142,23 +142,6 @@ t.test('a client that half-closes after its request gets its response', async (t
     t.equal(await connection.rest(), '');
 });
 
-t.test('a request that waits for its body fails with it, whatever its method', async (t) => {
-  const { app, open } = await startListening(t, { ...orchard, limits: { requestTimeout: 600_000 } });
-  const malformed = await open();
-  malformed.send(`${removeHead}zz\r\n`);
-  t.match(await malformed.receive(), { status: 400 });
-  t.equal(await malformed.rest(), '');
-  const half = await open();
-  half.socket.end(`${removeHead}1\r\n{\r\n`);
-  t.match(await half.receive(), { status: 400 });
-  t.equal(await half.rest(), '');
-  app.server.requestTimeout = app.server.headersTimeout = 100;
-  const late = await open();
-  late.send(`${removeHead}1\r\n{\r\n`);
-  t.match(await late.receive(), { status: 408 });
-  t.equal(await late.rest(), '');
-});
-
 t.test('clients that have left do not use up the connections', async (t) => {
   const maxConnections = 8;
   const { open } = await startListening(t, { ...orchard, limits: { maxConnections } });

@@ -211,6 +211,8 @@ t.test('a 401 challenges for each scheme that the operation accepts', async (t) 
   const invalid = `${bearerChallenge}, error="invalid_token"`;
   const cases: [name: string, credential: object, challenge: string | undefined, code: number][] = [
     ['admin', {}, bearerChallenge, 40100],
+    ['admin', { headers: { authorization: 'Basic YTpi' } }, bearerChallenge, 40100],
+    ['admin', { headers: { authorization: 'Bearerx' } }, bearerChallenge, 40100],
     ['admin', bearer('x'), invalid, 40101],
     ['oauth', bearer('x'), invalid, 40101],
     ['basic', {}, basicChallenge, 40100],
