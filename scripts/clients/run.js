@@ -1,21 +1,24 @@
 // Generates clients from openapi.yaml with common generators, and lets each create, list and delete plants, with a store of
 // today and with a later 1.x: "npm run test:clients". Fails unless docs/clients.md has the rows that it prints. With names
 // of generators, it tries only those; with --quick, those that .ci/run tries. It needs Node.js 22, and many downloads.
+import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { startServer } from '../../packages/server/test/support/server-process.js';
 import { send } from '../lib/request.js';
-import { command, generators, root } from './generators.js';
+import { generators } from './generators.js';
 
 /**
  * The requests of one client, and their outcomes. @typedef {{ sent: string[], etag: string, outcomes: Record<string,
  * string> }} Log
  */
 
+const root = new URL('../..', import.meta.url).pathname;
 const id = '9007199254740993';
 const argv = process.argv.slice(2);
 const chosen = Object.entries(generators).filter(([name, { quick }]) =>
@@ -29,7 +32,9 @@ let wrong = 0;
 try {
   for (const [name, generator] of chosen) {
     const folder = join(workshop, name.replace(/\W+/g, '-').replace(/^-|-$/g, ''));
-    const row = `| ${[`${name} ${generator.version}`, generator.options, ...(await examine(folder, generator))].join(' | ')} |`;
+    const options = generator.options === undefined ? '' : `\`${generator.options}\``;
+    const cells = [`${name} ${generator.version}`, options, ...(await examine(folder, generator))];
+    const row = `| ${cells.join(' | ')} |`;
     const known = page.includes(plain(row));
     if (!known) wrong++;
     console.log(known ? row : `not in docs/clients.md: ${row}`);
@@ -61,8 +66,10 @@ async function examine(folder, generator) {
     // npm installs here, not in the folder above.
     await writeFile(join(folder, 'package.json'), '{"type":"module"}');
   }
+  const { build, run, version: VERSION, options: OPTIONS = '' } = generator;
+  const CONTRACT = join(root, 'openapi.yaml');
   try {
-    const run = await generator.build(folder, generator);
+    await shell(folder, build, { ROOT: root, CONTRACT, VERSION, OPTIONS, PROGRAM: basename(program) });
     const today = await use(folder, run, false);
     const later = await use(folder, run, true);
     return verdicts(today, later);
@@ -101,7 +108,7 @@ function verdicts(today, later) {
 /**
  * Lets a client's program create, list and delete a plant, and provoke a conflict, a 304 and a 404.
  * @param {string} folder
- * @param {string[]} run
+ * @param {string} run
  * @param {boolean} evolved - Whether the store is a later one.
  */
 async function use(folder, run, evolved) {
@@ -127,7 +134,8 @@ async function use(folder, run, evolved) {
   };
   try {
     for (const [step, argv] of Object.entries(steps)) {
-      const printed = await command(folder, [...run, ...argv()], env).catch((error) => `fails: ${error}`);
+      const line = [run, ...argv().map((word) => `'${word}'`)].join(' ');
+      const printed = await shell(folder, line, env).catch((error) => `fails: ${error}`);
       log.outcomes[step] = printed.trim().replace(/\s+/g, ' ').slice(-200);
     }
   } finally {
@@ -169,4 +177,22 @@ async function forward(request, response, evolved, log) {
   }
   for (const name of ['connection', 'content-length', 'transfer-encoding']) delete answer.headers[name];
   response.writeHead(status, answer.headers).end(sent);
+}
+
+/**
+ * Runs commands, and returns what they print.
+ * @param {string} folder
+ * @param {string} commands
+ * @param {Record<string, string>} variables
+ * @returns {Promise<string>}
+ * @throws {Error} With the output, if a command fails.
+ */
+async function shell(folder, commands, variables) {
+  const options = { cwd: folder, env: { ...process.env, ...variables }, maxBuffer: 2 ** 26 };
+  const { stdout } = await promisify(execFile)('sh', ['-euc', commands], options).catch(
+    ({ message, stdout, stderr }) => {
+      throw new Error([message, stdout, stderr].join('\n').slice(0, 4_000));
+    },
+  );
+  return stdout;
 }
