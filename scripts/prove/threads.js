@@ -5,7 +5,7 @@ import { Command, Option } from 'commander';
 import { kernelDistributes } from '../../packages/server/dist/process/variable-types.js';
 import { copyingLibrary } from '../lib/copying-library.js';
 import { runControls } from './threads-controls.js';
-import { faults, restarts } from './threads-faults.js';
+import { failover, faults, restarts } from './threads-faults.js';
 import { Run } from './threads-run.js';
 
 /** The number of faults that the server must survive before it is ended. */
@@ -43,55 +43,42 @@ const { engine, threads, minutes, controls, transactions } = program.opts();
 const counts = threads.split(',').map(Number);
 if (!(minutes > 0 && counts.every((count) => count > 0))) program.help({ error: true });
 
-// First, so that the result of the run is the last that is printed.
-const isSensitive = controls === false || (await runControls(engine));
-process.exit((controls === true || (await prove())) && isSensitive ? 0 : 1);
+/** The faults of the engine, in random order. @param {readonly import('./threads-faults.js').Fault[]} all */
+function shuffled(all) {
+  return all.filter((fault) => (fault.engine ?? engine) === engine).sort(() => Math.random() - 0.5);
+}
 
 /** @returns {Promise<boolean>} Whether every promise was kept. */
 async function prove() {
-  const begin = performance.now();
   const server = transactions === true ? { server: copyingLibrary } : {};
   const run = await Run.begin({ ...server, engine, counts, print: console.log });
-  const [nextFault, nextRestart] = [deck(faults), deck(restarts)];
+  const end = performance.now() + minutes * 60_000 - reserve;
+  // A failover takes long enough.
+  const [injected, ends] = [shuffled(engine === 'standby' ? [failover] : faults), shuffled(restarts)];
+  let count = 0;
   try {
-    for (let count = 1; performance.now() - begin < minutes * 60_000 - reserve; count++) {
-      if (run.violations.length > 0) break;
-      await run.disturb(count % (faultsPerRound + 1) === 0 ? nextRestart() : nextFault());
-    }
+    do {
+      const next = ++count % (faultsPerRound + 1) === 0 ? ends : injected;
+      const fault = /** @type {typeof next[number]} */ (next.shift());
+      next.push(fault);
+      await run.disturb(fault);
+    } while (performance.now() < end && run.violations.length === 0);
     await run.finish();
   } catch (error) {
     run.violate(/** @type {Error} */ (error).message);
   }
   await run.abandon();
-  report(run);
-  return run.violations.length === 0;
-}
-
-/**
- * Returns the faults of the engine in random order, each of them once before any comes again.
- * @param {readonly import('./threads-faults.js').Fault[]} all
- */
-function deck(all) {
-  // A failover takes long enough.
-  const isOnly = engine === 'standby' && all === faults;
-  /** @type {typeof all[number][]} */
-  let left = [];
-  return () => {
-    if (left.length === 0)
-      left = all.filter((fault) => fault.engine === engine || (fault.engine === undefined && !isOnly));
-    const [fault] = left.splice(Math.floor(Math.random() * left.length), 1);
-    if (fault === undefined) throw new Error('there are no faults');
-    return fault;
-  };
-}
-
-/** @param {Run} run */
-function report({ load, commands, violations }) {
+  const { load, commands, violations } = run;
   const { write, get, list } = load.successes;
   console.log(`
-${engine}, threads: ${threads}
+${engine}, threads: ${threads}, ${count} faults
 requests: ${write} writes, ${get} gets and ${list} lists got their responses; ${load.failed} failed
 acknowledged writes: ${load.acknowledged}; others: ${load.refused} refused without effect, ${load.unknown} with unknown outcome
 commands: ${commands.succeeded} succeeded, ${commands.failed} failed during a fault
 ${violations.length === 0 ? 'none was lost, doubled or out of order; every promise was kept' : `${violations.length} violations`}`);
+  return violations.length === 0;
 }
+
+// First, so that the result of the run is the last that is printed.
+const isSensitive = controls === false || (await runControls(engine));
+process.exit((controls === true || (await prove())) && isSensitive ? 0 : 1);
