@@ -1,5 +1,6 @@
-// Reads from a trace of strace what processes changed below a folder, and refuses calls whose effect is not known.
-// cspell:ignore FDCWD creat fallocate linkat mkdirat mknod mknodat mmap pwritev renameat symlinkat unlinkat
+// Reads from a trace of strace what processes changed below a folder. What other calls change is found when the files are
+// compared at the end (ReplayedDisk).
+// cspell:ignore FDCWD linkat mkdirat unlinkat
 import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -16,32 +17,24 @@ import { createInterface } from 'node:readline';
  */
 
 /** The calls that become events. The names differ between processor architectures. */
-const replayed = {
-  byPath: ['open', 'openat', 'mkdir', 'mkdirat', 'rmdir', 'unlink', 'unlinkat', 'link', 'linkat', 'rename'],
-  byDescriptor: ['pwrite64', 'write', 'ftruncate', 'fsync', 'fdatasync'],
-};
-
-/** Calls that could change files in a way that is not replayed. */
-const refused = {
-  byPath: [
-    ...['creat', 'openat2', 'mknod', 'mknodat', 'symlink', 'symlinkat'],
-    ...['renameat', 'renameat2', 'truncate'],
-  ],
-  byDescriptor: [
-    ...['writev', 'pwritev', 'pwritev2', 'fallocate', 'copy_file_range', 'sendfile', 'splice'],
-    ...['mmap', 'ioctl'],
-  ],
-};
-
-const byPath = new Set([...replayed.byPath, ...refused.byPath]);
-
-/** Calls that pass other calls in memory, where strace does not see them. */
-const hiding = ['io_uring_setup', 'io_setup'];
+const byPath = [
+  'open',
+  'openat',
+  'mkdir',
+  'mkdirat',
+  'rmdir',
+  'unlink',
+  'unlinkat',
+  'link',
+  'linkat',
+  'rename',
+];
+const byDescriptor = ['pwrite64', 'write', 'ftruncate', 'fsync', 'fdatasync'];
 
 /** The options of strace that `readTrace` needs. A traced Node.js also needs UV_USE_IO_URING=0. */
 export const traceOptions = [
   ...['-f', '-y', '-xx', '-s', '65536', '-e', 'signal=none', '-e'],
-  `trace=${[...byPath, ...replayed.byDescriptor, ...refused.byDescriptor, ...hiding].map((call) => `?${call}`).join(',')}`,
+  `trace=${[...byPath, ...byDescriptor].map((call) => `?${call}`).join(',')}`,
 ];
 
 /**
@@ -53,7 +46,7 @@ export const traceOptions = [
  * @param {string} folder
  * @param {number} [first] - The index of the first event.
  * @returns {AsyncGenerator<FileEvent>}
- * @throws {Error} when a call has, or could have, an effect that no event describes.
+ * @throws {Error} when the effect of a call is not known.
  */
 export async function* readTrace(trace, folder, first = 0) {
   const mark = escaped(folder);
@@ -65,7 +58,7 @@ export async function* readTrace(trace, folder, first = 0) {
     const pending = unfinished.get(thread);
     unfinished.delete(thread);
     const { text, began } = pending ?? { text: rest, began: index };
-    if (!text.includes(mark) && !text.startsWith('io_')) continue;
+    if (!text.includes(mark)) continue;
     const ended = !rest.endsWith('<unfinished ...>');
     if (!ended) unfinished.set(thread, { text, began });
     const isWrite = /^p?write(64)?\(/.test(text);
@@ -90,13 +83,10 @@ export async function* readTrace(trace, folder, first = 0) {
  */
 function eventOf(text, folder, began) {
   const call = /^\w+/.exec(text)?.[0] ?? '';
-  // Node.js 24 has a ring for epoll alone, which no thread of the kernel polls.
-  if (hiding.includes(call) && (call !== 'io_uring_setup' || text.includes('IORING_SETUP_SQPOLL')))
-    throw new Error(`${call} hides calls from the trace`);
-  const paths = byPath.has(call) ? givenPaths(text) : openPaths(text);
+  const paths = byPath.includes(call) ? givenPaths(text) : openPaths(text);
   if (!paths.some((name) => name.startsWith(`${folder}/`))) return undefined;
   const [path = '', second = ''] = paths;
-  if (path.endsWith('-shm') && !byPath.has(call)) return undefined;
+  if (path.endsWith('-shm') && !byPath.includes(call)) return undefined;
   // The file has lost the name by which it was opened. It may have others, which strace does not know.
   const nameless = /^\w+\(\d+<[^>]*>\(deleted\)/.test(text);
   switch (call) {
@@ -130,8 +120,6 @@ function eventOf(text, folder, began) {
       if (nameless || data === undefined) break;
       return { kind: 'write', path, at: at === undefined ? undefined : Number(at), data: unescaped(data) };
     }
-    case 'mmap':
-      if (text.includes('MAP_PRIVATE')) return undefined;
   }
   throw new Error(`this call is not replayed: ${call} on ${paths.join(' and ')}`);
 }

@@ -9,6 +9,13 @@ import { applyTo, readOutcome } from './model.js';
 /** A document is not written again once so many requests may still take effect: each doubles what is possible. */
 const mostUnsettled = 3;
 
+/**
+ * What a history notes. A request ends without an outcome if nobody knows that, and with null if it certainly had no effect.
+ * @typedef {{ act: 'begin', key: string, operation: Operation }
+ *   | { act: 'end', key: string, number: number, outcome?: string | null | undefined }} Note
+ */
+/** @typedef {import('../lib/linearizability.js').Request<Operation>} Request */
+
 /** A document, and what is known of it. */
 export class Document {
   /** @type {Register<Operation>} */
@@ -18,12 +25,42 @@ export class Document {
   writes = 0;
   /** Whether it has been said that the responses contradict each other. */
   isReported = false;
+  #note;
 
-  /** @param {Collection} collection @param {string | number} id */
-  constructor(collection, id) {
+  /** @param {Collection} collection @param {string | number} id @param {(note: Note) => void} note */
+  constructor(collection, id, note) {
     this.collection = collection;
     this.id = id;
+    this.key = `${collection}/${id}`;
     this.register = new Register(applyTo(collection), null);
+    this.#note = note;
+  }
+
+  /** A request begins. @param {Operation} operation @returns {Request} */
+  begin(operation) {
+    if (operation.act !== 'read') {
+      this.writes++;
+      this.changed = Infinity;
+    }
+    this.#note({ act: 'begin', key: this.key, operation });
+    return this.register.begin(operation);
+  }
+
+  /**
+   * A request has ended.
+   * @param {Request} request
+   * @param {string | null | undefined} outcome
+   * @returns {string[]} What is wrong.
+   */
+  end(request, outcome) {
+    const isWrite = request.operation.act !== 'read';
+    if (isWrite) this.writes--;
+    this.#note({ act: 'end', key: this.key, number: request.number, outcome });
+    if (outcome === null) this.register.withdraw(request);
+    else this.register.end(request, outcome);
+    // What a read has seen may be the effect of a write whose outcome is unknown.
+    if (isWrite || this.register.unsettled > 0) this.changed = this.writes > 0 ? Infinity : performance.now();
+    return this.#takeFault();
   }
 
   /** Chooses a client's next operation. @param {number} count - Makes what it writes unique. @returns {Operation} */
@@ -52,11 +89,11 @@ export class Document {
   }
 
   /** Returns its fault, once. */
-  takeFault() {
+  #takeFault() {
     const { fault } = this.register;
     if (fault === undefined || this.isReported) return [];
     this.isReported = true;
-    return [`${this.collection}/${this.id}: ${fault}`];
+    return [`${this.key}: ${fault}`];
   }
 }
 
@@ -66,6 +103,8 @@ export class Subject {
   documents = { books: new Map(), loans: new Map(), plants: new Map() };
   /** Those in use. @type {Record<Collection, Document[]>} */
   inUse = { books: [], loans: [], plants: [] };
+  /** Is told what begins and ends. @type {(note: Note) => void} */
+  note = () => {};
 
   /**
    * @param {string} name
@@ -96,10 +135,18 @@ export class Subject {
     // Both signs, since the order of numbers is not that of texts.
     const copy = Math.random() < 0.5 ? number : -number;
     const id = collection === 'books' ? String(9_780_000_000_000 + number) : copy;
-    const fresh = new Document(collection, id);
+    const fresh = this.document(collection, id);
+    if (known !== undefined) this.inUse[collection][place] = fresh;
+    return fresh;
+  }
+
+  /** A document, which is in use from now on if it is new and others are wanted. @param {Collection} collection @param {string | number} id */
+  document(collection, id) {
+    const known = this.documents[collection].get(id);
+    if (known !== undefined) return known;
+    const fresh = new Document(collection, id, (note) => this.note(note));
     this.documents[collection].set(id, fresh);
-    if (known === undefined) this.inUse[collection].push(fresh);
-    else this.inUse[collection][place] = fresh;
+    if (this.inUse[collection].length < (this.counts[collection] ?? 0)) this.inUse[collection].push(fresh);
     return fresh;
   }
 
@@ -118,9 +165,8 @@ export class Subject {
       const { register, id, changed } = document;
       const state = found.get(id);
       if (changed > since || register.state === (state ?? null)) continue;
-      register.end(register.begin({ act: 'read' }), readOutcome(state));
+      faults.push(...document.end(document.begin({ act: 'read' }), readOutcome(state)));
       document.changed = performance.now();
-      faults.push(...document.takeFault());
     }
     return faults;
   }

@@ -45,7 +45,9 @@ export class Load {
   #violation;
   #subjects;
   #clients;
-  #written = 0;
+  #lists;
+  /** The number of requests for documents. */
+  requests = 0;
 
   /**
    * Starts the clients.
@@ -53,10 +55,12 @@ export class Load {
    * @param {string} options.origin
    * @param {readonly Subject[]} options.subjects
    * @param {number} [options.clients] - Of each subject. Half of them keep a connection, half connect for each request.
+   * @param {number} [options.lists] - The share of lists in all requests.
    * @param {(what: string) => void} options.violation
    */
-  constructor({ origin, subjects, clients = 8, violation }) {
+  constructor({ origin, subjects, clients = 8, lists = 0.1, violation }) {
     this.#origin = origin;
+    this.#lists = lists;
     this.#violation = violation;
     this.#subjects = subjects;
     this.#clients = subjects.map((subject) =>
@@ -142,29 +146,18 @@ export class Load {
    */
   async #request(subject, send) {
     const document = subject.pick();
-    const { collection, register } = document;
-    if (Math.random() < 0.1) return ['list', await this.#list(subject, collection, send)];
-    const operation = document.choose(++this.#written);
-    const writes = operation.act !== 'read';
-    const request = register.begin(operation);
-    if (writes) {
-      document.writes++;
-      document.changed = Infinity;
-    }
+    const { collection } = document;
+    if (Math.random() < this.#lists) return ['list', await this.#list(subject, collection, send)];
+    const operation = document.choose(++this.requests);
+    const request = document.begin(operation);
     const response = await send(messageOf(collection, document.id, operation));
-    if (writes) document.writes--;
-    const outcome = this.#outcomeOf(collection, operation, response);
-    if (outcome === 'none') register.withdraw(request);
-    else register.end(request, outcome);
-    // What a read has seen may be the effect of a write whose outcome is unknown.
-    if (writes || register.unsettled > 0)
-      document.changed = document.writes > 0 ? Infinity : performance.now();
-    this.#report(document.takeFault(), `subject ${subject.name}`);
-    return [writes ? 'write' : 'get', response];
+    const faults = document.end(request, this.#outcomeOf(collection, operation, response));
+    this.#report(faults, `subject ${subject.name}`);
+    return [operation.act === 'read' ? 'get' : 'write', response];
   }
 
   /**
-   * The outcome of a request; undefined if it is unknown, and 'none' if it certainly had no effect.
+   * The outcome of a request; undefined if it is unknown, and null if it certainly had no effect.
    * @param {Collection} collection @param {Operation} operation @param {Response} response
    */
   #outcomeOf(collection, { act }, response) {
@@ -174,10 +167,10 @@ export class Load {
     // The system refused the connection, so that the server cannot have received it.
     const isRefused =
       status === 0 ? text === 'ECONNREFUSED' : status === 503 && !text.includes(`${unknownOutcome}`);
-    if (act === 'read') return 'none';
+    if (act === 'read') return null;
     if (isRefused) this.refused++;
     else this.unknown++;
-    return isRefused ? 'none' : undefined;
+    return isRefused ? null : undefined;
   }
 
   /** @param {Subject} subject @param {Collection} collection @param {Send} send */

@@ -7,21 +7,17 @@ import { service as libraryService } from '../../examples/library/dist/service.j
 import { service as plantStore } from '../../dist/service.js';
 import { openStorage } from '../../packages/server/dist/storage/open.js';
 import { copyingLibrary } from '../lib/copying-library.js';
-import { Register } from '../lib/linearizability.js';
-import { send } from '../lib/request.js';
-import { Document } from './documents.js';
-import { idOf, readOutcome, stateOf, statesIn } from './model.js';
+import { Subject } from './documents.js';
+import { readOutcome, statesIn } from './model.js';
 
 /** @typedef {import('./model.js').Collection} Collection */
-/** @typedef {import('./model.js').Operation} Operation */
-/** @typedef {import('../lib/linearizability.js').Request<Operation>} Request */
-
-/** @typedef {string | null | undefined} Outcome */
+/** @typedef {import('./documents.js').Document} Document */
+/** @typedef {import('./documents.js').Request} Request */
 /**
- * A line of the journal. A request concerns a document, or a token, which commands create and change (revoke). It ends
- * without an outcome if nobody knows that, and with null if it certainly had no effect. `serve` is a start.
- * @typedef {{ act: 'begin', key: string, number: number, operation: Operation }
- *   | { act: 'end', key: string, number: number, outcome?: Outcome }
+ * A line of the journal: a request that concerns a document, or what a command has done. A token that is being revoked may
+ * be valid or not. `serve` is a start.
+ * @typedef {import('./documents.js').Note
+ *   | { act: 'token', key: string, state: 'valid' | 'revoking' | 'revoked', done: boolean }
  *   | { act: 'secret', secret: string }
  *   | { act: 'backup' | 'serve', done: boolean }
  *   | { act: 'restore', done: boolean, damaged: boolean }} Entry
@@ -56,8 +52,6 @@ export const services = {
 };
 /** @typedef {keyof typeof services} ServiceName */
 
-/** The only subject. */
-export const subject = 'alice';
 /** Where the store is below the simulated disk. */
 export const storePath = 'srv/data/store.db';
 /** Where the backup is below the simulated disk. */
@@ -68,29 +62,15 @@ export const damage = Buffer.alloc(4_096, 0x55);
 /** @param {string} file */
 const isDamaged = (file) => readFileSync(file).subarray(0, damage.length).equals(damage);
 
-/** The name of a document or a token in the journal. @param {string} collection @param {string | number} id */
-export const keyOf = (collection, id) => `${collection}/${id}`;
 /** @param {string} key */
 const isToken = (key) => key.startsWith('tokens/');
-/** The outcome of commands, which do not report the state of a token. */
-export const success = 'success';
 
-/** Reads lines of the journal. @param {string} lines @returns {Entry[]} */
-export const readEntries = (lines) =>
-  lines
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
+/** Reads a line of the journal. @param {string} line @returns {Entry} */
+export const readEntry = (line) => JSON.parse(line);
 
 /** Whether an entry acknowledges something. @param {Entry} entry */
 export const isDone = (entry) =>
   entry.act === 'end' ? typeof entry.outcome === 'string' : 'done' in entry && entry.done;
-
-/** The effect of commands on a token. @type {import('../lib/linearizability.js').Apply<Operation>} */
-const applyToToken = (state, { act }) =>
-  act === 'read'
-    ? { outcome: readOutcome(state ?? undefined), state }
-    : { outcome: success, state: act === 'create' ? 'valid' : 'revoked' };
 
 /** Whether a damaged database was moved aside. @param {string} store */
 function isKept(store) {
@@ -98,66 +78,69 @@ function isKept(store) {
   return names.some((name) => isDamaged(join(dirname(store), name)));
 }
 
-/** The requests so far. */
+/** What was requested and acknowledged so far. */
 export class Ledger {
-  /** Documents and tokens, as far as they are known. @type {Map<string, Register<Operation>>} */
-  #registers;
-  /** By number. @type {Map<number, Request>} */
+  /** The only subject. */
+  subject;
+  /** The documents that were ever used, and the states of tokens. @type {Map<string, Document>} */
+  #documents = new Map();
+  /** @type {Map<string, string>} */
+  #tokens = new Map();
+  /** By document and number. @type {Map<string, Request>} */
   #requests = new Map();
   /** @type {Backup | undefined} */
   #backup;
   /** The restore of the backup. @type {{ done: boolean, damaged: boolean } | undefined} */
   #restore;
-  #collections;
   /** The secret of the first token. @type {string | undefined} */
   secret;
 
   /** @param {ServiceName} service */
   constructor(service) {
     this.service = service;
-    const { counts } = services[service];
-    this.#collections = /** @type {Collection[]} */ (Object.keys(counts));
-    this.documents = Object.entries(counts).flatMap(([name, count]) =>
-      Array.from({ length: count }, (_, i) => {
-        const collection = /** @type {Collection} */ (name);
-        // Both signs, since the order of numbers is not that of texts.
-        const id = collection === 'books' ? String(9_780_000_000_000 + i) : i - count / 2;
-        return new Document(collection, id);
-      }),
-    );
-    this.#registers = new Map(
-      this.documents.map(({ collection, id, register }) => [keyOf(collection, id), register]),
-    );
-  }
-
-  /** The number of requests so far. */
-  get requests() {
-    return this.#requests.size;
+    this.subject = new Subject('alice', '', services[service].counts);
   }
 
   /** @param {Entry} entry @throws {Error} when the responses contradict each other. */
   add(entry) {
-    if ('key' in entry) this.#addRequest(entry);
-    else if ('secret' in entry) this.secret ??= entry.secret;
+    if ('key' in entry && this.#backup?.done === false) this.#backup.touched.add(entry.key);
+    if (entry.act === 'secret') this.secret ??= entry.secret;
+    else if (entry.act === 'token') this.#tokens.set(entry.key, entry.state);
     else if (entry.act === 'restore') this.#restore = entry;
-    else if (entry.act === 'backup') {
-      const before = new Map([...this.#registers].map(([key, { state }]) => [key, state]));
-      this.#backup = { before, touched: new Set(), ...this.#backup, done: entry.done };
-    }
+    else if (entry.act === 'backup')
+      this.#backup = { ...(this.#backup ?? this.#snapshot()), done: entry.done };
+    else if ('key' in entry) this.#addRequest(entry);
   }
 
-  /** @param {Extract<Entry, { key: string }>} entry */
-  #addRequest(entry) {
-    const { act, key, number } = entry;
-    const register = this.#registers.get(key) ?? new Register(applyToToken, null);
-    this.#registers.set(key, register);
-    const request = this.#requests.get(number);
-    if (act === 'begin') this.#requests.set(number, register.begin(entry.operation));
-    else if (request === undefined) throw new Error(`request ${number} ends, but has not begun`);
-    else if (entry.outcome === null) register.withdraw(request);
-    else register.end(request, entry.outcome);
-    if (register.fault !== undefined) throw new Error(`${key}: ${register.fault}`);
-    if (this.#backup?.done === false) this.#backup.touched.add(key);
+  /** The states that are certain now. @returns {Backup} */
+  #snapshot() {
+    /** @type {Backup['before']} */
+    const before = new Map(this.#tokens);
+    for (const [key, state] of this.#tokens) if (state === 'revoking') before.set(key, undefined);
+    for (const [key, { register }] of this.#documents) before.set(key, register.state);
+    return { done: false, before, touched: new Set() };
+  }
+
+  /** @param {import('./documents.js').Note} note */
+  #addRequest(note) {
+    const document = this.#documentOf(note.key);
+    if (note.act === 'begin') {
+      const request = document.begin(note.operation);
+      this.#requests.set(`${note.key} ${request.number}`, request);
+      return;
+    }
+    const request = this.#requests.get(`${note.key} ${note.number}`);
+    if (request === undefined) throw new Error(`a request for ${note.key} ends, but has not begun`);
+    const [fault] = document.end(request, note.outcome);
+    if (fault !== undefined) throw new Error(fault);
+  }
+
+  /** @param {string} key */
+  #documentOf(key) {
+    const [collection, id = ''] = /** @type {[Collection, string]} */ (key.split('/'));
+    const document = this.subject.document(collection, collection === 'books' ? id : Number(id));
+    this.#documents.set(key, document);
+    return document;
   }
 
   /**
@@ -168,12 +151,16 @@ export class Ledger {
   async check(disk) {
     const [store, copy] = [join(disk, storePath), join(disk, backupPath)];
     /** @type {IsRight} */
-    const isPossible = (key, state) =>
-      this.#registers.get(key)?.permits({ act: 'read' }, readOutcome(state)) ?? false;
+    const isPossible = (key, state) => {
+      const token = this.#tokens.get(key);
+      if (token !== undefined) return token === 'revoking' ? state !== undefined : state === token;
+      return this.#documents.get(key)?.register.permits({ act: 'read' }, readOutcome(state)) ?? false;
+    };
     /** @type {IsRight} */
     const wasThere = (key, state) => {
-      const expected = this.#backup?.before.get(key);
-      return expected === undefined || this.#backup?.touched.has(key) || expected === (state ?? null);
+      const { before = new Map(), touched } = this.#backup ?? {};
+      const expected = before.has(key) ? before.get(key) : null;
+      return touched?.has(key) || expected === undefined || expected === (state ?? null);
     };
     // No token is valid that was revoked; all are revoked if the damaged store does not say which.
     /** @type {IsRight} */
@@ -207,9 +194,10 @@ export class Ledger {
    * @returns {string | undefined} The difference.
    */
   #compare(found, isRight) {
-    const wrong = [...this.#registers.keys()].filter((key) => !isRight(key, found.get(key)));
+    const known = [...this.#documents.keys(), ...this.#tokens.keys()];
+    const wrong = known.filter((key) => !isRight(key, found.get(key)));
     // The server creates a token at its first start.
-    const unknown = [...found.keys()].filter((key) => !isToken(key) && !this.#registers.has(key));
+    const unknown = [...found.keys()].filter((key) => !isToken(key) && !this.#documents.has(key));
     const count = wrong.length + unknown.length;
     return count === 0 ? undefined : `${count} lost, changed or unknown, such as ${wrong[0] ?? unknown[0]}`;
   }
@@ -227,27 +215,13 @@ export class Ledger {
         throw new Error(JSON.stringify(verdict));
       for (const { id, revoked_at } of database.prepare('SELECT id, revoked_at FROM tokens').all())
         found.set(`tokens/${id}`, revoked_at === null ? 'valid' : 'revoked');
-      for (const collection of this.#collections)
-        for (const [id, state] of statesIn(database, subject, collection))
-          found.set(keyOf(collection, id), state);
+      const { name, collections } = this.subject;
+      for (const collection of collections)
+        for (const [id, state] of statesIn(database, name, collection))
+          found.set(`${collection}/${id}`, state);
       return found;
     } finally {
       database.close();
     }
-  }
-
-  /**
-   * Returns the documents that a server lists. @param {string} origin @param {string} token @returns {Promise<States>}
-   */
-  async lists(origin, token) {
-    /** @type {States} */
-    const found = new Map();
-    for (const collection of this.#collections) {
-      const { status, text } = await send(origin, { path: `/${collection}`, token });
-      if (status !== 200) throw new Error(`GET /${collection}: ${status} ${text}`);
-      for (const value of JSON.parse(text))
-        found.set(keyOf(collection, idOf(collection, value)), stateOf(collection, value));
-    }
-    return found;
   }
 }

@@ -8,15 +8,15 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readTrace, traceOptions } from '../lib/file-trace.js';
 import { ReplayedDisk } from '../lib/replayed-disk.js';
-import { readEntries } from './power-cut-ledger.js';
+import { readEntry } from './power-cut-ledger.js';
 
 /** @typedef {import('./power-cut-stage.js').Stage} Stage */
 /** @typedef {import('./power-cut-ledger.js').ServiceName} ServiceName */
 
 /**
- * An event of a run: a change of the disk, or entries of the journal. The server of its stage is starting until it is ready.
+ * An event of a run: a change of the disk, or an entry of the journal. The server of its stage is starting until it is ready.
  * @typedef {'starting' | 'ready' | 'restoring'} Phase
- * @typedef {import('../lib/file-trace.js').FileEvent & { phase: Phase, entries?: import('./power-cut-ledger.js').Entry[] }} RunEvent
+ * @typedef {import('../lib/file-trace.js').FileEvent & { phase: Phase, entry?: import('./power-cut-ledger.js').Entry }} RunEvent
  */
 /**
  * A recorded run of a service. The simulated disk is the folder `disk`.
@@ -69,7 +69,7 @@ export const scenarios = {
  * @param {Scenario} scenario
  * @param {number} requests - The number of requests of the clients of each stage.
  * @returns {Promise<Run>}
- * @throws {Error} when a stage fails, or a call changes the disk that cannot be replayed.
+ * @throws {Error} when a stage fails, or a call has changed the disk that was not replayed.
  */
 export async function record({ service: name, stages, each }, requests) {
   const root = mkdtempSync(join(tmpdir(), 'plant-store-'));
@@ -84,13 +84,15 @@ export async function record({ service: name, stages, each }, requests) {
       await runTraced({ ...stage, service: name, root, requests: each ?? requests }, trace);
       /** @type {Phase} */
       let phase = 'starting';
-      for await (const event of readTrace(trace, root, events.length)) {
+      for await (const event of readTrace(trace, root, (events.at(-1)?.index ?? -1) + 1)) {
         const isJournal = event.path === join(root, 'journal');
         if (!isJournal) replayed.apply(event);
-        const entries = isJournal && event.kind === 'write' ? readEntries(event.data.toString()) : [];
-        if (entries.some(({ act }) => act === 'serve')) phase = 'ready';
-        if (entries.some(({ act }) => act === 'restore')) phase = 'restoring';
-        events.push({ ...event, phase, ...(isJournal && { entries }) });
+        // The journal is also opened.
+        if (isJournal && event.kind !== 'write') continue;
+        const entry = isJournal && event.kind === 'write' ? readEntry(event.data.toString()) : undefined;
+        if (entry?.act === 'serve') phase = 'ready';
+        if (entry?.act === 'restore') phase = 'restoring';
+        events.push({ ...event, phase, ...(entry && { entry }) });
       }
       replayed.compare(disk);
     }

@@ -1,28 +1,12 @@
 // Runs one stage of a scenario under strace: a server runs until it is stopped or killed, while clients and commands use it.
 // Started by power-cut-scenarios.js.
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
-import { Agent } from 'node:http';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { runCommand, startServer } from '../../packages/server/test/support/server-process.js';
-import { send } from '../lib/request.js';
-import {
-  backupPath,
-  damage,
-  keyOf,
-  Ledger,
-  readEntries,
-  services,
-  storePath,
-  subject,
-  success,
-} from './power-cut-ledger.js';
-import { messageOf, outcomeOf, readOutcome } from './model.js';
-
-/** @typedef {import('./power-cut-ledger.js').Entry} Entry */
-/** @typedef {import('./power-cut-ledger.js').Outcome} Outcome */
-/** @typedef {import('./documents.js').Document} Document */
-/** @typedef {import('./model.js').Operation} Operation */
+import { required } from '../lib/processes.js';
+import { Load } from './load.js';
+import { backupPath, damage, Ledger, readEntry, services, storePath } from './power-cut-ledger.js';
 
 /**
  * @typedef {object} Stage
@@ -57,28 +41,19 @@ const serverOptions = {
 };
 const journal = join(root, 'journal');
 const ledger = new Ledger(service);
-if (existsSync(journal)) for (const entry of readEntries(readFileSync(journal, 'utf8'))) ledger.add(entry);
+const { subject } = ledger;
+if (existsSync(journal))
+  for (const line of readFileSync(journal, 'utf8').trim().split('\n')) ledger.add(readEntry(line));
 const output = openSync(journal, 'a');
-
-/** Writes to the journal, which the trace shows. @param {Entry[]} entries */
-function note(entries) {
-  writeSync(output, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
-  for (const entry of entries) ledger.add(entry);
-}
-
-/**
- * Notes that requests begin.
- * @param {(readonly [key: string, operation: Operation])[]} begun
- * @returns {(outcomeOf: (key: string) => Outcome) => void} Notes that they end.
- */
-function begin(...begun) {
-  const first = ledger.requests;
-  note(begun.map(([key, operation], i) => ({ act: 'begin', key, number: first + i, operation })));
-  return (outcomeOf) =>
-    note(begun.map(([key], i) => ({ act: 'end', key, number: first + i, outcome: outcomeOf(key) })));
-}
+/** Writes to the journal, which the trace shows. @param {import('./power-cut-ledger.js').Entry} entry */
+const note = (entry) => void writeSync(output, `${JSON.stringify(entry)}\n`);
+subject.note = note;
+/** @type {string[]} */
+const violations = [];
+const violation = (/** @type {string} */ what) => void violations.push(what);
 
 await (restore === undefined ? serve() : putBack());
+if (violations.length > 0) throw new Error(violations.join('; '));
 
 /** Restores the backup over the store that the stages before have left. */
 async function putBack() {
@@ -91,17 +66,17 @@ async function putBack() {
   }
   const reader = restore === 'read' ? new DatabaseSync(store, { readOnly: true }) : undefined;
   reader?.exec('BEGIN; SELECT count(*) FROM tokens');
-  note([{ act: 'restore', done: false, damaged }]);
+  note({ act: 'restore', done: false, damaged });
   await command('restore', join(disk, backupPath));
-  note([{ act: 'restore', done: true, damaged }]);
+  note({ act: 'restore', done: true, damaged });
   reader?.close();
 }
 
 async function serve() {
   const server = await startServer(serverOptions).catch(unlessKilled);
   if (server === undefined) return;
-  note([{ act: 'serve', done: true }]);
-  await use(server.origin).catch(unlessKilled);
+  note({ act: 'serve', done: true });
+  await use(server).catch(unlessKilled);
   const stops = killAt === undefined;
   const ended = await server.end(stops ? 'SIGTERM' : 'SIGKILL');
   if (stops && ended !== 0) throw new Error(`the server ended with ${ended}`);
@@ -120,67 +95,40 @@ function sync(path) {
   closeSync(descriptor);
 }
 
-/** @param {string} origin */
-async function use(origin) {
-  const token = ledger.secret ?? (await issue()).token;
-  const request = await startClient(origin, token);
-  let commanding = commands;
-  let left = requests;
-  const load = async () => {
-    while (left-- > 0 || commanding) {
-      if (!(await request())) throw new Error('a request has failed');
-    }
-  };
-  const all = () => Promise.all(Array.from({ length: clients }, load));
-  await Promise.all([all(), commanding ? useCommands().finally(() => (commanding = false)) : undefined]);
-}
-
 /**
- * Reads all documents whose state is unknown, which shows which of the writes took effect that the previous server left
- * unacknowledged: until another write is committed, only the start has synced them.
- * @param {string} origin
- * @param {string} token
- * @returns {Promise<() => Promise<boolean>>} Sends a request. Returns whether it has succeeded.
+ * Reads all documents first, which shows which of the writes took effect that the previous server left unacknowledged: until
+ * another write is committed, only the start has synced them.
+ * @param {import('../../packages/server/test/support/server-process.js').ServerProcess} server
  */
-async function startClient(origin, token) {
-  const agent = new Agent({ keepAlive: true });
-  const unknown = ledger.documents.filter(({ register }) => register.state === undefined);
-  /** @param {Document} document @returns {[string, Operation]} */
-  const read = ({ collection, id }) => [keyOf(collection, id), { act: 'read' }];
-  const end = begin(...unknown.map(read));
-  const found = await ledger.lists(origin, token);
-  end((key) => readOutcome(found.get(key)));
-  return async () => {
-    const { documents, requests: number } = ledger;
-    const document = /** @type {Document} */ (documents[Math.floor(Math.random() * documents.length)]);
-    const { collection, id } = document;
-    const operation = document.choose(number);
-    const end = begin([keyOf(collection, id), operation]);
-    const response = await send(origin, { token, ...messageOf(collection, id, operation) }, { agent });
-    const isKnown = response.status >= 200 && response.status < 500;
-    const unknown = operation.act === 'read' ? null : undefined;
-    end(() => (isKnown ? outcomeOf(collection, response) : unknown));
-    return isKnown;
-  };
+async function use({ origin, child }) {
+  subject.token = ledger.secret ?? (await issue()).token;
+  const options = { origin, subjects: [subject], lists: 0, violation };
+  await new Load({ ...options, clients: 0 }).verify();
+  const load = new Load({ ...options, clients });
+  if (killAt === undefined) load.calmSince = 0;
+  const isOver = () => load.requests >= requests || child.exitCode !== null || child.signalCode !== null;
+  await Promise.all([required('all requests are sent', isOver), commands ? useCommands() : undefined]);
+  await load.end();
 }
 
 /** Creates an access token, makes a backup, and revokes the token. */
 async function useCommands() {
   mkdirSync(dirname(join(disk, backupPath)));
   sync(disk);
-  const { id } = await issue();
-  note([{ act: 'backup', done: false }]);
+  const { key, id } = await issue();
+  note({ act: 'backup', done: false });
   await command('backup', join(disk, backupPath));
-  note([{ act: 'backup', done: true }]);
-  const end = begin([keyOf('tokens', id), { act: 'change' }]);
+  note({ act: 'backup', done: true });
+  note({ act: 'token', key, state: 'revoking', done: false });
   await command('token', 'revoke', id);
-  end(() => success);
+  note({ act: 'token', key, state: 'revoked', done: true });
 }
 
-/** @returns {Promise<{ id: string, token: string }>} */
+/** @returns {Promise<{ id: string, key: string, token: string }>} */
 async function issue() {
-  const made = JSON.parse(await command('token', 'create', subject, '--json'));
-  begin([keyOf('tokens', made.id), { act: 'create' }])(() => success);
-  note([{ act: 'secret', secret: made.token }]);
-  return made;
+  const { id, token } = JSON.parse(await command('token', 'create', subject.name, '--json'));
+  const key = `tokens/${id}`;
+  note({ act: 'token', key, state: 'valid', done: true });
+  note({ act: 'secret', secret: token });
+  return { id, key, token };
 }

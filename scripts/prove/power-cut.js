@@ -54,7 +54,7 @@ revocation. A backup that has its name must be complete.
                  store or the backup, once it is done the backup, and never a token that was revoked
 
 Each control ignores one kind of sync in the replay. Then at least one image must have lost data. The replay must end with
-the same files as the real run, byte for byte; a call that changes files and is not replayed ends the proof.
+the same files as the real run, byte for byte, so that no call that changes files is overlooked.
 
 Linux only; needs strace, and Node.js 22.12. Run "npm run build && npm run build:services" first.`,
   )
@@ -158,7 +158,7 @@ async function cutPower(run, count, ignores) {
       : new Set([...events.keys()].slice(restoring));
   let checked = 0;
   for (const [index, event] of events.entries()) {
-    if (event.entries !== undefined) for (const entry of event.entries) ledger.add(entry);
+    if (event.entry !== undefined) ledger.add(event.entry);
     else if (ignores?.(event) !== true) replayed.apply(event);
     if (!cuts.has(index)) continue;
     for (const left of kept) {
@@ -176,12 +176,10 @@ async function cutPower(run, count, ignores) {
 /** The events that acknowledge writes. @param {Run} run */
 function writesOf({ events }) {
   let isRead = false;
-  const writes = [...events.entries()].filter(([, { entries = [] }]) =>
-    entries.some((entry) => {
-      if (entry.act === 'begin') isRead = entry.operation.act === 'read';
-      return entry.act === 'end' && !isRead && entry.outcome?.startsWith('20');
-    }),
-  );
+  const writes = [...events.entries()].filter(([, { entry }]) => {
+    if (entry?.act === 'begin') isRead = entry.operation.act === 'read';
+    return entry?.act === 'end' && !isRead && entry.outcome?.startsWith('20');
+  });
   return new Set(writes.map(([index]) => index));
 }
 
@@ -197,11 +195,10 @@ function cutPoints({ events }, count, ignores) {
   let fresh = 0;
   const near = events.flatMap((event, i) => {
     if (ignores?.(event)) fresh = 8;
-    const done = event.entries?.filter(isDone) ?? [];
-    if (done.length === 0) return [];
-    if (ignores === undefined && done.some(({ act }) => act === 'serve')) fresh = 3;
-    const isCommand = done.some((entry) => entry.act !== 'end' || entry.key.startsWith('tokens/'));
-    return fresh-- > 0 || (ignores === undefined && isCommand) ? [i] : [];
+    if (event.entry === undefined || !isDone(event.entry)) return [];
+    const { act } = event.entry;
+    if (ignores === undefined && act === 'serve') fresh = 3;
+    return fresh-- > 0 || (ignores === undefined && act !== 'end') ? [i] : [];
   });
   /** @type {Set<number>} */
   const cuts = new Set();
@@ -209,7 +206,7 @@ function cutPoints({ events }, count, ignores) {
     cuts.add(near.splice(randomInt(near.length), 1)[0] ?? 0);
   }
   // What a checkpoint did not sync is lost only once the log starts again, late in the run.
-  cuts.add(events.findLastIndex(({ entries }) => entries !== undefined));
+  cuts.add(events.findLastIndex(({ entry }) => entry !== undefined));
   const part = events.length / (count - cuts.size);
   for (let from = 0; from < events.length; from += part) {
     cuts.add(Math.min(Math.floor(from + Math.random() * part), events.length - 1));
