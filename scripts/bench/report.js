@@ -52,7 +52,7 @@ export async function writeReport(results, rounds) {
   for (const [name, rows] of Object.entries({ results: resultRows(results), ratios }))
     await writeFile(new URL(`benchmarks/${name}.csv`, docs), csv(rows));
   const [head] = (await readFile(new URL('benchmarks.md', docs), 'utf8')).split(mark);
-  const text = `${head}${mark}\n\n${table(ratios)}\n\n${await conditions(rounds)}\n`;
+  const text = `${head}${mark}\n\n${table(ratios)}\n\n${conditions(rounds)}\n`;
   await writeGenerated('docs/benchmarks.md', text);
 }
 
@@ -143,7 +143,7 @@ function ratioInterval(samples, others, of) {
 }
 
 /** @param {string} rounds */
-async function conditions(rounds) {
+function conditions(rounds) {
   const git = ['rev-parse', '--short', 'HEAD'];
   const commit = execFileSync('git', git, { cwd: docs, encoding: 'utf8' }).trim();
   const [{ model } = { model: '' }] = cpus();
@@ -152,17 +152,6 @@ async function conditions(rounds) {
 - Commit ${commit}, on ${new Date().toISOString().slice(0, 10)}, in one run with all servers
 - ${cpus().length} cores (${model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release().split('-')[0]},
   Node.js ${process.version}; servers and load generator share it
-- ${(await versionsOfPeers()).join(', ')}
+- The peers of package-lock.json and of scripts/bench/peers/axum/Cargo.lock at that commit
 - Medians of ${rounds}, each with new processes, warmed by a fixed number of requests`;
-}
-
-/** The names and versions of the peers, from the lock files of npm and cargo. */
-async function versionsOfPeers() {
-  const files = ['../../package-lock.json', 'peers/axum/Cargo.lock'];
-  const texts = await Promise.all(files.map((file) => readFile(new URL(file, import.meta.url), 'utf8')));
-  const names = ['fastify-openapi-glue', 'fastify', '@photostructure/sqlite', 'axum', 'rusqlite', 'sqlx'];
-  return names.map((name) => {
-    const version = new RegExp(`"(?:node_modules/)?${name}"(?:: {)?\\s+"?version"?(?: =|:) "(.*)"`);
-    return `${name} ${version.exec(texts.join(''))?.[1]}`;
-  });
 }

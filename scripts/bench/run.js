@@ -31,7 +31,6 @@ the checkout in FOLDER, the exit status is 1.`,
   )
   .addOption(new Option('--workload <NAMES...>', 'run only these').choices(workloads.map(({ name }) => name)))
   .option('--server <PARTS...>', 'run only servers whose name contains one of these')
-  .option('--quick', 'use short rounds, at 256 connections only', false)
   .option(
     '--rounds <NUMBER>',
     'the number of rounds per server; more rounds give narrower intervals',
@@ -39,23 +38,18 @@ the checkout in FOLDER, the exit status is 1.`,
     9,
   )
   .parse();
-/** @type {{ against?: string, workload?: string[], server?: string[], quick: boolean, rounds: number }} */
-const { quick, rounds, ...options } = program.opts();
+/** @type {{ against?: string, workload?: string[], server?: string[], rounds: number }} */
+const { rounds, ...options } = program.opts();
 const [name = ''] = program.processedArgs;
 const { only = workloads.map(({ name }) => name), connections: counts = [256, 16] } = comparisons[name] ?? {};
-const isPart =
-  name !== 'peers' ||
-  quick ||
-  options.against !== undefined ||
-  (options.server ?? options.workload) !== undefined;
+const isPart = name !== 'peers' || Object.keys(options).length > 0;
 const against = options.against && resolve(options.against);
 if (against !== undefined && !existsSync(join(against, 'dist/main.js')))
   program.error(`${against} has no dist/main.js; run "npm run build" there first`);
 if (!(Number.isInteger(rounds) && rounds > 0)) program.error('--rounds must be a positive integer');
 
 /** How long a measurement lasts, in ms. */
-const time = quick ? 250 : 700;
-const connectionCounts = quick ? [256] : counts;
+const time = 700;
 
 const parts = options.server ?? (against === undefined ? [''] : ['on SQLite']);
 const wanted = serversOf(name, against).filter(({ name }) => parts.some((part) => name.includes(part)));
@@ -82,7 +76,7 @@ const sides = [];
 for (const server of chosen) sides.push(await prepareSide(server));
 const plans = workloads
   .filter(({ name }) => (options.workload ?? only).includes(name))
-  .flatMap((workload) => connectionCounts.map((connections) => ({ workload, connections, time })));
+  .flatMap((workload) => counts.map((connections) => ({ workload, connections, time })));
 for (const { measurements } of results)
   for (const { workload, connections } of plans)
     measurements.push({ workload: workload.name, connections, samples: [] });
