@@ -56,16 +56,16 @@ plant_requests() {
 # Shows the metrics whose names begin with a text.
 plant_metrics() { curl --silent --show-error --max-time 5 http://127.0.0.1:9090/metrics | grep "^$1"; }
 
-# After a restore, before the start: revokes the valid tokens that are not in a file, which has the output of "plant_store
-# token list --state valid --json" from before the restore. With --all instead of a file, revokes all.
+# After a restore, before the start: revokes the valid tokens that were not valid in a file, which has the output of
+# "plant_store token list" from before the restore. With --all instead of a file, revokes all.
 plant_revoke_others() (
   set -o pipefail
-  if [[ $1 != --all ]] && ! jq --slurp --exit-status '.[0] | length > 0' "$1" >/dev/null; then
+  if [[ $1 != --all ]] && ! jq --slurp --exit-status 'any(.state == "valid")' "$1" >/dev/null; then
     echo "$1 lists no valid token. To revoke all tokens of the store, write --all instead of the file." >&2
     exit 1
   fi
-  others=$(plant_store token list --state valid --json |
-    jq --raw-output --slurpfile known "${1/#--all//dev/null}" '[.[].id] - [$known[][].id] | .[]') || exit
+  others=$(plant_store token list | jq --raw-output --slurp --slurpfile known "${1/#--all//dev/null}" \
+    '[., $known | map(select(.state == "valid").id)] | .[0] - .[1] | .[]') || exit
   for id in $others; do plant_store token revoke "$id" </dev/null || exit; done
 )
 

@@ -43,9 +43,15 @@ export class Commands {
 
   /** Compares the list of tokens with what was acknowledged. */
   async verify() {
-    const listed = await this.#command('token', 'list', '--subject', subject, '--json');
+    const listed = await this.#command('token', 'list', '--subject', subject);
     if (listed === undefined) return;
-    const states = new Map(JSON.parse(listed).map((/** @type {any} */ { id, state }) => [id, state]));
+    const states = new Map(
+      listed.split('\n').flatMap((line) => {
+        if (line === '') return [];
+        const { id, state } = JSON.parse(line);
+        return [[id, state]];
+      }),
+    );
     for (const [id, state] of this.#tokens)
       if (!states.has(id) || (state !== undefined && states.get(id) !== state))
         this.#violation(`lost: the token ${id} is ${states.get(id)}, and not ${state}`);

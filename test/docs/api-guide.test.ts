@@ -189,15 +189,16 @@ t.test('the commands of the README do what it describes', await needs('curl'), a
   }
   t.equal(requests.length, 3);
 
-  const [{ id = '' } = {}] = JSON.parse(await bash('node dist/cli.js token list --json')) as {
-    id?: string;
-  }[];
+  const tokens = async () =>
+    (await bash('node dist/cli.js token list'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { id: string; subject: string; state: string });
+  const id = (await tokens())[0]!.id;
   const commands = blockWith('token create alice');
   t.match(commands, '0123456789ab');
   t.match(await bash(commands.replace('0123456789ab', id)), /^pst_\S+\npst_\S+\n[^]*alice[^]*bob/);
-  const left = JSON.parse(await bash('node dist/cli.js token list --state valid --json')) as {
-    subject: string;
-  }[];
+  const left = (await tokens()).filter(({ state }) => state === 'valid');
   t.strictSame(left.map(({ subject }) => subject).sort(), ['alice', 'bob'], 'one is revoked');
 });
 

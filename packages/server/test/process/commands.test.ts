@@ -9,6 +9,12 @@ import t from 'tap';
 import { create, environment, newDatabase, run, startServer } from '../support/processes.js';
 import { issueToken, openExistingStorage } from '../support/store.js';
 
+const linesOf = (output: string) =>
+  output
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+
 t.test('token create, list and revoke work while the server runs', async (t) => {
   const { file, env } = await newDatabase(t);
   const server = await startServer(t, { env });
@@ -23,21 +29,16 @@ t.test('token create, list and revoke work while the server runs', async (t) => 
   const token = both.stdout.trim();
   t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200, 'it works at once');
 
-  const options = ['--scope', 'plants:read', 'bob', '--expires', '90d', '--json'];
+  const options = ['bob', '--scope', 'plants:read', '--days', '90', '--json'];
   const reader = await run('cli.js', ['token', 'create', ...options], env);
   const made = JSON.parse(reader.stdout) as Record<string, unknown>;
   t.match(made, { subject: 'bob', scopes: ['plants:read'], expires: String, revoked: null, state: 'valid' });
   t.equal((await create(server, String(made['token']), '{"id":1,"name":"a"}')).status, 403);
 
-  const table = await run('cli.js', ['token', 'list'], env);
-  t.match(
-    table.stdout,
-    /^ID +SUBJECT +SCOPES +CREATED +EXPIRES +STATE\n[\da-f]{12} +alice +plants:read plants:write +\S+Z +never +valid\n/,
-  );
-  t.notMatch(table.stdout, token.slice(4));
   const listed = async (...args: string[]) => {
-    const { stdout } = await run('cli.js', ['token', 'list', '--json', ...args], env);
-    return JSON.parse(stdout) as Record<string, unknown>[];
+    const { stdout } = await run('cli.js', ['token', 'list', ...args], env);
+    t.notMatch(stdout, token.slice(4));
+    return linesOf(stdout);
   };
   const bob = { ...made };
   delete bob['token'];
@@ -61,39 +62,26 @@ t.test('token create, list and revoke work while the server runs', async (t) => 
 
   const revoked = await run('cli.js', ['token', 'revoke', id], env);
   t.strictSame(revoked, { code: 0, stdout: '', stderr: `${store}Token ${id} is revoked.\n` });
-  t.match(await listed('--state', 'revoked'), [{ ...alice, revoked: String, state: 'revoked' }]);
+  t.match(await listed(), [{ ...alice, revoked: String, state: 'revoked' }, bob]);
   t.equal(await server.end('SIGTERM'), 0);
 });
 
-t.test('token list prints many tokens as one table and as one array', async (t) => {
+t.test('token list prints many tokens, the oldest first', async (t) => {
   const { env } = await newDatabase(t);
   t.match(await run('cli.js', ['token', 'list'], env), { code: 1 });
   await run('cli.js', ['migrate'], env);
-  t.strictSame((await run('cli.js', ['token', 'list', '--json'], env)).stdout, '[]\n');
+  t.equal((await run('cli.js', ['token', 'list'], env)).stdout, '');
   const storage = await openExistingStorage(env.DATABASE_URL);
   t.teardown(() => storage.close());
   const ids: string[] = [];
   for (let now = 1; now <= 2_001; now++) {
-    // The last one does not fit into the columns of the others.
-    const subject = now === 2_001 ? 'a'.repeat(50) : 'alice';
-    const { token } = await issueToken(storage.tokens, { subject, scopes: ['plants:read'], now });
+    const { token } = await issueToken(storage.tokens, { subject: 'alice', scopes: ['plants:read'], now });
     ids.push(token.id);
   }
-  const listed = JSON.parse((await run('cli.js', ['token', 'list', '--json'], env)).stdout) as {
-    id: string;
-  }[];
   t.strictSame(
-    listed.map(({ id }) => id),
+    linesOf((await run('cli.js', ['token', 'list'], env)).stdout).map(({ id }) => id),
     ids,
   );
-  const [header = '', ...lines] = (await run('cli.js', ['token', 'list'], env)).stdout.trimEnd().split('\n');
-  t.match(header, /^ID +SUBJECT +SCOPES +CREATED +EXPIRES +STATE$/);
-  t.strictSame(
-    lines.map((line) => line.slice(0, 12)),
-    ids,
-  );
-  t.equal(lines[0]!.indexOf('plants:read'), header.indexOf('SCOPES'));
-  t.match(lines.at(-1), /^[\da-f]{12} {2}a{50} {2}plants:read /);
 });
 
 t.test('only the server, migrate and init create a store', async (t) => {
@@ -112,7 +100,7 @@ t.test('only the server, migrate and init create a store', async (t) => {
     t.strictSame(await run('cli.js', args, env), refused, args.join(' '));
   }
   t.notOk(existsSync(join(file, '..')), 'nor does any command make its folder');
-  const migrated = await run('cli.js', ['migrate', '--database', env.DATABASE_URL], {});
+  const migrated = await run('cli.js', ['migrate'], env);
   t.match(migrated, { code: 0, stdout: '', stderr: /^Applied migration 1: /m });
   t.equal((await run('cli.js', ['token', 'list'], env)).code, 0);
 });
@@ -121,7 +109,7 @@ t.test('a reader that closes the pipe ends the command silently', async (t) => {
   const { file, env } = await newDatabase(t);
   await run('cli.js', ['migrate'], env);
   const cli = fileURLToPath(new URL('../../../../dist/cli.js', import.meta.url));
-  const child = spawn(process.execPath, [cli, 'token', 'list', '--json'], { env: environment(env) });
+  const child = spawn(process.execPath, [cli, 'token', 'list'], { env: environment(env) });
   child.stdout.destroy();
   let stderr = '';
   child.stderr.on('data', (chunk) => (stderr += String(chunk)));
@@ -136,37 +124,29 @@ t.test('the command reports invalid usage in one line, and exits with a status',
     [['token', 'create', ''], /1 to 255 characters/],
     [['token', 'create', 'a\nb'], /no control characters/],
     [['token', 'create', 'a', '--scope', 'plants:admin'], /Allowed choices are plants:read, plants:write/],
-    [['token', 'create', 'a', '--expires', '90'], /a number followed by s, m, h, d or w, such as 90d/],
-    [['token', 'create', 'a', '--expires', '999999999w'], /too long/],
+    [['token', 'create', 'a', '--days', '90d'], /a whole number from 1 to 99999/],
     [['token', 'create', 'a', 'b'], /too many arguments/],
-    [['token', 'list', '--state', 'good'], /Allowed choices are valid, expired, revoked/],
-    [
-      ['token', 'list', '--database', 'file:/x.db?mode=ro'],
-      /DATABASE_URL must be file:PATH, without a host, parameters/,
-    ],
     [['token', 'lst'], /unknown command 'lst'/],
     [['nonsense'], /unknown command 'nonsense'/],
   ];
   const finished = await Promise.all(cases.map(([args]) => run('cli.js', args, env)));
   for (const [i, [args, message]] of cases.entries()) {
     const { code, stdout, stderr } = finished[i]!;
-    // A URL may also come from a variable.
-    t.equal(code, args.includes('--database') ? 78 : 2, args.join(' '));
+    t.equal(code, 2, args.join(' '));
     t.equal(stdout, '');
     t.match(stderr, /^plant-store: /);
     t.match(stderr, message);
     t.notMatch(stderr, / at .*:\d+:\d+/, 'without a stack');
   }
   t.match(await run('cli.js', [], env), { code: 2, stderr: /^Usage: plant-store/ });
-  const { file } = await newDatabase(t);
-  await run('cli.js', ['migrate', '--database', `file:${file}`], {});
-  const unknown = await run('cli.js', ['token', 'revoke', 'nothing', '--database', `file:${file}`], {});
+  await run('cli.js', ['migrate'], env);
+  const unknown = await run('cli.js', ['token', 'revoke', 'nothing'], env);
   t.match(unknown, {
     code: 1,
     stderr: /\nplant-store: no token has the id "nothing": "token list" shows the ids\n$/,
   });
   const help = await run('cli.js', ['token', 'create', '--help'], env);
-  t.match(help, { code: 0, stdout: /--scope <scope>(.|\n)*--expires <duration>/ });
+  t.match(help, { code: 0, stdout: /--scope <scope\.\.\.>(.|\n)*--days <number>/ });
   t.match(await run('cli.js', ['--help'], env), { code: 0, stdout: /Commands:(.|\n)*token/ });
   t.match(await run('cli.js', ['--version'], env), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ });
 });

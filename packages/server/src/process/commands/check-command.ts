@@ -1,52 +1,38 @@
 // The command that checks everything that a start depends on, without serving.
 import type { Command } from 'commander';
-import { configStatus, readConfig, type Config } from '../config.js';
+import { readConfig, type Config } from '../config.js';
 import type { Service } from '../../service/definition.js';
 import { messageOf } from '../../storage/core/interface.js';
 import { checkStorage, describeStore } from '../../storage/open.js';
 import { identityProvider } from '../configured-service.js';
-import { statusOf } from '../start-errors.js';
+import { CommandError, statusOf } from '../start-errors.js';
 import { expiryOf, readTls } from '../tls.js';
 
 /** Maximum time for the identity provider to respond, in ms. */
 const keysTime = 10_000;
 
-/**
- * Adds the command `check`. It lists all faults on standard error, and sets the exit status: that of faulty settings if one
- * of them is faulty, otherwise 1.
- */
+/** Adds the command `check`. With valid settings, it lists all other faults; the exit status is the highest of theirs. */
 export function addCheckCommand(program: Command, service: Service, environment: NodeJS.ProcessEnv): void {
   program
     .command('check')
     .description('check settings, certificate, store and identity provider without serving; changes nothing')
     .action(async () => {
-      const faults = await findFaults(service, environment);
-      for (const fault of faults)
-        for (const line of messageOf(fault).split('\n')) console.error(`${service.name}: ${line}`);
+      const config = readConfig(environment, service);
+      const results = await Promise.allSettled([
+        Promise.resolve(config).then(checkCertificate),
+        checkStorage(service, config.DATABASE_URL),
+        checkKeys(config),
+      ]);
+      const faults = results.flatMap((result) =>
+        result.status === 'rejected' ? [result.reason as unknown] : [],
+      );
       if (faults.length > 0)
-        process.exitCode = faults.some((fault) => statusOf(fault) === configStatus) ? configStatus : 1;
+        throw new CommandError(faults.map(messageOf).join('\n'), {
+          status: Math.max(...faults.map(statusOf)),
+        });
+      const store = service.databaseUrl === undefined ? '' : ` Store: ${describeStore(config.DATABASE_URL)}`;
+      console.error(`${service.name} can start.${store}`);
     });
-}
-
-/** Checks everything that a start needs. Says which store it would have, if nothing is wrong. */
-async function findFaults(service: Service, environment: NodeJS.ProcessEnv): Promise<unknown[]> {
-  let config: Config;
-  try {
-    config = readConfig(environment, service);
-  } catch (error) {
-    return [error];
-  }
-  const results = await Promise.allSettled([
-    Promise.resolve(config).then(checkCertificate),
-    checkStorage(service, config.DATABASE_URL),
-    checkKeys(config),
-  ]);
-  const faults = results.flatMap((result) =>
-    result.status === 'rejected' ? [result.reason as unknown] : [],
-  );
-  const store = service.databaseUrl === undefined ? '' : ` Store: ${describeStore(config.DATABASE_URL)}`;
-  if (faults.length === 0) console.error(`${service.name} can start.${store}`);
-  return faults;
 }
 
 /** @throws Error when the certificate, if there is one, is not valid. */

@@ -36,11 +36,3 @@ export function readCommandLine(service: Service, args: readonly string[]): Serv
     .parse(args, { from: 'user' })
     .opts();
 }
-
-/** Adds the option that names a store. */
-export function addDatabaseOption(command: Command, databaseUrl: string): Command {
-  return command.option(
-    '--database <url>',
-    `URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or ${databaseUrl})`,
-  );
-}

@@ -6,7 +6,7 @@ import { backUp } from '../../storage/sqlite/copy.js';
 import { version } from '../../base/version.js';
 import { addCheckCommand } from './check-command.js';
 import { createCommand } from './command-line.js';
-import { createStoreCommands, type StoreCommands, type StoreOptions } from './store-commands.js';
+import { StoreCommands } from './store-commands.js';
 import { addExportCommand } from './export-command.js';
 import { addImportCommand } from './import-command.js';
 import { describeFault, statusOf } from '../start-errors.js';
@@ -29,11 +29,14 @@ export async function runServiceCommand(
     if (error.code !== 'EPIPE') throw error;
     process.exit();
   });
-  const program = createProgram(service);
+  const { name, databaseUrl } = service;
+  const data = databaseUrl === undefined ? '' : ', and manages its access tokens and data';
+  const program = createCommand(service)
+    .version(version)
+    .description(`Checks the settings of ${name}${data}.`);
   addCheckCommand(program, service, environment);
-  const { databaseUrl } = service;
   if (databaseUrl !== undefined)
-    addStoreCommands(program, createStoreCommands(service, databaseUrl, environment), environment);
+    addStoreCommands(program, new StoreCommands(service, environment), environment);
   try {
     await program.parseAsync(argv);
   } catch (error) {
@@ -43,53 +46,31 @@ export async function runServiceCommand(
 }
 
 function addStoreCommands(program: Command, commands: StoreCommands, environment: NodeJS.ProcessEnv): void {
-  addMigrateCommand(program, commands, {
-    name: 'init',
-    description: 'create the store, or bring the schema of an existing one up to date',
-    mayCreate: true,
-  });
-  addMigrateCommand(program, commands, {
-    name: 'migrate',
-    description: 'bring the schema of the store up to date; with NODE_ENV=production, it must exist',
-    mayCreate: environment['NODE_ENV'] !== 'production',
-  });
+  const migrate = (name: string, description: string, mayCreate: boolean) =>
+    program
+      .command(name)
+      .description(`${description}; safe to run concurrently`)
+      .action(async () => {
+        const applied = await migrateStorage(commands.service, commands.url(), mayCreate);
+        for (const { version, name } of applied) console.error(`Applied migration ${version}: ${name}.`);
+        if (applied.length === 0) console.error('The schema is up to date.');
+      });
+  migrate('init', 'create the store, or bring the schema of an existing one up to date', true);
+  migrate(
+    'migrate',
+    'bring the schema of the store up to date; with NODE_ENV=production, it must exist',
+    environment['NODE_ENV'] !== 'production',
+  );
   addTokenCommands(program, commands);
-  addBackupCommand(program, commands);
+  program
+    .command('backup')
+    .description('copy a SQLite store to a new file while the server runs; for PostgreSQL, use pg_dump')
+    .argument('<file>', 'path of the copy; must not exist yet')
+    .action(async (file: string) => {
+      const bytes = await backUp(commands.service.name, commands.url(), file);
+      console.error(`Copied ${bytes} bytes to ${file} and checked the copy.`);
+    });
   addRestoreCommand(program, commands);
   addExportCommand(program, commands);
   addImportCommand(program, commands);
-}
-
-function createProgram(service: Service): Command {
-  const { name, databaseUrl } = service;
-  const data = databaseUrl === undefined ? '' : ', and manages its access tokens and data';
-  return createCommand(service).version(version).description(`Checks the settings of ${name}${data}.`);
-}
-
-function addMigrateCommand(
-  program: Command,
-  commands: StoreCommands,
-  { name, description, mayCreate }: { name: string; description: string; mayCreate: boolean },
-): void {
-  commands
-    .add(program, name)
-    .description(`${description}; safe to run concurrently`)
-    .action(async (options: StoreOptions) => {
-      const url = commands.urlOf(options);
-      const applied = await migrateStorage(commands.service, url, mayCreate);
-      for (const { version, name } of applied) console.error(`Applied migration ${version}: ${name}.`);
-      if (applied.length === 0) console.error('The schema is up to date.');
-    });
-}
-
-function addBackupCommand(program: Command, commands: StoreCommands): void {
-  commands
-    .add(program, 'backup')
-    .description('copy a SQLite store to a new file while the server runs; for PostgreSQL, use pg_dump')
-    .argument('<file>', 'path of the copy; must not exist yet')
-    .action(async (file: string, options: StoreOptions) => {
-      const url = commands.urlOf(options);
-      const bytes = await backUp(commands.service.name, url, file);
-      console.error(`Copied ${bytes} bytes to ${file} and checked the copy.`);
-    });
 }

@@ -1,17 +1,17 @@
 // The command that puts a backup in the place of a SQLite store.
 import type { Command } from 'commander';
 import { restore } from '../../storage/sqlite/restore.js';
-import { type StoreCommands, type StoreOptions } from './store-commands.js';
+import type { StoreCommands } from './store-commands.js';
 
-interface RestoreOptions extends StoreOptions {
+interface RestoreOptions {
   dryRun?: true;
   keepTokens?: true;
 }
 
 /** Adds the command. */
 export function addRestoreCommand(program: Command, commands: StoreCommands): void {
-  commands
-    .add(program, 'restore')
+  program
+    .command('restore')
     .description(
       'replace what is in a SQLite store by a backup, and keep a copy of what was there; stop the server first. ' +
         'For PostgreSQL, use pg_restore',
@@ -24,9 +24,7 @@ export function addRestoreCommand(program: Command, commands: StoreCommands): vo
     )
     .action(async (file: string, options: RestoreOptions) => {
       const { dryRun: isDryRun = false, keepTokens: keepsTokens = false } = options;
-      const { service } = commands;
-      const url = commands.urlOf(options);
-      const { revokedTokens, fault, saved, aside } = await restore(service, url, file, {
+      const { revokedTokens, fault, saved, aside } = await restore(commands.service, commands.url(), file, {
         isDryRun,
         keepsTokens,
       });

@@ -1,60 +1,39 @@
-// The options and the messages that all commands on a store share.
-import type { Command } from 'commander';
+// What all commands on a store share.
 import { readConfig } from '../config.js';
 import type { Service } from '../../service/definition.js';
-import { addDatabaseOption } from './command-line.js';
 import type { Storage } from '../../storage/core/interface.js';
 import { describeStore, openExistingStorage } from '../../storage/open.js';
 
-/** The options of every command that uses a store. */
-export interface StoreOptions {
-  database?: string;
-}
+/** The service and the store of a command. */
+export class StoreCommands {
+  readonly service: Service;
+  readonly #environment: NodeJS.ProcessEnv;
 
-/** Adds commands that use the store of a service. */
-export type StoreCommands = ReturnType<typeof createStoreCommands>;
+  constructor(service: Service, environment: NodeJS.ProcessEnv) {
+    this.service = service;
+    this.#environment = environment;
+  }
 
-export function createStoreCommands(service: Service, databaseUrl: string, environment: NodeJS.ProcessEnv) {
-  const commands = {
-    service,
+  /**
+   * Checks the whole configuration, prints which store a command uses, and returns its URL.
+   * @throws ConfigError when a variable is not valid.
+   */
+  url(): string {
+    const url = readConfig(this.#environment, this.service).DATABASE_URL;
+    console.error(`Store: ${describeStore(url)}`);
+    return url;
+  }
 
-    /** Adds a command with the option that names a store. */
-    add(parent: Command, name: string): Command {
-      return addDatabaseOption(parent.command(name), databaseUrl);
-    },
-
-    /**
-     * Checks the whole configuration, prints which store a command uses, and returns its URL.
-     * @throws ConfigError when a variable is not valid.
-     */
-    urlOf({ database }: StoreOptions): string {
-      const url = readConfig(
-        { ...environment, ...(database !== undefined && { DATABASE_URL: database }) },
-        service,
-      ).DATABASE_URL;
-      console.error(`Store: ${describeStore(url)}`);
-      return url;
-    },
-
-    /**
-     * Opens the store, which must exist, for the time of a call.
-     * @throws ConfigError, StorageError, or what the call throws.
-     */
-    async withStorage(options: StoreOptions, use: (storage: Storage) => Promise<void>): Promise<void> {
-      const storage = await openExistingStorage(service, commands.urlOf(options));
-      try {
-        await use(storage);
-      } finally {
-        await storage.close();
-      }
-    },
-  };
-  return commands;
-}
-
-/** Says how many documents there are of each collection. */
-export function countsOf(documents: Readonly<Record<string, number>>): string {
-  return Object.entries(documents)
-    .map(([name, count]) => `${count} ${name}`)
-    .join(', ');
+  /**
+   * Opens the store, which must exist, for the time of a call.
+   * @throws ConfigError, StorageError, or what the call throws.
+   */
+  async withStorage(use: (storage: Storage) => Promise<void>): Promise<void> {
+    const storage = await openExistingStorage(this.service, this.url());
+    try {
+      await use(storage);
+    } finally {
+      await storage.close();
+    }
+  }
 }

@@ -3,23 +3,13 @@ import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { Token, TokenRepository } from '../../storage/core/interface.js';
 import { isSubject, issueToken } from '../../storage/core/tokens.js';
 import { CommandError } from '../start-errors.js';
-import type { StoreCommands, StoreOptions } from './store-commands.js';
+import type { StoreCommands } from './store-commands.js';
 
-const states = ['valid', 'expired', 'revoked'] as const;
-type State = (typeof states)[number];
+const day = 86_400_000;
 
-/** The description of the option --json. */
-const asJson = 'print JSON to standard output';
-
-interface CreateOptions extends StoreOptions {
-  scope?: string[];
-  expires?: number;
-  json?: true;
-}
-
-interface ListOptions extends StoreOptions {
-  subject?: string;
-  state?: State;
+interface CreateOptions {
+  scope: string[];
+  days?: number;
   json?: true;
 }
 
@@ -33,60 +23,42 @@ export function addTokenCommands(program: Command, commands: StoreCommands): voi
 
 function addCreate(parent: Command, commands: StoreCommands): void {
   const { scopes, tokenPrefix: prefix } = commands.service;
-  commands
-    .add(parent, 'create')
+  const scope = new Option('--scope <scope...>', 'scopes of the token');
+  parent
+    .command('create')
     .description('create a token and print it to standard output; it cannot be shown again')
     .argument('<subject>', 'owner of the data that the token gives access to', parseSubject)
-    .addOption(
-      new Option('--scope <scope>', 'scope of the token; may be repeated (default: all scopes)')
-        .choices(scopes)
-        // Replaces the parser that choices() sets, which keeps only the last value.
-        .argParser((value, previous: string[] | undefined) => {
-          if (scopes.includes(value)) return [...(previous ?? []), value];
-          throw new InvalidArgumentError(`Allowed choices are ${scopes.join(', ')}.`);
-        }),
-    )
-    .option(
-      '--expires <duration>',
-      'lifetime: a number followed by s, m, h, d or w, such as 90d (default: never expires)',
-      parseDuration,
-    )
-    .option('--json', asJson)
+    .addOption(scope.choices(scopes).default(scopes, 'all scopes'))
+    .option('--days <number>', 'days until the token expires (default: never)', parseDays)
+    .option('--json', 'print JSON, with the id, to standard output')
     .action(async (subject: string, options: CreateOptions) => {
-      await commands.withStorage(options, async ({ tokens }) => {
+      await commands.withStorage(async ({ tokens }) => {
         const now = Date.now();
         const { token, secret } = await issueToken(tokens, {
           prefix,
           subject,
-          scopes: scopes.filter((scope) => options.scope?.includes(scope) ?? true),
+          scopes: scopes.filter((scope) => options.scope.includes(scope)),
           now,
-          expiresAt: options.expires === undefined ? undefined : now + options.expires,
+          expiresAt: options.days === undefined ? undefined : now + options.days * day,
         });
         const { id, scopes: allowed, expires } = shownToken(token);
         const expiry = expires === null ? 'does not expire' : `expires ${expires}`;
         const list = allowed.length === 0 ? 'no scopes' : allowed.join(' ');
         console.error(`Token ${id} for subject ${JSON.stringify(subject)}: ${list}, ${expiry}.`);
-        if (options.json) printJson({ ...shownToken(token), token: secret });
-        else console.log(secret);
+        console.log(options.json ? JSON.stringify({ ...shownToken(token), token: secret }) : secret);
       });
     });
 }
 
 function addList(parent: Command, commands: StoreCommands): void {
-  commands
-    .add(parent, 'list')
-    .description('list tokens, oldest first; secrets are not stored and cannot be shown')
+  parent
+    .command('list')
+    .description('list tokens, oldest first, each as a line of JSON; secrets are not stored')
     .option('--subject <subject>', 'only tokens of this subject', parseSubject)
-    .addOption(new Option('--state <state>', 'only tokens in this state').choices(states))
-    .option('--json', asJson)
-    .action(async (options: ListOptions) => {
-      await commands.withStorage(options, async ({ tokens }) => {
-        const { subject, state } = options;
-        const all = (await readTokens(tokens, subject)).map(shownToken);
-        const list = all.filter((token) => token.state === (state ?? token.state));
-        if (options.json) printJson(list);
-        else if (list.length === 0) console.error('No tokens match.');
-        else for (const row of [header, ...list.map(cellsOf)]) console.log(rowOf(row));
+    .action(async ({ subject }: { subject?: string }) => {
+      await commands.withStorage(async ({ tokens }) => {
+        const list = await readTokens(tokens, subject);
+        if (list.length > 0) console.log(list.map((token) => JSON.stringify(shownToken(token))).join('\n'));
       });
     });
 }
@@ -103,12 +75,12 @@ async function readTokens(repository: TokenRepository, subject: string | undefin
 }
 
 function addRevoke(parent: Command, commands: StoreCommands): void {
-  commands
-    .add(parent, 'revoke')
+  parent
+    .command('revoke')
     .description('revoke a token; takes effect within 5 seconds')
     .argument('<id>', 'id of the token, as shown by "token create" and "token list"')
-    .action(async (id: string, options: StoreOptions) => {
-      await commands.withStorage(options, async ({ tokens }) => {
+    .action(async (id: string) => {
+      await commands.withStorage(async ({ tokens }) => {
         if (!(await tokens.revoke(id)))
           throw new CommandError(`no token has the id ${JSON.stringify(id)}: "token list" shows the ids`);
         console.error(`Token ${id} is revoked.`);
@@ -116,53 +88,21 @@ function addRevoke(parent: Command, commands: StoreCommands): void {
     });
 }
 
-function printJson(value: unknown): void {
-  console.log(JSON.stringify(value, undefined, 2));
-}
-
 function parseSubject(value: string): string {
   if (isSubject(value)) return value;
   throw new InvalidArgumentError('It must have 1 to 255 characters and no control characters.');
 }
 
-/** Parses a number and a unit as a duration in ms. */
-function parseDuration(value: string): number {
-  const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
-  const [, amount, unit] = /^([1-9]\d{0,8})([smhdw])$/.exec(value) ?? [];
-  if (amount === undefined)
-    throw new InvalidArgumentError('It must be a number followed by s, m, h, d or w, such as 90d.');
-  const duration = Number(amount) * units[unit!]! * 1000;
-  // The latest time that a Date can represent.
-  if (Date.now() + duration > 8.64e15) throw new InvalidArgumentError('It is too long.');
-  return duration;
+function parseDays(value: string): number {
+  if (/^[1-9]\d{0,4}$/.test(value)) return Number(value);
+  throw new InvalidArgumentError('It must be a whole number from 1 to 99999.');
 }
 
 /** A token as the commands show it, with times in ISO 8601 and null for never. */
 function shownToken({ id, subject, scopes, createdAt, expiresAt, revokedAt }: Token) {
   const time = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
   const expired = expiresAt !== undefined && expiresAt <= Date.now();
-  const state: State = revokedAt !== undefined ? 'revoked' : expired ? 'expired' : 'valid';
-  return {
-    id,
-    subject,
-    scopes,
-    created: time(createdAt),
-    expires: time(expiresAt),
-    revoked: time(revokedAt),
-    state,
-  };
-}
-
-type ShownToken = ReturnType<typeof shownToken>;
-
-/** The columns of the table of tokens, and their widths, unless a value is longer. */
-const header = ['ID', 'SUBJECT', 'SCOPES', 'CREATED', 'EXPIRES', 'STATE'];
-const widths = [12, 20, 25, 24, 24, 0];
-
-function cellsOf({ id, subject, scopes, created, expires, state }: ShownToken): string[] {
-  return [id, subject, scopes.join(' '), created ?? '', expires ?? 'never', state];
-}
-
-function rowOf(cells: readonly string[]): string {
-  return cells.map((cell, i) => cell.padEnd(widths[i]!)).join('  ');
+  const state = revokedAt !== undefined ? 'revoked' : expired ? 'expired' : 'valid';
+  const times = { created: time(createdAt), expires: time(expiresAt), revoked: time(revokedAt) };
+  return { id, subject, scopes, ...times, state };
 }
