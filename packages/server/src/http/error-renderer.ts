@@ -1,7 +1,7 @@
 // Checks every error against the contract, and writes errors as the service renders them.
 import { mostSpecific, parseMediaType } from '../contract/media-type.js';
 import type { Operation } from '../contract/operations.js';
-import { keysOf, type ErrorContents } from '../contract/responses.js';
+import { keysOf } from '../contract/responses.js';
 import {
   ApiError,
   catalogue,
@@ -15,7 +15,7 @@ import {
   type RenderedError,
   type WrittenError,
 } from '../base/errors.js';
-import type { Report } from '../base/events.js';
+import { reportNothing, type Report } from '../base/events.js';
 import { textOf as describe } from './request/validation/fault-messages.js';
 import type { Compiler } from './request/validation/validation.js';
 
@@ -31,15 +31,17 @@ export interface OwnErrors {
 
 /**
  * Checks every error, without a detail, against what the contract declares for its status, and returns the function that
- * writes errors. With a detail, a rendering may still fail. Then it is reported, and the error is sent without its detail.
+ * writes errors. If a service fails to render an error, that is reported, and the error has the form of this package.
  * @param operations - The operations of the contract.
  * @throws Error naming the error that does not match, or whose code is taken or belongs to no status of an error.
  */
 export function createErrorRenderer(
   compiler: Compiler,
   operations: readonly Pick<Operation, 'errors' | 'statusOf'>[],
-  { errors, render, report }: OwnErrors,
+  { errors, render, report = reportNothing }: OwnErrors,
 ): ErrorRenderer {
+  const write = render === undefined ? writeError : (error: ApiError) => textOf(render(error));
+  const findFault = createCheck(compiler, operations);
   const sent = Object.entries<ErrorEntry>({ ...catalogue, ...errors }).flatMap(([name, entry]) => {
     const error = new ApiError(Object.hasOwn(errors, name) ? entry : (name as ErrorKind));
     const statuses = new Set([error.statusCode, ...operations.map(({ statusOf }) => statusOf(error))]);
@@ -47,34 +49,16 @@ export function createErrorRenderer(
   });
   // A finished service does not have this error, so its contract need not have a place for it.
   checkCodes([...sent, ['notImplemented', notImplementedEntry]]);
-  const write = render === undefined ? writeError : (error: ApiError) => textOf(render(error));
-  const declared = operations.flatMap(({ errors }): DeclaredError[] => {
-    // The server's own form is the same for every status.
-    if (render === undefined) return errors.map((one) => ({ ...one, key: 'default', keys: ['default'] }));
-    const keys = errors.map(({ key }) => key);
-    return errors.map((one) => ({ ...one, keys }));
-  });
-  const findFault = createCheck(compiler, declared);
   for (const [name, error] of sent) {
     const fault = findFault(error.statusCode, write(error));
     if (fault !== undefined) throw new Error(`Error ${name} does not match the contract: ${fault}`);
   }
   if (render === undefined) return writeError;
-  const writeChecked: ErrorRenderer = (error) => {
-    const written = write(error);
-    const fault = findFault(error.statusCode, written);
-    if (fault === undefined) return written;
-    throw new TypeError(`what renderError returned does not match the contract: ${fault}`);
-  };
   return (error) => {
     try {
-      return writeChecked(error);
+      return write(error);
     } catch (fault) {
-      report?.({ type: 'error not rendered', error, fault });
-    }
-    try {
-      return writeChecked(new ApiError(error.kind));
-    } catch {
+      report({ type: 'error not rendered', error, fault });
       return writeError(error);
     }
   };
@@ -97,30 +81,25 @@ function checkCodes(entries: readonly [string, ErrorEntry][]): void {
   }
 }
 
-/** The contents of an error that an operation declares, and all of its keys: a status has the most specific one. */
-interface DeclaredError extends ErrorContents {
-  readonly keys: readonly string[];
-}
-
 /** Returns the function that describes what is wrong with an error that was written, or returns undefined. */
-function createCheck(compiler: Compiler, declared: readonly DeclaredError[]) {
-  const schemas = [...new Set(declared.flatMap(({ contents }) => contents.map(({ schema }) => schema)))];
-  const validators = new Map(schemas.map((schema) => [schema, compiler.compile(schema, 'json')]));
-  const distinct = new Map(
-    declared.map((one) => {
-      const parts = one.contents.map(({ name, schema }) => `${name} ${schemas.indexOf(schema)}`);
-      return [[one.key, one.keys.join(' '), ...parts].join(), one];
-    }),
+function createCheck(compiler: Compiler, operations: readonly Pick<Operation, 'errors'>[]) {
+  const schemas = operations.flatMap(({ errors }) =>
+    errors.flatMap(({ contents }) => contents.map(({ schema }) => schema)),
+  );
+  const validators = new Map(
+    [...new Set(schemas)].map((schema) => [schema, compiler.compile(schema, 'json')]),
   );
   return (status: number, { mediaType, text }: WrittenError): string | undefined => {
-    const ofStatus = keysOf(status);
-    for (const { key, keys, contents } of distinct.values()) {
-      if (key !== ofStatus.find((one) => keys.includes(one))) continue;
-      const found = mostSpecific(contents, parseMediaType(mediaType));
-      if (found === undefined)
+    const type = parseMediaType(mediaType);
+    for (const { errors } of operations) {
+      const declared = keysOf(status).map((key) => errors.find((error) => error.key === key));
+      const { contents } = declared.find((error) => error !== undefined) ?? { contents: [] };
+      if (contents.length === 0) continue;
+      const content = mostSpecific(contents, type);
+      if (content === undefined)
         return `it is ${mediaType}, not ${contents.map(({ name }) => name).join(' or ')}`;
-      const value: unknown = found.isJson ? JSON.parse(text) : text;
-      const fault = describe(validators.get(found.schema)!.faultsOf(value));
+      const value: unknown = content.isJson ? JSON.parse(text) : text;
+      const fault = describe(validators.get(content.schema)!.faultsOf(value));
       if (fault !== '') return fault;
     }
     return undefined;

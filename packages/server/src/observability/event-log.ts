@@ -45,7 +45,7 @@ class EventLog {
       case 'error not rendered':
         this.#log.error(
           { err: event.fault, error: event.error.code },
-          'renderError failed: the error is sent without its detail',
+          'renderError failed: the error is sent in the form of contract-server',
         );
         break;
       case 'store unreachable':

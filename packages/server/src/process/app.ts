@@ -205,12 +205,12 @@ function createParts(
 
 /** Adds what the service builds itself; then opens it, and adds its operations. */
 async function addService(app: FastifyInstance, parts: Parts): Promise<void> {
-  const { service, storage, contract, limits, now, rates } = parts;
+  const { service, storage, limits, now, rates } = parts;
   app.decorateRequest('caller', null);
   app.decorateRequest('bodyReservation', undefined);
   await app.register(fastifyAuth);
   addAuthenticate(app, () => authentication, rates.subject);
-  watchRoutes(app, contract.operations);
+  watchRoutes(app);
   const build = async (app: FastifyInstance) => {
     await service.build?.(app);
   };

@@ -74,8 +74,7 @@ export function refuseUnknownRoutes(app: FastifyInstance): void {
       done();
       return;
     }
-    const isLonger = url.endsWith('/') && methodsOf(app, url.slice(0, -1)).length > 0;
-    done(new ApiError('pathNotFound', isLonger ? { detail: 'the path must not end with a slash' } : {}));
+    done(new ApiError('pathNotFound'));
   });
 }
 
