@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import t, { type Test } from 'tap';
 import { temporaryFolder } from '../support/engines.js';
-import { run, startServer } from '../support/processes.js';
+import { run, startServer, startWriter } from '../support/processes.js';
 import { backUp, issueToken, openStorage, restore, scopes, type Storage } from '../support/store.js';
-import { startWriter } from '../support/writer-process.js';
 import { service } from '../../../../dist/service.js';
 
 /** The names of the plants of a subject, and which tokens are valid, by their subjects. */

@@ -4,9 +4,8 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import t, { type Test } from 'tap';
 import { temporaryFolder } from '../support/engines.js';
-import { create, list, run, startServer } from '../support/processes.js';
+import { create, list, run, startServer, startWriter } from '../support/processes.js';
 import { openExistingStorage, openStorage, type Storage } from '../support/store.js';
-import { startWriter } from '../support/writer-process.js';
 import { service } from '../../../../dist/service.js';
 import { migrateStorage, openContents } from '../../dist/storage/open.js';
 

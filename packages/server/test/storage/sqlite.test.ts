@@ -10,7 +10,7 @@ import { engines, readPages, temporaryFolder } from '../support/engines.js';
 import { captureLog, startService } from '../support/service.js';
 import { lacks, skipFor } from '../support/skip.js';
 import { failure, issueToken, laterRelease, openStorage } from '../support/store.js';
-import { startWriter } from '../support/writer-process.js';
+import { startWriter } from '../support/processes.js';
 import { plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
 import { Documents } from '../../dist/index.js';

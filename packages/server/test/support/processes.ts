@@ -68,6 +68,13 @@ export async function startServer(t: Test, options: processes.ServerOptions): Pr
   return { ...server, log, logged, createToken: (subject) => createToken(server.databaseUrl, subject) };
 }
 
+/** Starts a server on a store, and stores the plant 1 of the subject `s`. */
+export async function startWriter(t: Test, url: string) {
+  const server = await startServer(t, { env: { DATABASE_URL: url } });
+  await create(server, await server.createToken('s'), '{"id":1,"name":"a"}');
+  return { pid: server.child.pid, kill: () => server.end('SIGKILL') };
+}
+
 const authorized = (token: string) => ({ authorization: `Bearer ${token}` });
 
 /** Sends a create with the given body, as it is. */
