@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import t from 'tap';
-import { isInRange } from '../support/document-model.js';
+import { isInRange, rangesOf } from '../support/document-model.js';
 import { enginesToTest } from '../support/engines.js';
 import { garden } from '../support/garden/store.js';
 import { type DocumentEntry, Documents, prefixRange } from '../../dist/index.js';
@@ -99,13 +99,7 @@ for (const engine of enginesToTest) {
       order: (a: I, b: I) => number,
       ranges: fc.Arbitrary<IdRange<I>> = fc.constant({}),
     ) => {
-      const [start, stop] = [fc.constantFrom('after', 'from'), fc.constantFrom('before', 'to')];
-      const side = (name: fc.Arbitrary<string>) =>
-        fc.tuple(name, end).map(([name, end]) => ({ [name]: end }));
-      const both = fc
-        .tuple(side(start), side(stop))
-        .map(([first, last]): IdRange<I> => ({ ...first, ...last }));
-      const range = fc.oneof(both, side(start), side(stop), ranges);
+      const range = fc.oneof({ weight: 3, arbitrary: rangesOf(end) }, ranges);
       const check = async (ids: I[], range: IdRange<I>, limit: number, descending: boolean) => {
         const subject = `ranges ${++subjects}`;
         await store(

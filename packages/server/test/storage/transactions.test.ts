@@ -11,7 +11,7 @@ import {
 } from '../../dist/storage/core/interface.js';
 import { openStorage } from '../../dist/storage/open.js';
 import { changesTo, expectedOutcome } from '../support/document-model.js';
-import { type Engine, engines, enginesToTest } from '../support/engines.js';
+import { engines, enginesToTest } from '../support/engines.js';
 import { garden } from '../support/garden/store.js';
 import { outcomeOf } from '../support/store.js';
 import { withResolvers } from '../support/wait.js';
@@ -23,14 +23,6 @@ const [beds, , labels] = garden.collections as [
 ];
 let subjects = 0;
 const newSubject = () => `transaction subject ${++subjects}`;
-
-const shared = new Map<Engine, Promise<Storage>>();
-/** A store that the tests of an engine share. */
-const storeOf = (engine: Engine) => {
-  let storage = shared.get(engine);
-  if (storage === undefined) shared.set(engine, (storage = engine.openOther(t, garden)));
-  return storage;
-};
 
 const text = fc.constantFrom('{"a":1}', '{"a":2}', `{"a":"${'é'.repeat(300)}"}`);
 const change = changesTo(text);
@@ -61,7 +53,7 @@ const increment = (storage: Storage, subject: string, id: string) =>
 
 for (const engine of enginesToTest) {
   t.test(engine.name, engine.options, async (t) => {
-    const storage = await storeOf(engine);
+    const storage = await engine.openOther(t, garden);
     const bed = storage.collection(beds);
     const label = storage.collection(labels);
 

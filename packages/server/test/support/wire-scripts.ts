@@ -27,9 +27,6 @@ interface WireRequest {
   readonly padding: number;
   /** The lengths of the body's chunks, repeated as needed; with none it is sent with a Content-Length. */
   readonly chunks: readonly number[];
-  readonly expect: boolean;
-  readonly extra: readonly string[];
-  readonly close: boolean;
 }
 
 /** A change of bytes: at a place, which is a fraction of the length, some are replaced or repeated; or a text behind it is. */
@@ -140,11 +137,6 @@ const request: fc.Arbitrary<WireRequest> = fc.record({
     { weight: 2, arbitrary: fc.constant([]) },
     { weight: 1, arbitrary: fc.array(fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1_000, max: 70_000 })), { minLength: 1, maxLength: 4 }) },
   ),
-  expect: fc.oneof({ weight: 9, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
-  extra: fc.array(fc.constantFrom('Accept: */*', 'Connection: keep-alive', 'X-Odd: \xff', 'Upgrade: h2c', 'traceparent: x', 'Empty:'), {
-    maxLength: 2,
-  }),
-  close: fc.oneof({ weight: 19, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
 }); // prettier-ignore
 
 /** All scripts. */
@@ -163,17 +155,15 @@ export const scripts: fc.Arbitrary<Script> = fc.record({
  * @param values - The plant's id, the access token, and the X-Request-Id.
  */
 export function requestBytes(
-  { kind, name, padding, chunks, expect, extra, close }: WireRequest,
+  { kind, name, padding, chunks }: WireRequest,
   { id, token, requestId }: { id: bigint; token: string; requestId: string },
 ): Buffer {
   const line = `${targets[kind].join(' ').replace('{id}', String(id))} HTTP/1.1`;
-  const head = [line, 'Host: x', `X-Request-Id: ${requestId}`, ...extra];
+  const head = [line, 'Host: x', `X-Request-Id: ${requestId}`];
   if (kind !== 'stranger') head.push(`Authorization: Bearer ${token}`);
-  if (close) head.push('Connection: close');
   if (kind !== 'create') return Buffer.from(`${head.join('\r\n')}\r\n\r\n`, 'latin1');
 
   head.push('Content-Type: application/json');
-  if (expect) head.push('Expect: 100-continue');
   const body = Buffer.from(`{"id":${id},"name":${JSON.stringify(name)}${' '.repeat(padding)}}`);
   head.push(chunks.length === 0 ? `Content-Length: ${body.length}` : 'Transfer-Encoding: chunked');
   return Buffer.concat([

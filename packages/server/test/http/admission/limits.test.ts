@@ -227,27 +227,6 @@ t.test('the memory of all lists is bounded, and stalled readers do not block oth
   t.match(await own.receive('GET', '/plants'), { json: { length: 100 } });
 });
 
-/** Serves the orchard, whose export is a stream; opens connections that request it, and the server's sides of them. */
-async function startStreams(t: Test, exported: () => AsyncIterable<Buffer>, listBudget?: number) {
-  const handlers = { ...orchard.handlers, exportTrees: () => Promise.resolve(exported()) };
-  const memoryBudget = listBudget === undefined ? {} : { memoryBudget: listBudget / 2 };
-  const limits = { requestTimeout: 600_000, ...memoryBudget };
-  const { openBoth } = await startListening(t, { ...orchard, handlers, limits });
-  const sockets: Socket[] = [];
-  const readers: RawConnection[] = [];
-  const request = async (count: number) => {
-    while (readers.length < count) {
-      const { connection, served } = await openBoth();
-      sockets.push(served);
-      readers.push(connection);
-      connection.socket.pause();
-    }
-    for (const reader of readers) reader.send('GET /v1/orchard/trees HTTP/1.1\r\nHost: x\r\n\r\n');
-    return readers;
-  };
-  return { request, sockets };
-}
-
 t.test('a list for which there is no room waits for it, and is then sent', async (t) => {
   // Lists have twice this budget: room for a page of 256 KiB, but not for another.
   const service = await startTenants(t, { limits: { memoryBudget: 275_000, requestTimeout: 600_000 } });
@@ -378,22 +357,29 @@ t.test('streams hold their share of the memory of lists', async (t) => {
   const chunk = Buffer.alloc(500_000, 'x');
   let most = 0;
   let made = 0;
-  const { request, sockets } = await startStreams(
-    t,
-    async function* () {
-      for (;;) {
-        made++;
-        const unsent = sockets.map(({ destroyed, writableLength }) => (destroyed ? 0 : writableLength));
-        most = Math.max(
-          most,
-          unsent.reduce((sum, length) => sum + length, 0),
-        );
-        yield await Promise.resolve(chunk);
-      }
-    },
-    listBudget,
-  );
-  const readers = await request(40);
+  const sockets: Socket[] = [];
+  async function* exported() {
+    for (;;) {
+      made++;
+      const unsent = sockets.map(({ destroyed, writableLength }) => (destroyed ? 0 : writableLength));
+      most = Math.max(
+        most,
+        unsent.reduce((sum, length) => sum + length, 0),
+      );
+      yield await Promise.resolve(chunk);
+    }
+  }
+  const handlers = { ...orchard.handlers, exportTrees: () => Promise.resolve(exported()) };
+  const limits = { requestTimeout: 600_000, memoryBudget: listBudget / 2 };
+  const { openBoth } = await startListening(t, { ...orchard, handlers, limits });
+  const readers: RawConnection[] = [];
+  for (let i = 0; i < 40; i++) {
+    const { connection, served } = await openBoth();
+    sockets.push(served);
+    readers.push(connection);
+    connection.socket.pause();
+    connection.send('GET /v1/orchard/trees HTTP/1.1\r\nHost: x\r\n\r\n');
+  }
   // Readers that read until they have what others could have taken from them.
   await repeatUntil(() => sockets.filter(({ writableNeedDrain }) => writableNeedDrain).length >= 4);
   for (const reader of readers.slice(0, 3)) reader.socket.resume();

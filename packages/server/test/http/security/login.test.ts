@@ -5,7 +5,7 @@ import { copyFile, mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
-import { FairQueue, isPassword, shared } from '../../../dist/index.js';
+import { isPassword, shared } from '../../../dist/index.js';
 import { openStorage } from '../../../dist/storage/open.js';
 import { openTestService } from '../../../dist/testing.js';
 import { temporaryFolder } from '../../support/engines.js';
@@ -13,7 +13,6 @@ import { loginCollections } from '../../examples/login/login.js';
 import { buildApp } from '../../support/service.js';
 import { writeMigrations } from '../../support/store.js';
 import { serviceIn } from '../../support/login-service.js';
-import { withResolvers } from '../../support/wait.js';
 
 const folder = await mkdtemp(join(await temporaryFolder(t), 'login-'));
 await copyFile(new URL('../../examples/login/openapi.yaml', import.meta.url), join(folder, 'openapi.yaml'));
@@ -88,21 +87,6 @@ t.test(
     const invented = { ...wrong, name: 'nobody' };
     for (let i = 0; i < 10; i++) t.equal((await post('/sessions', invented)).status, 403);
     t.equal((await post('/sessions', invented)).status, 429);
-  },
-);
-
-t.test(
-  'in a full queue, the network with most work makes room, but none that has as little as others',
-  async (t) => {
-    const queue = new FairQueue(1, 3);
-    const { promise: released, resolve: release } = withResolvers();
-    const run = (network: string) => queue.run(network, () => released);
-    const works = Promise.allSettled(['a', 'b', 'b', 'c', 'd', 'e'].map(run));
-    release();
-    t.strictSame(
-      (await works).map(({ status }) => status === 'fulfilled'),
-      [true, true, false, true, true, false],
-    );
   },
 );
 
