@@ -1,10 +1,9 @@
 // Builds, each into its folder dist/: the server and the Plant Store; with "client" plant-store-client, as ES modules, and
-// in cjs/ as CommonJS, for tools that cannot require those; with "services" the other services on this server. With
-// "start", only what a start needs, if a source has changed, and without checking types.
+// in cjs/ as CommonJS, for tools that cannot require those; with "services" the other services on this server.
 //
-//   node scripts/build.js [client | services | start]
+//   node scripts/build.js [client | services]
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const compiler = findCompiler();
 const [part] = process.argv.slice(2);
-if (part !== 'start') console.error(`Building the ${part ?? 'server'}…`);
+console.error(`Building the ${part ?? 'server'}…`);
 if (part === 'client') {
   const client = 'packages/client';
   const commonJs =
@@ -27,23 +26,12 @@ if (part === 'client') {
     removeStale(folder);
     compile('-b', folder);
   }
-} else if (part === 'start') {
-  const sources = ['src', 'packages/server/src'].flatMap(filesOf);
-  if (!sources.every((source) => changedAt(outputOf(source)) >= changedAt(source))) {
-    console.error('Building the server…');
-    const { build } = await import('esbuild');
-    for (const folder of ['.', 'packages/server']) {
-      const outdir = join(folder, 'dist');
-      const entryPoints = filesOf(join(folder, 'src')).filter((file) => file.endsWith('.ts'));
-      rmSync(outdir, { recursive: true, force: true });
-      await build({ entryPoints, outdir, outbase: join(folder, 'src'), format: 'esm', sourcemap: true });
-    }
-    copyFiles();
-  }
 } else {
   removeStale('.');
   removeStale('packages/server');
-  if (compile('-b', 'tsconfig.build.json')) copyFiles();
+  compile('-b', 'tsconfig.build.json');
+  for (const folder of ['', 'packages/server/'])
+    cpSync(`${folder}src`, `${folder}dist`, { recursive: true, filter: (source) => !source.endsWith('.ts') });
   // The build of the image has no pages.
   if (existsSync('docs')) (await import('./lib/operation.js')).copyOperation();
 }
@@ -69,46 +57,23 @@ function fail(message) {
   process.exit(1);
 }
 
-/** Copies files that are not compiled. */
-function copyFiles() {
-  for (const folder of ['src/migrations', 'packages/server/src/http/pages/files'])
-    cpSync(folder, outputOf(folder), { recursive: true });
-}
-
 /**
  * Removes from a dist/ what has no source any longer; the compiler renews only what has changed.
  * @param {string} folder
  */
 function removeStale(folder) {
   const dist = join(folder, 'dist');
-  if (changedAt(dist) === 0) return;
+  if (!existsSync(dist)) return;
   for (const file of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
-    const source = join(folder, 'src', file.replace(/(\.d\.ts|\.js)(\.map)?$/, '.ts'));
+    const source = file.replace(/(\.d\.ts|\.js)(\.map)?$/, '.ts');
     const isKept =
-      file.endsWith('.tsbuildinfo') || changedAt(source) > 0 || changedAt(join(folder, 'src', file)) > 0;
+      file.endsWith('.tsbuildinfo') || [source, file].some((name) => existsSync(join(folder, 'src', name)));
     if (!isKept) rmSync(join(dist, file), { recursive: true, force: true });
   }
 }
 
-/** Runs the compiler, and returns whether it succeeds; otherwise this process fails. @param {...string} args */
+/** Runs the compiler. If it fails, this process does. @param {...string} args */
 function compile(...args) {
   const { status } = spawnSync(process.execPath, [compiler, ...args], { stdio: 'inherit' });
   if (status !== 0) process.exitCode = 1;
-  return status === 0;
-}
-
-/** The files that are built from, in a folder. @param {string} folder */
-function filesOf(folder) {
-  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
-  return files.filter((file) => /\.(?:ts|sql|html|css|js)$/.test(file)).map((file) => join(folder, file));
-}
-
-/** @param {string} source */
-function outputOf(source) {
-  return source.replace(/(^|[\\/])src([\\/])/, '$1dist$2').replace(/\.ts$/, '.js');
-}
-
-/** When a file was last changed, in ms; 0 if there is none. @param {string} file */
-function changedAt(file) {
-  return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
