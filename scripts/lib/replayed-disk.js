@@ -1,14 +1,5 @@
 // Replays the changes of a folder on a simulated disk, and produces the contents that a power failure may leave.
-import {
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -26,7 +17,7 @@ const sector = 512;
  * What a power failure leaves of what was not synced; `names` are all of the names, and none of the content.
  * @typedef {'all' | 'none' | 'some' | 'names'} Left
  */
-/** The files and folders, by path. A file with several names is one buffer. @typedef {Map<string, Buffer | 'folder'>} Image */
+/** The files and folders, by path. @typedef {Map<string, Buffer | 'folder'>} Image */
 
 /** A folder's files, and which of their changes are synced. */
 export class ReplayedDisk {
@@ -34,21 +25,6 @@ export class ReplayedDisk {
   #names = new Map();
   /** The changes of names. @type {Renaming[]} */
   #renamings = [];
-
-  /** @param {Image} [image] - What the disk has, all of it synced. */
-  constructor(image = new Map()) {
-    /** @type {Map<Buffer, ReplayedFile>} */
-    const files = new Map();
-    for (const [path, content] of image) {
-      if (content === 'folder') this.#name(-1, path, content);
-      else {
-        const file = files.get(content) ?? { changes: [{ index: -1, at: 0, data: content }], synced: 1 };
-        files.set(content, file);
-        this.#name(-1, path, file);
-      }
-    }
-    for (const renaming of this.#renamings) renaming.isSynced = true;
-  }
 
   /**
    * @param {import('./file-trace.js').FileEvent} event
@@ -112,17 +88,12 @@ export class ReplayedDisk {
       const folder = dirname(path);
       return this.#names.has(folder) && (!names.has(folder) || isLost(folder));
     };
-    /** @type {Map<ReplayedFile | 'folder', Buffer | 'folder'>} */
+    /** What remains of each file, which may have several names. @type {Map<ReplayedFile | 'folder', Buffer | 'folder'>} */
     const contents = new Map([['folder', 'folder']]);
-    /** @type {Image} */
-    const image = new Map();
-    for (const [path, file] of names) {
-      if (isLost(path)) continue;
-      const content = contents.get(file) ?? (file === 'folder' ? file : remains(file, left));
-      contents.set(file, content);
-      image.set(path, content);
-    }
-    return image;
+    for (const file of names.values())
+      if (file !== 'folder' && !contents.has(file)) contents.set(file, remains(file, left));
+    const present = [...names].filter(([path]) => !isLost(path));
+    return new Map(present.map(([path, file]) => [path, contents.get(file) ?? 'folder']));
   }
 
   /**
@@ -181,18 +152,13 @@ export class ReplayedDisk {
 }
 
 /** Returns what is in a folder, without sockets. @param {string} folder @returns {Image} */
-export function readImage(folder) {
-  /** The files by inode, since one may have several names. @type {Map<number, Buffer>} */
-  const files = new Map();
+function readImage(folder) {
   /** @type {Image} */
   const image = new Map();
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     if (entry.isSocket()) continue;
     const path = join(entry.parentPath, entry.name);
-    const { ino } = statSync(path);
-    const content = entry.isDirectory() ? 'folder' : (files.get(ino) ?? readFileSync(path));
-    if (content !== 'folder') files.set(ino, content);
-    image.set(path, content);
+    image.set(path, entry.isDirectory() ? 'folder' : readFileSync(path));
   }
   return image;
 }
@@ -206,17 +172,11 @@ export function readImage(folder) {
  */
 export async function withImage(image, disk, use) {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-image-'));
-  /** The first name of each file. @type {Map<Buffer, string>} */
-  const named = new Map();
   try {
     for (const [path, content] of image) {
       const copy = path.replace(disk, folder);
       mkdirSync(content === 'folder' ? copy : dirname(copy), { recursive: true, mode: 0o700 });
-      if (content === 'folder') continue;
-      const first = named.get(content);
-      if (first === undefined) writeFileSync(copy, content, { mode: 0o600 });
-      else linkSync(first, copy);
-      named.set(content, first ?? copy);
+      if (content !== 'folder') writeFileSync(copy, content, { mode: 0o600 });
     }
     return await use(folder);
   } finally {
