@@ -36,31 +36,20 @@ export default tseslint.config(
     rules: { '@typescript-eslint/no-non-null-assertion': 'error' },
   },
   {
-    // The others open files before SQLite does, when the last connection has been closed, or in commands.
+    // The others open files before SQLite does, when the last connection has been closed, or in commands: closing a
+    // descriptor of a file removes the locks that SQLite has on it in this process.
     files: ['packages/server/src/storage/{open.ts,sqlite/**}'],
     ignores: ['packages/server/src/storage/sqlite/{copy,files,lock,restore}.ts'],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',
         {
-          paths: [
+          patterns: [
             {
-              name: 'node:fs',
-              allowImportNames: [
-                'existsSync',
-                'lstatSync',
-                'readdirSync',
-                'readlinkSync',
-                'realpathSync',
-                'rmSync',
-                'statSync',
-                'statfsSync',
-              ],
-              message:
-                'Closing a descriptor of a file removes the locks that SQLite has on it in this process.',
+              regex: '^(node:)?fs',
+              importNamePattern: '^(open(?!dir)|read(?!dir|link)|write|copy|append|create)',
             },
           ],
-          patterns: ['fs', 'fs/*', 'node:fs/*'],
         },
       ],
     },
