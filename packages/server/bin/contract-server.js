@@ -10,7 +10,7 @@ const fault = !isBuilt('index.js')
   ? `it is not built: ${build}`
   : process.argv[2] === 'new' && !isBuilt('index.d.ts')
     ? `the types that a new service needs are not built: ${build}`
-    : (await import('../dist/base/version.js')).olderNode();
+    : undefined;
 if (fault === undefined) await import('../dist/cli/command.js');
 else {
   console.error(`contract-server: ${fault}`);

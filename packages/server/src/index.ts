@@ -4,9 +4,6 @@
 // The definition of a service, and what it opens.
 export type { AnyOpened, ExampleRequest, Opened, Service, ServiceContext } from './service/definition.js';
 
-// The owners of documents that all callers share.
-export { shared } from './service/shared-subject.js';
-
 // Access tokens that handlers issue and revoke.
 export type { CallerTokens, IssuedToken, IssueOptions, ListedToken } from './service/caller-tokens.js';
 
@@ -37,8 +34,14 @@ export { FairQueue, hashPassword, isPassword } from './service/passwords.js';
 // Authentication for routes outside of the contract; the module also declares `app.authenticate` and `request.caller`.
 export type { SecurityRequirements } from './http/security/authenticate.js';
 
-// The documents that a service stores.
-export { Documents, type DocumentArray, type DocumentEntry, type Stored } from './service/documents.js';
+// The documents that a service stores, and the owners of those that all callers share.
+export {
+  Documents,
+  shared,
+  type DocumentArray,
+  type DocumentEntry,
+  type Stored,
+} from './service/documents.js';
 export {
   StorageError,
   type Collection,

@@ -15,7 +15,6 @@ export type LoadService = () => Promise<{ readonly service: Service }>;
  */
 export async function start(load: LoadService): Promise<void> {
   receiveSignals();
-  if (await isTooOld()) return;
   const [{ startProcess }, { service }] = await Promise.all([import('./process/start.js'), load()]);
   const args = process.argv.slice(2);
   // Most processes have no options, and threads need none: they start faster without their parser.
@@ -34,20 +33,9 @@ export async function start(load: LoadService): Promise<void> {
  * await runCommand(() => import('./service.js'));
  */
 export async function runCommand(load: LoadService): Promise<void> {
-  if (await isTooOld()) return;
   const [{ runServiceCommand }, { service }] = await Promise.all([
     import('./process/commands/commands.js'),
     load(),
   ]);
   await runServiceCommand(service, process.env, process.argv);
-}
-
-/** Whether this Node.js is too old; it says so, and exits with status 1. */
-async function isTooOld(): Promise<boolean> {
-  const { olderNode } = await import('./base/version.js');
-  const fault = olderNode();
-  if (fault === undefined) return false;
-  console.error(fault);
-  process.exitCode = 1;
-  return true;
 }

@@ -22,10 +22,7 @@ export const catalogue = {
   },
   malformedJson: { code: 40001, message: 'The body is not well-formed JSON in UTF-8.' },
   invalidBody: { code: 40002, message: 'The body does not match the schema.' },
-  unsupportedMediaType: {
-    code: 40003,
-    message: "The body's media type or content coding is not supported.",
-  },
+  unsupportedMediaType: { code: 40003, message: "The body's media type or content coding is not supported." },
   missingBody: { code: 40004, message: 'The body is missing.' },
   bodyTooLarge: { code: 40005, message: 'The body is too large.' },
   invalidQuery: { code: 40006, message: 'A query parameter is not valid.' },
@@ -37,27 +34,18 @@ export const catalogue = {
   invalidToken: { code: 40101, message: 'The access token is malformed, unknown, expired or revoked.' },
   insufficientScope: { code: 40300, message: 'The access token lacks the scope that the operation needs.' },
   pathNotFound: { code: 40401, message: 'There is nothing at this path.' },
-  methodNotAllowed: {
-    code: 40500,
-    message: 'The path does not support this method.',
-  },
+  methodNotAllowed: { code: 40500, message: 'The path does not support this method.' },
   requestTimeout: { code: 40800, message: 'The request took too long to arrive.' },
   expectationFailed: {
     code: 41700,
     message: 'The Expect header asks for something other than `100-continue`.',
   },
-  tooManyRequests: {
-    code: 42900,
-    message: 'Too many requests; `Retry-After` says when to try again.',
-  },
+  tooManyRequests: { code: 42900, message: 'Too many requests; `Retry-After` says when to try again.' },
   headersTooLarge: { code: 43100, message: "The request's header section is too large." },
   internal: { code: 50000, message: 'The server failed.' },
   unavailable: { code: 50300, message: 'The service is temporarily unavailable; the request had no effect.' },
   overloaded: { code: 50301, message: 'The service is overloaded; the request had no effect.' },
-  unknownOutcome: {
-    code: 50302,
-    message: 'The outcome is unknown: the request may have taken effect.',
-  },
+  unknownOutcome: { code: 50302, message: 'The outcome is unknown: the request may have taken effect.' },
 } as const satisfies Record<string, ErrorEntry>;
 
 /** The error of an operation that is not written yet. Only an unfinished service has it, so the catalogue does not. */
@@ -143,7 +131,6 @@ export class ApiError<Kind extends ErrorKind | ErrorEntry = ErrorKind | ErrorEnt
   /** The `data` of the options, of any type. */
   readonly data: unknown;
   readonly #faults: (() => readonly RequestFault[]) | undefined;
-  #json: string | undefined;
 
   /** @param kind - The name of an error in the catalogue, or an entry of the service's own. */
   constructor(kind: Kind, options: ApiErrorOptions = {}) {
@@ -174,11 +161,6 @@ export class ApiError<Kind extends ErrorKind | ErrorEntry = ErrorKind | ErrorEnt
   with(kind: ErrorKind | ErrorEntry, headers: Record<string, string> = this.headers): ApiError {
     const { detail, cause, data } = this;
     return new ApiError(kind, { headers, cause, data, detail, faults: this.#faults });
-  }
-
-  /** The Error body as JSON; cached, because one error object can serve many requests. */
-  get json(): string {
-    return (this.#json ??= JSON.stringify({ error: this.code, message: this.message }));
   }
 }
 
@@ -275,4 +257,7 @@ export interface WrittenError {
 export type ErrorRenderer = (error: ApiError) => WrittenError;
 
 /** Writes errors with the body of this package's contract: `error` and `message`. */
-export const writeError: ErrorRenderer = (error) => ({ mediaType: 'application/json', text: error.json });
+export const writeError: ErrorRenderer = ({ code: error, message }) => ({
+  mediaType: 'application/json',
+  text: JSON.stringify({ error, message }),
+});

@@ -3,7 +3,6 @@ import { parseExactJson } from '../contract/document/exact-json.js';
 import type { JsonArray } from '../contract/handlers.js';
 import { exactJson, JsonText } from '../contract/document/json-text.js';
 import { ApiError, type ErrorKind } from '../base/errors.js';
-import { transactionLimits } from '../base/limits.js';
 import {
   type Collection,
   type DocumentKey,
@@ -17,6 +16,7 @@ import {
   type StoredDocument,
   type Transaction,
 } from '../storage/core/interface.js';
+import { isSubject } from '../storage/core/tokens.js';
 
 /** The maximum time for counting, in ms. */
 const countTime = 10_000;
@@ -132,16 +132,6 @@ export class Documents<I extends Id, Value extends object> {
     return text === undefined ? undefined : (parseExactJson(text) as Stored<Value>);
   }
 
-  /** Returns several documents, in the order of their ids, at most 1,000; undefined where there is none. */
-  async getMany(subject: string | Transaction, ids: readonly I[]): Promise<(JsonText<Value> | undefined)[]> {
-    if (ids.length > transactionLimits.documents)
-      throw new StorageError(
-        'too-large',
-        `at most ${transactionLimits.documents} documents are read at once`,
-      );
-    return Promise.all(ids.map((id) => this.get(subject, id)));
-  }
-
   /**
    * Returns the documents of a subject in a range, by default all of them, in the order of their ids, as an array that is
    * read page by page as it is sent. It is no snapshot: each document that is there throughout is in it exactly once.
@@ -200,12 +190,7 @@ export class Documents<I extends Id, Value extends object> {
    * for await (const { title } of books.values(caller.subject)) yield `${title}\n`;
    */
   async *values(subject: string, range: ListRange<I> = {}): AsyncGenerator<Stored<Value>, void, undefined> {
-    const pages = this.list(subject, range);
-    for (let more = true; more;) {
-      const page = await pages.nextPage();
-      ({ more } = page);
-      yield* parseExactJson(`[${page.json}]`) as Stored<Value>[];
-    }
+    for await (const { value } of this.entries(subject, range)) yield value;
   }
 
   /**
@@ -321,4 +306,22 @@ function checkValue(place: string, value: unknown): void {
 
 function refuseNul(place: string): never {
   throw new ApiError('invalidBody', { detail: `${place} must not contain U+0000` });
+}
+
+/**
+ * Returns the subject of documents that no caller owns, such as those that a public operation reads, or that callers
+ * write under rules of the handlers. No credentials give this subject: it begins with a tab, which is not in the subject
+ * of an access token; that of an identity provider's token begins with the issuer's URL, and that of a verifier with a
+ * line break.
+ * @param name - A constant of the service, of 1 to 255 characters without control characters. Other names give other
+ *   subjects.
+ * @throws TypeError if it cannot be a name.
+ * @example
+ * const posts = new Documents<string, Post>(collection(definition), { id: true, text: true });
+ * const listPosts = () => posts.list(shared('posts'));
+ */
+export function shared(name: string): string {
+  if (!isSubject(name))
+    throw new TypeError('a shared subject has 1 to 255 characters and no control characters');
+  return `\t${name}`;
 }

@@ -51,10 +51,9 @@ export async function openService(
   const opening = (async () => open({ ...given, signal: end.signal }))();
   try {
     const opened = await Promise.race([opening, interrupted]);
-    if (opened !== late) return manage(checkForm(opened), given.log, end);
+    if (opened !== late) return manage(opened, given.log, end);
   } catch (error) {
     end.abort();
-    if (error instanceof OpenError) throw error;
     throw new OpenError(textOfThrown(error), error);
   }
   end.abort();
@@ -130,18 +129,6 @@ type Handle = AnyHandlers[string];
 
 function mapped(handlers: AnyHandlers, map: (handle: Handle, name: string) => Handle): AnyHandlers {
   return Object.fromEntries(Object.entries(handlers).map(([name, handle]) => [name, map(handle, name)]));
-}
-
-/** Checks the result of `open`, since JavaScript can get past the compiler. */
-function checkForm(opened: unknown): AnyOpened {
-  const { handlers, around, check, close } = (opened ?? {}) as Partial<Record<keyof AnyOpened, unknown>>;
-  if (typeof handlers !== 'object' || handlers === null)
-    throw new OpenError('open returned no handlers; let it return { handlers }');
-  for (const [name, value] of Object.entries({ around, check, close })) {
-    if (value !== undefined && typeof value !== 'function')
-      throw new OpenError(`${name} is no function; let open return a function, or leave ${name} out`);
-  }
-  return opened as AnyOpened;
 }
 
 /** Describes a thrown value in one line. */

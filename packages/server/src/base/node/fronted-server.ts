@@ -1,7 +1,9 @@
 // An HTTP server that gets its connections from another server, its front.
 import type { ServerOptions } from 'node:http';
 import type { AddressInfo, Server as NetServer } from 'node:net';
-import { http } from './http.js';
+
+/** Node.js's HTTP module. An import statement would also load its fetch, which takes longer than most of the service. */
+export const http = process.getBuiltinModule('node:http');
 
 /**
  * An HTTP server that listens through a server of node:net or node:tls, its front. The front owns the address and its
@@ -47,10 +49,5 @@ export class FrontedServer extends http.Server {
 
   override address(): AddressInfo | string | null {
     return this.front.address();
-  }
-
-  override getConnections(callback: (error: Error | null, count: number) => void): this {
-    this.front.getConnections(callback);
-    return this;
   }
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { ApiError, type ErrorKind, type ErrorRenderer } from '../../base/errors.js';
 import type { Report, RejectionReason } from '../../base/events.js';
-import { http } from '../../base/node/http.js';
+import { http } from '../../base/node/fronted-server.js';
 import type { Connection } from './connection.js';
 
 /** The means by which a server answers and reports input and connections that no request handles. */
