@@ -293,6 +293,23 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     t.strictSame([...new Set(lists)].sort(), ['no failure', 'overloaded'], 'pages that wait, too');
   });
 
+  t.test('pages that wait too long are rejected', async (t) => {
+    const { plants, url } = await openStore(t, { poolSize: 2 });
+    const { plants: hasty } = await openHasty(t, url, { poolSize: 2 });
+    for (const id of [1n, 2n]) await plants.create('s', id, plant);
+    const pages = (from: Storage['plants'], after: bigint | undefined) =>
+      Promise.all(Array.from({ length: 100 }, () => failure(from.list('s', { after, limit: 9 }))));
+    const blocker = await begin(t, url, 'LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
+    const stuck = await pages(hasty, 1n);
+    t.strictSame([...new Set(stuck)].sort(), ['overloaded', 'unavailable']);
+    await blocker.query('ROLLBACK');
+    await untilDone(() => hasty.list('s', { limit: 9 }));
+    t.strictSame(
+      new Set([...(await pages(plants, 1n)), ...(await pages(plants, undefined))]),
+      new Set(['no failure']),
+    );
+  });
+
   t.test('a page or a token that cannot be read fails alone', async (t) => {
     const { plants, tokens, url } = await openStore(t);
     const subjects = Array.from({ length: 100 }, (_, i) => (i % 40 === 7 ? `broken ${i}` : `whole ${i}`));
