@@ -11,46 +11,49 @@ const failureInterval = 60_000;
 const rejectionInterval = 10_000;
 /** The time without failures after which an outage can be over, in ms. */
 const quietTime = 60_000;
-/** The format of W3C Trace Context, section 3.2. */
-const traceparent = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 
 type EventOf<Type extends ServiceEvent['type']> = Extract<ServiceEvent, { type: Type }>;
+
+/**
+ * Sends events to the log, if there is one, and to their observer.
+ * @param now - A monotonic clock, in ms.
+ */
+export function reportTo(
+  log?: FastifyBaseLogger,
+  observe = reportNothing,
+  now = () => performance.now(),
+): Report {
+  if (log === undefined) return observe;
+  const lines = new EventLog(log, now);
+  return (event) => {
+    lines.record(event);
+    observe(event);
+  };
+}
 
 /** The log of a process or thread. */
 class EventLog {
   readonly #log: FastifyBaseLogger;
   readonly #now: () => number;
-  /** When something of a kind failed last: of each kind that has not ended. */
-  readonly #outages = new Map<string, number>();
-  /** For what would repeat, the number of times since the last line, and when that was. */
-  readonly #repeated = new Map<string, { count: number; shown: number }>();
+  /** For what would repeat: how often it came since the last line, when that was, and when it came last. */
+  readonly #repeated = new Map<string, { count: number; shown: number; last: number }>();
 
-  /** @param now - A monotonic clock, in ms. */
-  constructor(log: FastifyBaseLogger, now = () => performance.now()) {
+  constructor(log: FastifyBaseLogger, now: () => number) {
     this.#log = log;
     this.#now = now;
   }
 
   readonly record: Report = (event) => {
-    switch (event.type) {
-      case 'request ended':
-        this.#logRequest(event);
-        break;
-      case 'request failed':
-        this.#logFailure(event);
-        break;
-      case 'rejected':
-        this.#logRejection(event);
-        break;
-      case 'error not rendered':
-        this.#log.error(
-          { err: event.fault, error: event.error.code },
-          'renderError failed: the error is sent in the form of contract-server',
-        );
-        break;
-      case 'store unreachable':
-        this.#log.warn({ reason: messageOf(event.fault) }, 'the store cannot be reached: trying again');
-    }
+    if (event.type === 'request ended') this.#logRequest(event);
+    else if (event.type === 'request failed') this.#logFailure(event);
+    else if (event.type === 'rejected') this.#logRejection(event);
+    else if (event.type === 'error not rendered')
+      this.#log.error(
+        { err: event.fault, error: event.error.code },
+        'renderError failed: the error is sent in the form of contract-server',
+      );
+    else if (event.type === 'store unreachable')
+      this.#log.warn({ reason: messageOf(event.fault) }, 'the store cannot be reached: trying again');
   };
 
   /** Logs one line per request, without secrets: no credentials, no query strings, no bodies. */
@@ -59,7 +62,6 @@ class EventLog {
     const cause = failure?.cause;
     const caller = cause instanceof InsufficientScope ? cause.caller : request.caller;
     const status = reply.raw.headersSent ? reply.statusCode : undefined;
-    const trace = headers['traceparent'];
     reply.log[levelOf(status)](
       {
         method,
@@ -72,7 +74,7 @@ class EventLog {
         address: address === '' ? undefined : address,
         subject: caller?.subject,
         tokenId: caller?.tokenId,
-        traceparent: typeof trace === 'string' && traceparent.test(trace) ? trace : undefined,
+        traceparent: headers['traceparent'],
       },
       isSent ? 'request' : 'request broken off',
     );
@@ -85,23 +87,23 @@ class EventLog {
       request.log.error({ err: error }, 'request failed');
       return;
     }
-    const kind = kindOf(error);
-    this.#outages.set(kind, this.#now());
-    const requests = this.#countOf(kind, failureInterval);
+    const isDamaged = isDamage(error);
+    const cause = error.cause instanceof Error ? error.cause.name : '';
+    const requests = this.#countOf(isDamaged ? 'damage' : `${error.code} ${cause}`, failureInterval);
     if (requests === undefined) return;
     const facts = { err: error, requests };
-    if (isDamage(error))
+    if (isDamaged)
       request.log.fatal(facts, 'the store is damaged: see "The store is damaged" in docs/runbook.md');
     else request.log.error(facts, 'requests fail');
   }
 
   /** Ends the outages that are over when a request succeeds: nothing of their kind fails any longer. Damage does not pass. */
   #endOutages(request: FastifyRequest): void {
-    for (const [kind, last] of this.#outages) {
-      if (kind.endsWith(damage) || this.#now() - last < quietTime) continue;
-      this.#outages.delete(kind);
+    for (const [kind, { last }] of this.#repeated) {
+      const error = Number.parseInt(kind);
+      if (Number.isNaN(error) || this.#now() - last < quietTime) continue;
       this.#repeated.delete(kind);
-      request.log.warn({ error: Number.parseInt(kind) }, 'requests fail no longer');
+      request.log.warn({ error }, 'requests fail no longer');
     }
   }
 
@@ -119,32 +121,12 @@ class EventLog {
    * @returns The number of times since the last line, if there may be another one.
    */
   #countOf(what: string, interval: number): number | undefined {
-    const time = this.#now();
-    const { count, shown } = this.#repeated.get(what) ?? { count: 0, shown: undefined };
-    const isDue = shown === undefined || time - shown >= interval;
-    this.#repeated.set(what, isDue ? { count: 0, shown: time } : { count: count + 1, shown });
+    const last = this.#now();
+    const { count, shown } = this.#repeated.get(what) ?? { count: 0, shown: -Infinity };
+    const isDue = last - shown >= interval;
+    this.#repeated.set(what, isDue ? { count: 0, shown: last, last } : { count: count + 1, shown, last });
     return isDue ? count + 1 : undefined;
   }
-}
-
-/**
- * Sends events to the log, if there is one, and to their observer.
- * @param now - A monotonic clock, in ms.
- */
-export function reportTo(log?: FastifyBaseLogger, observe = reportNothing, now?: () => number): Report {
-  if (log === undefined) return observe;
-  const lines = new EventLog(log, now);
-  return (event) => {
-    lines.record(event);
-    observe(event);
-  };
-}
-
-const damage = 'damage';
-
-function kindOf(error: ApiError): string {
-  const cause = error.cause instanceof Error ? error.cause.name : '';
-  return `${error.code} ${isDamage(error) ? damage : cause}`;
 }
 
 /** Whether a request failed because what is stored cannot be read. */
@@ -156,14 +138,12 @@ export function isDamage({ cause }: ApiError): boolean {
  * A 503 is a warning, since the operator can resolve its cause; so is a 501, since the operation is not written yet. Any
  * other 5xx is an error: a bug in the program.
  */
-function levelOf(status: number | undefined): 'info' | 'warn' | 'error' {
-  if (status === undefined || status < 500) return 'info';
+function levelOf(status = 0): 'info' | 'warn' | 'error' {
+  if (status < 500) return 'info';
   return status === 503 || status === 501 ? 'warn' : 'error';
 }
 
 /** Removes the parts of a request target that may contain secrets: the user information and the query string. */
 function withoutSecrets(target: string): string {
-  const shown = target.startsWith('/') ? target : target.replace(/:\/\/[^/]*@/, '://');
-  const query = shown.indexOf('?');
-  return query < 0 ? shown : shown.slice(0, query);
+  return target.replace(/^(\w+:\/\/)[^/]*@/, '$1').replace(/\?.*$/s, '');
 }

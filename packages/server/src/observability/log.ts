@@ -1,7 +1,5 @@
 // The log on standard output. A full disk or a stalled reader costs log lines, but never stops the service.
-import { constants, fstatSync, openSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { isatty } from 'node:tty';
 import { isMainThread } from 'node:worker_threads';
 import { destination, pino, type Logger } from 'pino';
 import { oncePerIteration } from '../base/once-per-iteration.js';
@@ -12,9 +10,8 @@ const maxCollected = 4_096;
 const maxWaiting = 4 * 1024 * 1024;
 /** The pause before output that was not accepted is tried again, in ms. */
 const retryTime = 100;
-/** The number of times that an exiting process tries again, and the pause before each, in ms. */
-const exitTries = 100;
-const exitPause = 10;
+/** The number of times that an exiting process tries again, with a pause of 100 ms before each. */
+const exitTries = 50;
 
 /**
  * Opens the log of this process or thread.
@@ -30,13 +27,8 @@ export async function openLog(
   const options = { level, ...(thread !== undefined && { base }) };
   const pretty = isReadable ? await import('pino-pretty').catch(() => undefined) : undefined;
   if (pretty !== undefined) {
-    const shown = {
-      ignore: 'pid,hostname',
-      translateTime: 'HH:MM:ss',
-      singleLine: true,
-      errorLikeObjectKeys: ['err'],
-    };
-    return pino(options, pretty.default({ destination: 1, sync: true, ...shown }));
+    const shown = { ignore: 'pid,hostname', translateTime: 'HH:MM:ss', errorLikeObjectKeys: ['err'] };
+    return pino(options, pretty.default({ sync: true, singleLine: true, ...shown }));
   }
   const log: Logger = pino(
     options,
@@ -48,73 +40,45 @@ export async function openLog(
 }
 
 /**
- * Opens standard output so that writes never block.
- *
- * Whether writes block is a property of the open file, which all processes share that inherited it: each of them may
- * change it, and a process that Node.js starts does so to its standard streams. A pipe or a terminal is therefore opened
- * again, for this thread alone (Linux). That is impossible for a socket; it is made non-blocking, and stays so unless
- * another program changes it.
- * @returns The descriptor. As a descriptor above 2, child processes can inherit it and do not change it.
- */
-function openOutput(): number {
-  if (fstatSync(1).isFIFO() || isatty(1)) {
-    try {
-      return openSync('/proc/self/fd/1', constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
-    } catch {
-      // There is no /proc, the pipe belongs to another user, or its reader is gone.
-    }
-  }
-  // Reading this property makes a pipe or socket non-blocking; a thread has no stream of its own.
-  return isMainThread ? process.stdout.fd : 1;
-}
-
-/**
  * Opens a destination of pino. To save system calls, the lines of one iteration of the event loop are written together; a
  * process that is killed loses those of its last iteration. While the reader accepts nothing, lines wait up to a limit.
  * Beyond it, lines are lost, and counted.
  * @param reportLoss - Called with the number of lost lines when there is room again. It logs.
  */
 function openDestination(reportLoss: (lines: number) => void) {
+  let tries = 0;
   // With `sync: false`, lines that are written at the exit could come before earlier ones, or be lost. Pino's own ways of
   // waiting for a reader, and of flushing to a full disk, block the thread.
   const output = destination({
-    dest: openOutput(),
+    // Reading the property of the main thread makes a pipe or socket non-blocking, for all threads.
+    dest: isMainThread ? process.stdout.fd : 1,
     sync: true,
+    minLength: 1,
     maxLength: maxWaiting,
-    retryEAGAIN: () => false,
+    periodicFlush: retryTime,
+    retryEAGAIN: () => tries-- > 0,
   });
-  let collected = '';
   let lost = 0;
-  let isStalled = false;
-  const tryAgain = () => {
-    if (!isStalled) return;
-    isStalled = false;
-    // When its buffer is full, it drops other text than an empty one without trying.
-    output.write('');
+  output.on('drop', (lines: string) => (lost += lines.split('\n').length - 1));
+  const report = () => {
+    const lines = lost;
+    lost = 0;
+    if (lines > 0) reportLoss(lines);
   };
+  output.on('drain', report);
+  // It is tried again.
+  output.on('error', () => undefined);
+  let collected = '';
   const flush = () => {
-    tryAgain();
-    if (!isStalled && lost > 0) {
-      const count = lost;
-      lost = 0;
-      reportLoss(count);
-    }
-    if (collected !== '') output.write(collected);
+    output.write(collected);
     collected = '';
   };
-  const retry = setTimeout(flush, retryTime).unref();
-  output.on('drop', (lines: string) => (lost += lines.split('\n').length - 1));
-  output.on('error', () => {
-    isStalled = true;
-    retry.refresh();
-  });
   process.on('exit', () => {
-    const clock = new Int32Array(new SharedArrayBuffer(4));
+    tries = exitTries;
+    output.flush();
     flush();
-    for (let tries = 0; isStalled && tries < exitTries; tries++) {
-      Atomics.wait(clock, 0, 0, exitPause);
-      flush();
-    }
+    report();
+    flush();
   });
   const flushSoon = oncePerIteration(flush);
   return {

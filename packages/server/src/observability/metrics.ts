@@ -22,159 +22,102 @@ const batchSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 20_000];
 /** The methods that have their own label value. All others share one, to limit the number of time series. */
 const commonMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** Returns what every metric has. The name is without the prefix of the service. */
-type Describe = (name: string, help: string) => { name: string; help: string; registers: Registry[] };
-
 /**
  * Creates the metrics. Clients cannot create new label values.
  * @param service - The service, for the prefix of the metrics' names.
+ * @param thread - The number of this thread, if several serve. The first one has the metrics of the whole process.
  */
-export function createMetrics({ metricPrefix }: Pick<Service, 'metricPrefix'>): Metrics {
+export function createMetrics(
+  { metricPrefix }: Pick<Service, 'metricPrefix'>,
+  thread: number | undefined,
+): Metrics {
   const registry = new Registry();
-  const describe: Describe = (name, help) => ({
-    name: `${metricPrefix}${name}`,
-    help,
-    registers: [registry],
-  });
   collectDefaultMetrics({ register: registry });
-  const build = new Gauge({
-    ...describe('build_info', 'Always 1; the labels are the versions of the server and Node.js.'),
-    labelNames: ['version', 'node'],
-  });
+  const describe = describer(registry, metricPrefix);
+  const build = new Gauge(describe('build_info', 'Always 1.', ['version', 'node']));
   build.set({ version, node: process.version }, 1);
-  const recordRequest = createRequestMetrics(describe);
-  const recordConnection = createConnectionMetrics(describe);
-  const recordStore = createStoreMetrics(describe);
-  return {
-    registry,
-    record: (event) => {
-      recordRequest(event);
-      recordConnection(event);
-      recordStore(event);
-    },
+  const measures: Partial<Measures> = {};
+  createGauges(describe, measures);
+  const record = createRecorder(describe, measures);
+  if (thread !== undefined) registry.setDefaultLabels({ thread });
+  if (thread !== undefined && thread > 1)
+    for (const { name } of registry.getMetricsAsArray())
+      if (/^process_|_info$|_timestamp_seconds$/.test(name)) registry.removeSingleMetric(name);
+  return { registry, record };
+}
+
+type Describe = ReturnType<typeof describer>;
+
+/** Returns the function that describes a metric by its name without the prefix. */
+function describer(registry: Registry, prefix: string) {
+  return (name: string, help: string, labelNames: string[] = []) => {
+    return { name: `${prefix}${name}`, help, labelNames, registers: [registry] };
   };
 }
 
-/** Creates a counter with one label. Values that have not been counted yet are shown as 0. */
-function createCounter<Value extends string>(
-  description: ReturnType<Describe>,
-  label: string,
-  values: readonly Value[],
-): (value: Value) => void {
-  const counter = new Counter({ ...description, labelNames: [label] });
-  for (const value of values) counter.inc({ [label]: value }, 0);
-  return (value) => {
-    counter.inc({ [label]: value });
-  };
+/** Creates the gauges that are measured when the metrics are read. */
+function createGauges(describe: Describe, measures: Partial<Measures>): void {
+  const add = (name: keyof Measures, help: string, ...labels: string[]) =>
+    new Gauge({
+      ...describe(name, help, labels),
+      collect() {
+        const value = measures[name]?.();
+        if (typeof value === 'number') this.set(value);
+        else if (value !== undefined)
+          for (const [purpose, count] of Object.entries(value)) this.set({ purpose }, count);
+        else if (labels.length === 0) this.remove();
+      },
+    });
+  add('write_queue_rows', 'Writes waiting for the next batch.');
+  add('database_connections', 'Open connections to PostgreSQL, by what they are for.', 'purpose');
+  add('database_read_only', 'Whether PostgreSQL took no writes at the last check; absent on SQLite.');
 }
 
-function createRequestMetrics(describe: Describe): Report {
+/** Creates the metrics that count and time events, and returns what records one. */
+function createRecorder(describe: Describe, measures: Partial<Measures>): Report {
   const requests = new Histogram({
-    ...describe(
-      'http_request_duration_seconds',
-      'Time from the header of a request to the last byte of its response, or until it is aborted.',
-    ),
-    labelNames: ['method', 'route', 'status'],
+    ...describe('http_request_duration_seconds', 'Time to respond.', ['method', 'route', 'status']),
     buckets: durations,
   });
-  const running = new Gauge(describe('http_requests_running', 'Requests in flight.'));
-  const damaged = new Counter(
-    describe('damaged_requests_total', 'Requests that failed because what is stored is damaged.'),
+  const running = new Gauge(describe('http_requests_running', 'Requests in progress.'));
+  const damaged = new Counter(describe('damaged_requests_total', 'Requests that failed on damaged data.'));
+  const verified = new Counter(describe('authentications_total', 'Checks of access tokens.', ['outcome']));
+  const rejected = new Counter(
+    describe('rejections_total', 'What was rejected before there was a request.', ['reason']),
   );
-  return (event) => {
-    if (event.type === 'request started') running.inc();
-    else if (event.type === 'request failed' && isDamage(event.error)) damaged.inc();
-    else if (event.type === 'request ended') {
-      const { request, reply, isSent } = event;
-      running.dec();
-      const labels = {
-        method: commonMethods.has(request.method) ? request.method : 'other',
-        route: request.routeOptions.url ?? 'unmatched',
-        status: isSent ? reply.raw.statusCode : 'aborted',
-      };
-      requests.observe(labels, reply.elapsedTime / 1000);
-    }
-  };
-}
-
-function createConnectionMetrics(describe: Describe): Report {
   const expiry = new Gauge(
-    describe(
-      'tls_certificate_expiry_timestamp_seconds',
-      'When the certificate of the server expires, in seconds since 1970; absent without TLS.',
-    ),
+    describe('tls_certificate_expiry_timestamp_seconds', 'When the certificate expires; absent without TLS.'),
   );
   // A gauge begins with 0, which would be a time of expiry.
   expiry.remove();
-  const countRejection = createCounter(
-    describe(
-      'rejections_total',
-      'Connections, and what arrived on them, that were rejected before there was a request, by reason.',
-    ),
-    'reason',
-    rejectionReasons,
-  );
-  const countVerification = createCounter(
-    describe(
-      'authentications_total',
-      'Verifications of access tokens by outcome: accepted, missing, invalid or failed.',
-    ),
-    'outcome',
-    verifications,
-  );
-  return (event) => {
-    if (event.type === 'credentials verified') countVerification(event.outcome);
-    else if (event.type === 'rejected') countRejection(event.reason);
-    else if (event.type === 'certificate loaded') expiry.set(event.expires.getTime() / 1000);
-  };
-}
-
-/** The gauges, which are measured when the metrics are read. */
-const measured: Readonly<Record<keyof Measures, string>> = {
-  write_queue_rows: 'Writes waiting for the next batch.',
-  database_connections:
-    'Open connections to PostgreSQL, by what they are for: reads, writes or transactions.',
-  database_read_only: 'Whether PostgreSQL took no writes at the last check: 0 if it did; absent on SQLite.',
-};
-
-function createStoreMetrics(describe: Describe): Report {
   const commits = new Histogram({
-    ...describe(
-      'write_commit_duration_seconds',
-      'Time to commit a batch of writes, including failed commits.',
-    ),
+    ...describe('write_commit_duration_seconds', 'Time to commit a batch of writes, or until that failed.'),
     buckets: durations,
   });
   const batches = new Histogram({
     ...describe('write_batch_rows', 'Writes per batch.'),
     buckets: batchSizes,
   });
-  const countTransaction = createCounter(
-    describe(
-      'transactions_total',
-      'Runs of transactions by outcome: completed, repeated because what was read did not hold, or failed.',
-    ),
-    'outcome',
-    transactionOutcomes,
-  );
-  const measures: Partial<Measures> = {};
-  for (const [name, help] of Object.entries(measured) as [keyof Measures, string][]) {
-    const labelNames = name === 'database_connections' ? ['purpose'] : [];
-    new Gauge({
-      ...describe(name, help),
-      labelNames,
-      collect() {
-        const value = measures[name]?.();
-        if (typeof value === 'number') this.set(value);
-        else if (value !== undefined)
-          for (const [purpose, count] of Object.entries(value)) this.set({ purpose }, count);
-        else if (labelNames.length === 0) this.remove();
-      },
-    });
-  }
+  const ran = new Counter(describe('transactions_total', 'Runs of transactions.', ['outcome']));
+  // What has not been counted yet is shown as 0.
+  for (const outcome of verifications) verified.inc({ outcome }, 0);
+  for (const reason of rejectionReasons) rejected.inc({ reason }, 0);
+  for (const outcome of transactionOutcomes) ran.inc({ outcome }, 0);
   return (event) => {
-    if (event.type === 'store opened') Object.assign(measures, event.measures);
-    else if (event.type === 'transaction ended') countTransaction(event.outcome);
+    if (event.type === 'request started') running.inc();
+    else if (event.type === 'request failed' && isDamage(event.error)) damaged.inc();
+    else if (event.type === 'request ended') {
+      const { request, reply, isSent } = event;
+      running.dec();
+      const method = commonMethods.has(request.method) ? request.method : 'other';
+      const status = isSent ? reply.raw.statusCode : 'aborted';
+      const labels = { method, route: request.routeOptions.url ?? 'unmatched', status };
+      requests.observe(labels, reply.elapsedTime / 1000);
+    } else if (event.type === 'credentials verified') verified.inc({ outcome: event.outcome });
+    else if (event.type === 'rejected') rejected.inc({ reason: event.reason });
+    else if (event.type === 'certificate loaded') expiry.set(event.expires.getTime() / 1000);
+    else if (event.type === 'store opened') Object.assign(measures, event.measures);
+    else if (event.type === 'transaction ended') ran.inc({ outcome: event.outcome });
     else if (event.type === 'writes committed') {
       batches.observe(event.rows);
       commits.observe(event.seconds);

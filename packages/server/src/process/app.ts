@@ -52,7 +52,7 @@ export interface PluginOptions {
   storage: Storage;
   /** The number of this thread among those that serve, from 1. */
   worker?: number;
-  /** The contract to serve; the service's by default. */
+  /** By default that of the service. */
   contract?: Contract;
   /** Maximum time for a verifier of the service, in ms. */
   verifyTimeout?: number;
@@ -102,44 +102,6 @@ export function appOptions({ limits, tls, ...options }: AppServerOptions = {}): 
 
 /** Maximum time for an app that does not start to close, in ms. */
 const lateTime = 1_000;
-/** The plugins of contract-server begin with this. */
-const prefix = 'contract-server';
-type Step = (app: FastifyInstance, parts: Parts) => unknown;
-
-/**
- * The steps that every request passes, in this order (DESIGN.md, "The path of a request"), and then those of the service.
- * Each is a plugin that depends on the one before. Optional modules are imported on demand, because every import delays
- * the start.
- */
-const steps: Readonly<Record<string, Step>> = {
-  requestId(app, { handleError }) {
-    prepareApp(app, handleError);
-  },
-  // Invalid requests count against the address too.
-  headerCheck(app, { rates: { address } }) {
-    app.addHook('onRequest', address ? countRefused(address, checkHeaders) : checkHeaders);
-  },
-  // From here on, errors have the headers of CORS too. It responds to preflights here.
-  async cors(app, { contract, corsOrigins }) {
-    if (corsOrigins.length === 0) return;
-    await (await import('../http/routing/cors.js')).allowOrigins(app, contract, corsOrigins);
-  },
-  addressRate(app, { rates: { address } }) {
-    if (address !== undefined) app.addHook('onRequest', address);
-  },
-  routing: refuseUnknownRoutes,
-  overload(app, { maxEventLoopDelay, monotonic }) {
-    if (maxEventLoopDelay > 0) limitDelay(app, maxEventLoopDelay, monotonic);
-  },
-  shutdown: prepareShutdown,
-  responses: finishResponses,
-  service: addService,
-  pages(app, { contract }) {
-    publishContract(app, contract);
-    serveDocsPage(app, contract);
-  },
-};
-
 /**
  * Serves a service on an app whose options appOptions has made: a Fastify plugin. Closing the app also closes what the
  * service has opened, but not the storage.
@@ -160,47 +122,48 @@ export const serveContract = fastifyPlugin<PluginOptions>(
       // It serves all the same: some clients do not check the date.
       if (expires <= new Date()) app.log.warn({ reason: expires.toISOString() }, 'the certificate expired');
     }
-    let before: string[] = [];
-    for (const [step, add] of Object.entries(steps)) {
-      const name = `${prefix}/${step}`;
-      const plugin = async (app: FastifyInstance) => {
-        await add(app, parts);
-      };
-      await app.register(fastifyPlugin(plugin, { name, dependencies: before }));
-      before = [name];
-    }
+    await addSteps(app, parts);
+    await addService(app, parts);
+    publishContract(app, parts.contract);
+    serveDocsPage(app, parts.contract);
   },
-  { name: prefix, fastify: '5.x' },
+  { name: 'contract-server', fastify: '5.x' },
 );
 
 /** Reads the contract, and makes what the steps share: the options with their defaults, and what is made from them. */
-function createParts(
-  app: FastifyInstance,
-  {
-    service,
-    worker = 1,
-    contract = loadContract(readFileSync(service.contract), service.renderError !== undefined),
-    verifyTimeout = 5_000,
-    corsOrigins = [],
-    maxEventLoopDelay = 0,
-    observe,
-    now = () => Date.now(),
-    monotonic = () => performance.now(),
-    ...options
-  }: PluginOptions,
-  limits: Limits,
-) {
-  const compiler = new Compiler();
-  const report = reportTo(app.log, observe, monotonic);
-  const { errors, renderError: render } = service;
-  const write = createErrorRenderer(compiler, contract.operations, { errors, render, report });
-  return {
+function createParts(app: FastifyInstance, options: PluginOptions, limits: Limits) {
+  const { errors, renderError: render, contract: document } = options.service;
+  const parts = {
+    ...{ worker: 1, verifyTimeout: 5_000, corsOrigins: [], maxEventLoopDelay: 0 },
+    now: () => Date.now(),
+    monotonic: () => performance.now(),
     ...options,
-    ...{ service, worker, contract, verifyTimeout, corsOrigins, maxEventLoopDelay, now, monotonic },
-    ...{ limits, compiler, report, write },
-    handleError: createErrorHandler(errors, write, report),
-    rates: createRateLimits(limits, monotonic),
+    contract: options.contract ?? loadContract(readFileSync(document), render !== undefined),
   };
+  const compiler = new Compiler();
+  const report = reportTo(app.log, options.observe, parts.monotonic);
+  const write = createErrorRenderer(compiler, parts.contract.operations, { errors, render, report });
+  const handleError = createErrorHandler(errors, write, report);
+  const rates = createRateLimits(limits, parts.monotonic);
+  return { ...parts, limits, compiler, report, write, handleError, rates };
+}
+
+/** Adds the steps that every request passes, in this order (DESIGN.md, "The path of a request"). */
+async function addSteps(app: FastifyInstance, parts: Parts): Promise<void> {
+  const { contract, corsOrigins, maxEventLoopDelay, monotonic, handleError } = parts;
+  const { address } = parts.rates;
+  prepareApp(app, handleError);
+  // Invalid requests count against the address too.
+  app.addHook('onRequest', address ? countRefused(address, checkHeaders) : checkHeaders);
+  // From here on, errors have the headers of CORS too. It responds to preflights here. Optional modules are imported on
+  // demand, because every import delays the start.
+  if (corsOrigins.length > 0)
+    await (await import('../http/routing/cors.js')).allowOrigins(app, contract, corsOrigins);
+  if (address !== undefined) app.addHook('onRequest', address);
+  refuseUnknownRoutes(app);
+  if (maxEventLoopDelay > 0) limitDelay(app, maxEventLoopDelay, monotonic);
+  prepareShutdown(app);
+  finishResponses(app);
 }
 
 /** Adds what the service builds itself; then opens it, and adds its operations. */
@@ -211,10 +174,8 @@ async function addService(app: FastifyInstance, parts: Parts): Promise<void> {
   await app.register(fastifyAuth);
   addAuthenticate(app, () => authentication, rates.subject);
   watchRoutes(app);
-  const build = async (app: FastifyInstance) => {
-    await service.build?.(app);
-  };
-  await app.register(fastifyPlugin(build, { name: `${prefix}/build` }));
+  // As a plugin, so that what it registers without waiting is there before the operations.
+  await app.register(fastifyPlugin(async (app) => service.build?.(app)));
   const opened = await openService(service, {
     collection: (definition) => storage.collection(definition),
     transaction: (subject, work) => storage.transaction(subject, work),

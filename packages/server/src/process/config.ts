@@ -92,43 +92,33 @@ export class AddressError extends ConfigError {}
 /** The exit status of a process whose settings are wrong, so that a restart changes nothing: EX_CONFIG. */
 export const configStatus = 78;
 
-/** The default that depends on the service; without it, it has no store, and DATABASE_URL is not one of its variables. */
-type Defaults = Pick<Service, 'databaseUrl'>;
-
 /**
  * Reads the configuration.
  * @param environment - Such as process.env; an empty value counts as unset.
  * @throws ConfigError that names every invalid variable and its value.
  */
-export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): Config {
+export function readConfig(environment: NodeJS.ProcessEnv, service: Pick<Service, 'databaseUrl'>): Config {
   const faults: string[] = [];
-  const read = (name: Name) => {
+  const values: Partial<Record<Name, unknown>> = {};
+  const limits = { ...defaultLimits };
+  for (const name of Object.keys(variables) as Name[]) {
+    const variable = variables[name];
     try {
-      return valueOf(name, environment, defaults);
+      values[name] = valueOf(name, environment, service);
+      if ('limit' in variable) limits[variable.limit] = Number(values[name]) * variable.factor;
     } catch (error) {
       faults.push(messageOf(error));
-      return undefined;
     }
-  };
-  const names = Object.keys(variables) as Name[];
-  const values = Object.fromEntries(names.map((name) => [name, read(name)])) as Omit<Config, 'limits'>;
+  }
   for (const group of groups) {
     const missing = group.filter((name) => !environment[name]);
-    if (missing.length < group.length)
-      faults.push(
-        ...missing.map(
-          (name) => `${name} is required with ${group.filter((other) => other !== name).join(' and ')}`,
-        ),
-      );
+    if (missing.length === group.length) continue;
+    for (const name of missing)
+      faults.push(`${name} is required with ${group.filter((other) => other !== name).join(' and ')}`);
   }
   faults.push(...misspelledVariables(environment));
   if (faults.length > 0) throw new ConfigError(faults.join('\n'));
-  const limits = { ...defaultLimits };
-  for (const name of names) {
-    const variable = variables[name];
-    if ('limit' in variable) limits[variable.limit] = Number(values[name]) * variable.factor;
-  }
-  return { ...values, limits };
+  return { ...(values as Omit<Config, 'limits'>), limits };
 }
 
 /** The byte order mark, which some editors write at the beginning of a file, also of one of variables. */
@@ -136,9 +126,13 @@ const mark = '\ufeff';
 const marked = 'begins with a byte order mark (BOM), which is invisible: save its file as UTF-8 without BOM';
 
 /** @throws ConfigError if it is invalid. */
-function valueOf(name: Name, environment: NodeJS.ProcessEnv, { databaseUrl: byService }: Defaults) {
+function valueOf(
+  name: Name,
+  environment: NodeJS.ProcessEnv,
+  { databaseUrl: byService }: Pick<Service, 'databaseUrl'>,
+) {
   const isStore = name === 'DATABASE_URL';
-  // Without a store, DATABASE_URL may name a database of the service's own.
+  // A service without a store may have a database of its own, which DATABASE_URL may name.
   if (isStore && byService === undefined) return noStore;
   const value = environment[name] || (isStore ? byService : undefined);
   const { read, default: byDefault } = variables[name];

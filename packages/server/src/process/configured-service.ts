@@ -5,7 +5,6 @@ import type { Limits } from '../base/limits.js';
 import { isOutside } from '../base/node-command.js';
 import { within } from '../base/time-limit.js';
 import { version } from '../base/version.js';
-import type { Tls } from '../http/connection/server.js';
 import { reportTo } from '../observability/event-log.js';
 import { openLog } from '../observability/log.js';
 import type { Metrics } from '../observability/metrics.js';
@@ -29,8 +28,6 @@ interface ThreadOptions extends Pick<StorageRole, 'share'> {
   thread?: number;
   /** Whether the server runs in development mode. */
   dev?: boolean;
-  /** The certificate; by default read from the configured files. */
-  tls?: Tls | undefined;
 }
 
 /** A service and its open storage. */
@@ -39,7 +36,6 @@ export interface BuiltService {
   readonly storage: OpenStorage;
   /** Undefined without an admin listener, which shows them. */
   readonly metrics: Metrics | undefined;
-  readonly tls: Tls | undefined;
 }
 
 /**
@@ -50,15 +46,19 @@ export interface BuiltService {
 export async function buildService(
   service: Service,
   config: Config,
-  { thread = 1, dev = false, share, tls = readTls(config) }: ThreadOptions = {},
+  { thread = 1, dev = false, share }: ThreadOptions = {},
 ): Promise<BuiltService> {
   const { LOG_LEVEL: level, WORKERS, OPS_PORT, NODE_ENV, limits } = config;
+  const tls = readTls(config);
   const isAlone = WORKERS === 1;
   const isReadable = dev && isAlone && process.stdout.isTTY && NODE_ENV !== 'production';
-  const logger = await openLog(level, isAlone ? undefined : thread, isReadable);
+  const label = isAlone ? undefined : thread;
+  const logger = await openLog(level, label, isReadable);
   // Optional modules are imported on demand, because every import delays the start.
   const metrics =
-    OPS_PORT === undefined ? undefined : (await import('../observability/metrics.js')).createMetrics(service);
+    OPS_PORT === undefined
+      ? undefined
+      : (await import('../observability/metrics.js')).createMetrics(service, label);
   const writes = { ...limits, report: reportTo(logger, metrics?.record), trace: await loadTraces(service) };
   const postgres = { poolSize: limits.poolSize, timeout: limits.databaseTimeout };
   // The storage's thread starts while the modules of the service load.
@@ -86,7 +86,7 @@ export async function buildService(
       trustedProxies: config.TRUST_PROXY,
       tls,
     });
-    return { app, storage, metrics, tls };
+    return { app, storage, metrics };
   } catch (error) {
     await storage.close();
     throw error;
@@ -111,7 +111,7 @@ async function loadTraces({ name }: Service) {
 }
 
 /** The identity provider, if configured: either all of its variables are set or none. */
-export function identityProvider(config: Config) {
+function identityProvider(config: Config) {
   const { OIDC_ISSUER: issuer, OIDC_AUDIENCE: audience, OIDC_JWKS_URL: jwksUrl } = config;
   if (issuer === undefined || audience === undefined || jwksUrl === undefined) return undefined;
   return { issuer, audience, jwksUrl, requireType: config.OIDC_REQUIRE_AT_JWT };
@@ -129,14 +129,6 @@ export function reportReady(
   const more = outsideRoutes.length > 0 && { outsideRoutes };
   log.info({ ...facts, contract: `${origin}/openapi.yaml`, ...more }, `${name} is ready`);
   notify('READY=1', log);
-}
-
-/**
- * Resolves if this thread can serve: its storage, and what the service has opened.
- * @throws Error with the reason otherwise.
- */
-export async function checkService({ app, storage }: BuiltService): Promise<void> {
-  await Promise.all([storage.check(), app.checkService()]);
 }
 
 /**

@@ -18,53 +18,39 @@ const loopback = ['127.0.0.1', '::1', 'localhost'];
  * @throws StorageError when the store cannot list or create tokens.
  */
 export async function greetDeveloper(
-  service: Service,
+  { command, databaseUrl, example, scopes, tokenPrefix: prefix }: Service,
   { listeningOrigin: url, tokenPlace }: FastifyInstance,
   { tokens }: Storage,
-  config: Config,
+  { DATABASE_URL, NODE_ENV, HOST }: Config,
 ): Promise<void> {
-  const { example } = service;
   const lines = ['', `Service         ${url}`, `Documentation   ${url}/docs/`];
-  if (service.databaseUrl !== undefined) lines.push(`Store           ${describeStore(config.DATABASE_URL)}`);
-  if (service.databaseUrl === undefined || tokenPlace === undefined) {
-    if (example !== undefined) lines.push('', describeExample(example, url, {}));
-  } else {
-    const { access, secret } = await accessTo(service, tokens, config);
-    lines.push(`Access tokens   ${access}`);
-    if (example !== undefined && secret !== undefined)
-      lines.push('', describeExample(example, url, placed(tokenPlace, secret)));
+  let shown = example;
+  let credentials: Credentials = {};
+  if (databaseUrl !== undefined) lines.push(`Store           ${describeStore(DATABASE_URL)}`);
+  if (databaseUrl !== undefined && tokenPlace !== undefined) {
+    const hasNone = (await tokens.stored('')).length === 0;
+    if (hasNone && NODE_ENV !== 'production' && loopback.includes(HOST)) {
+      const { secret } = await issueToken(tokens, { prefix, subject: 'dev', scopes, now: Date.now() });
+      lines.push(`Access tokens   ${secret} (for subject "dev", shown only once)`);
+      credentials = placed(tokenPlace, secret);
+    } else {
+      lines.push(`Access tokens   ${hasNone ? 'none in the store' : 'in the store already'}`);
+      shown = undefined;
+    }
+    // Another terminal lacks the variables of this one. The URL may contain a password.
+    const elsewhere = DATABASE_URL === databaseUrl ? '' : ', with the same DATABASE_URL';
+    lines.push(`Another token   ${nodeCommand(command)} token create SUBJECT${elsewhere}`);
   }
+  if (shown !== undefined) lines.push('', describeExample(shown, url, credentials));
   process.stderr.write(`${lines.join('\n')}\n\n`);
 }
 
-/** Says which access tokens there are, and creates the first one if it may. */
-async function accessTo(
-  service: Service,
-  tokens: Storage['tokens'],
-  config: Config,
-): Promise<{ access: string; secret?: string }> {
-  const create = creationOf(service, config);
-  if ((await tokens.stored('')).length > 0)
-    return { access: `in the store already; to create another: ${create}` };
-  if (config.NODE_ENV === 'production' || !loopback.includes(config.HOST))
-    return { access: `none in the store; to create one: ${create}` };
-  const { scopes, tokenPrefix: prefix } = service;
-  const { secret } = await issueToken(tokens, { prefix, subject: 'dev', scopes, now: Date.now() });
-  const access = `${secret} (for subject "dev", shown only once)\nAnother token   ${create}`;
-  return { access, secret };
-}
-
-/** The command that creates a token in another terminal, which lacks the variables of this one. */
-function creationOf({ command, databaseUrl }: Service, { DATABASE_URL: url }: Config): string {
-  const create = `${nodeCommand(command)} token create SUBJECT`;
-  // The URL may contain a password.
-  return url === databaseUrl ? create : `${create}, with the same DATABASE_URL`;
-}
+type Credentials = Partial<ReturnType<typeof placed>>;
 
 function describeExample(
   { purpose, method, path, body }: ExampleRequest,
   url: string,
-  { headers = {}, query }: Partial<ReturnType<typeof placed>>,
+  { headers = {}, query }: Credentials,
 ): string {
   const sent = Object.entries(headers).map(([name, value]) => ` -H '${name}: ${value}'`);
   const target = query === undefined ? `${url}${path}` : `'${url}${path}?${query}'`;

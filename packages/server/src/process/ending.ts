@@ -11,11 +11,11 @@ const ending = new AbortController();
 export const interrupted: AbortSignal = ending.signal;
 
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
-const exit = () => process.exit(0);
+/** Whether there is something to close before the end. */
+let isDeferred = false;
 
-/** Handles the end from now on, and signals, which only the main thread receives. At first there is nothing to close. */
+/** Handles signals from now on, which only the main thread receives. */
 export function receiveSignals(): void {
-  interrupted.addEventListener('abort', exit);
   if (!isMainThread) return;
   // By default, this signal, with which some programs ask for a new log file, opens the debugger for every user of the machine.
   if (process.env['NODE_ENV'] === 'production') process.on('SIGUSR1', () => undefined);
@@ -29,6 +29,7 @@ export function receiveSignals(): void {
 
 /** Ends this process or thread in order. */
 export function end(reason: string): void {
+  if (!isDeferred) process.exit(0);
   ending.abort(reason);
 }
 
@@ -48,7 +49,7 @@ export function endAtOnce(): void {
 
 /** From now on, there is something to close before this process or thread ends. */
 export function deferEnd(): void {
-  interrupted.removeEventListener('abort', exit);
+  isDeferred = true;
 }
 
 /** From now on, calls a function when this process or thread is to end: at once, if that came while it started. */

@@ -1,7 +1,6 @@
 // Listens on an address, which the service and the admin listener have.
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
-import type { FastifyInstance } from 'fastify';
 import { AddressError, type Config } from './config.js';
 
 /** An address to listen on. */
@@ -14,24 +13,25 @@ export interface Address {
 
 /**
  * Listens on an address.
+ * @param listen - Resolves when it listens. It may change its options.
  * @param prefix - The prefix of the two variables that have the address.
  * @throws AddressError naming the variable that prevents it.
  */
 export async function listenOn(
-  app: FastifyInstance,
   address: Address,
+  listen: (options: { host: string; port: number }) => Promise<unknown>,
   prefix: '' | 'OPS_' = '',
 ): Promise<void> {
-  await naming(prefix, address, () => app.listen({ ...address }));
-}
-
-async function naming(prefix: string, { host, port }: Address, listen: () => Promise<unknown>) {
+  // For this name, Fastify would open a second server, which it neither lists nor waits for on close.
+  const host = address.host === 'localhost' ? '127.0.0.1' : address.host;
   try {
-    await listen();
+    await listen({ ...address, host });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'EADDRINUSE')
-      throw new AddressError(`${prefix}PORT: port ${port} of ${host} is already in use; choose another one`);
+      throw new AddressError(
+        `${prefix}PORT: port ${address.port} of ${host} is already in use; choose another one`,
+      );
     throw new AddressError(`${prefix}${code === 'EACCES' ? 'PORT' : 'HOST'}: ${message}`);
   }
 }
@@ -41,18 +41,12 @@ async function naming(prefix: string, { host, port }: Address, listen: () => Pro
  * would also share it with another server that does. This also chooses port 0.
  * @throws AddressError naming the variable that prevents it.
  */
-export async function findAddress({ HOST, PORT: port, WORKERS }: Config): Promise<Address> {
-  const address = { host: addressOf(HOST), port };
-  if (WORKERS === 1) return address;
+export async function findAddress({ HOST: host, PORT: port, WORKERS }: Config): Promise<Address> {
+  if (WORKERS === 1) return { host, port };
   const server = createServer((socket) => socket.destroy());
-  await naming('', address, () => once(server.listen({ ...address }), 'listening'));
+  await listenOn({ host, port }, (options) => once(server.listen(options), 'listening'));
   const { port: chosen } = server.address() as AddressInfo;
   server.close();
   await once(server, 'close');
-  return { ...address, port: chosen, reusePort: true };
-}
-
-/** For this name, Fastify would open a second server, which it neither lists nor waits for on close. */
-export function addressOf(host: string): string {
-  return host === 'localhost' ? '127.0.0.1' : host;
+  return { host, port: chosen, reusePort: true };
 }

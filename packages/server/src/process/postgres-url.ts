@@ -1,7 +1,6 @@
 // The URL of a database on PostgreSQL. The driver ignores what it does not know, even if that was meant to turn on TLS.
 import { accessSync, constants } from 'node:fs';
 import { closestMatch } from 'leven';
-import { messageOf } from '../storage/core/interface.js';
 
 /** The parameters that a URL may have. */
 const parameters = ['application_name', 'options', 'sslcert', 'sslkey', 'sslmode', 'sslrootcert'];
@@ -28,22 +27,14 @@ export function postgresUrl(value: string): string {
   for (const [name, setting] of url.searchParams) {
     if (!parameters.includes(name)) throw new Error(`must have no parameter ${name}: ${remedyFor(name)}`);
     if (setting === '') throw new Error(`must have a value for its parameter ${name}`);
-    if (/cert$|key$/.test(name)) requireFile(name, setting);
+    // The driver would find only with each connection that it cannot be read.
+    if (/cert$|key$/.test(name)) accessSync(setting, constants.R_OK);
   }
   const mode = url.searchParams.get('sslmode') ?? 'disable';
   if (!sslModes.includes(mode)) throw new Error(`must have an sslmode of ${sslModes.join(', ')}`);
   if (mode === 'disable') return value;
   url.searchParams.set('sslmode', 'verify-full');
   return url.href;
-}
-
-/** @throws Error if a file of certificates or of a key cannot be read: the driver would find that with each connection. */
-function requireFile(name: string, path: string): void {
-  try {
-    accessSync(path, constants.R_OK);
-  } catch (error) {
-    throw new Error(`must name a file as ${name}: ${messageOf(error)}`, { cause: error });
-  }
 }
 
 /** Says what to write instead of a parameter that does not exist. */

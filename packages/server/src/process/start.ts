@@ -2,19 +2,14 @@
 import { isMainThread } from 'node:worker_threads';
 import type { Service } from '../service/definition.js';
 import type { ServerOptions } from './commands/command-line.js';
+import { within } from '../base/time-limit.js';
 import { readConfig, type Config } from './config.js';
-import {
-  buildService,
-  checkService,
-  reportReady,
-  shutDown,
-  type BuiltService,
-} from './configured-service.js';
+import { buildService, reportReady, shutDown, type BuiltService } from './configured-service.js';
 import { endAtOnce, fail, interrupted, shutDownOnEnd } from './ending.js';
-import { addressOf, findAddress, listenOn } from './listening.js';
+import { findAddress, listenOn } from './listening.js';
 import { describeFault, statusOf } from './start-errors.js';
 import { feedWatchdog } from './systemd.js';
-import { ServingThreads } from './threads/serving-threads.js';
+import { ServingThread } from './threads/serving-threads.js';
 
 /** The time to wait for threads after their own time limits have passed, in ms. */
 const endGrace = 5_000;
@@ -57,22 +52,27 @@ async function serve(service: Service, config: Config, dev: boolean): Promise<vo
   const built = await buildService(service, config, { dev });
   const { app, storage } = built;
   const { log } = app;
-  const threads = new ServingThreads(service, (thread, reason) => {
-    log.fatal({ thread, reason }, 'a thread has ended: the service ends');
-    fail('thread');
-  });
+  const threads: ServingThread[] = [];
   const close = () => closeAll(built, threads, config);
   shutDownOnEnd(service, log, storage, close);
   try {
     const address = await findAddress(config);
     // Threads that were started now would miss the end.
     interrupted.throwIfAborted();
-    await threads.start(config, { tls: built.tls, address, share: storage.share });
+    for (let thread = 2; thread <= config.WORKERS; thread++)
+      threads.push(new ServingThread(service, { config, address, thread, share: storage.share?.() }));
+    await Promise.all(threads.map((thread) => thread.start(service)));
+    for (const { number: thread, ended } of threads)
+      void ended.then((reason) => {
+        if (reason === undefined) return;
+        log.fatal({ thread, reason }, 'a thread has ended: the service ends');
+        fail('thread');
+      });
     await openAdmin(service, built, threads, config);
-    await listenOn(app, address);
+    await listenOn(address, (options) => app.listen(options));
     interrupted.throwIfAborted();
     reportReady(service, log, config, storage, app);
-    void feedWatchdog(log, () => threads.measure());
+    void feedWatchdog(log, () => measure(threads));
     await greet?.(service, app, storage, config);
   } catch (error) {
     // The handler of the end closes everything, and exits.
@@ -85,39 +85,35 @@ async function serve(service: Service, config: Config, dev: boolean): Promise<vo
 /** Opens the admin listener, if one is configured. @throws AddressError when it cannot listen. */
 async function openAdmin(
   { metricPrefix }: Service,
-  built: BuiltService,
-  threads: ServingThreads,
-  config: Config,
+  { app, storage, metrics }: BuiltService,
+  threads: readonly ServingThread[],
+  { OPS_HOST: host, OPS_PORT: port }: Config,
 ): Promise<void> {
-  const { app, metrics } = built;
-  const { OPS_HOST, OPS_PORT: port, WORKERS } = config;
   if (metrics === undefined || port === undefined) return;
   // Imported on demand, because it delays the start.
   const { buildAdminListener } = await import('../observability/admin-listener.js');
-  const gathered =
-    WORKERS === 1
-      ? metrics.registry
-      : (await import('../observability/gathered-metrics.js')).gatherMetrics(
-          metrics.registry,
-          threads.all,
-          metricPrefix,
-        );
-  const serving = () => app.server.listening && !app.draining.aborted;
-  const check = async () => {
-    await Promise.all([threads.measure(), checkService(built)]);
-  };
-  const admin = await buildAdminListener({ serving, check, metrics: gathered, log: app.log });
-  await listenOn(admin, { host: addressOf(OPS_HOST), port }, 'OPS_');
+  const admin = await buildAdminListener({
+    serving: () => app.server.listening && !app.draining.aborted,
+    check: () => Promise.all([measure(threads), storage.check(), app.checkService()]),
+    ...{ registry: metrics.registry, threads, metricPrefix, log: app.log },
+  });
+  await listenOn({ host, port }, (options) => admin.listen(options), 'OPS_');
   app.log.info({ operations: admin.listeningOrigin }, 'admin listener ready');
+}
+
+/** Does not settle while one of the threads does not respond. */
+function measure(threads: readonly ServingThread[]) {
+  return Promise.all(threads.map((thread) => thread.measure()));
 }
 
 async function closeAll(
   { app, storage }: BuiltService,
-  threads: ServingThreads,
+  threads: readonly ServingThread[],
   { limits }: Config,
 ): Promise<void> {
   const patience = limits.drainTime + limits.shutdownTime + endGrace;
-  const [haveEnded] = await Promise.all([threads.end(patience), shutDown(app, limits)]);
+  const ended = Promise.all(threads.map((thread) => thread.end())).then(() => true);
+  const [haveEnded] = await Promise.all([within(ended, patience, false), shutDown(app, limits)]);
   if (!haveEnded) {
     app.log.fatal('threads did not end within SHUTDOWN_SECONDS: the process ends at once');
     endAtOnce();

@@ -28,22 +28,19 @@ export function readTls({ TLS_CERT_FILE, TLS_KEY_FILE }: Config): Tls | undefine
 function readPem(name: string, file: string, part: 'CERTIFICATE' | 'PRIVATE KEY'): Buffer {
   try {
     const pem = readFileSync(file);
-    checkPem(pem.toString('latin1'), part);
+    const text = pem.toString('latin1');
+    const labels = Array.from(text.matchAll(/^-----BEGIN (.+)-----/gm), ([, label = '']) => label);
+    if (text.trim() === '') throw new Error('the file is empty');
+    if (labels.length === 0)
+      throw new Error('the file is not PEM: "openssl x509" converts a certificate, and "openssl pkey" a key');
+    if (!labels.some((label) => label.endsWith(part)))
+      throw new Error(`the file has no ${part}, but ${labels.join(', ')}`);
+    if (part === 'PRIVATE KEY' && text.includes('ENCRYPTED'))
+      throw new Error('the key is encrypted: "openssl pkey" decrypts it');
     return pem;
   } catch (error) {
     throw new ConfigError(`${name}: ${messageOf(error)}`, { cause: error });
   }
-}
-
-function checkPem(text: string, part: string): void {
-  if (text.trim() === '') throw new Error('the file is empty');
-  const labels = Array.from(text.matchAll(/^-----BEGIN (.+)-----/gm), ([, label = '']) => label);
-  if (labels.length === 0)
-    throw new Error('the file is not PEM: "openssl x509" converts a certificate, and "openssl pkey" a key');
-  if (!labels.some((label) => label.endsWith(part)))
-    throw new Error(`the file has no ${part}, but ${labels.join(', ')}`);
-  if (part === 'PRIVATE KEY' && text.includes('ENCRYPTED'))
-    throw new Error('the key is encrypted: "openssl pkey" decrypts it');
 }
 
 /** When a certificate expires. @param chain - In PEM, the server's own certificate first. */

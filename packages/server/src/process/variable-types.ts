@@ -41,10 +41,8 @@ export function oneOf<const Word extends string>(words: readonly Word[]) {
   };
 }
 
-export function flag(text: string): boolean {
-  if (text !== 'true' && text !== 'false') throw new Error('must be true or false');
-  return text === 'true';
-}
+const word = oneOf(['true', 'false']);
+export const flag = (text: string) => word(text) === 'true';
 
 /** Returns the reader of a comma-separated list; empty for none. */
 function list(rule: string, accepts: (item: string) => boolean) {
@@ -73,14 +71,10 @@ export function databaseUrl(value: string): string {
   // A path on Windows may start with a letter and a colon.
   const [scheme = ''] = /^[a-z][a-z0-9+.-]+:/i.exec(value) ?? [];
   const path = value.slice(scheme.length);
-  // A path that was meant as another kind of URL, or that contains the name of a variable, would begin an empty store.
-  const isUnusual = scheme === '' && /[@=$]|^~|:\/\//.test(path);
-  if (!['', 'file:'].includes(scheme) || path === '' || isUnusual)
-    throw new Error('must be file:PATH, a path, or postgres://…');
-  if (path.startsWith(':')) throw new Error('must name a file: a store in memory would not be durable');
-  // SQLite has parameters like these. If they were taken as part of the file's name, an empty store would begin.
-  if (scheme === 'file:' && /[?#]|%2f|%5c|^\/\/[^/]/i.test(path))
-    throw new Error('must be file:PATH, without a host, parameters, %2F or %5C');
+  // What was meant as another kind of URL, as parameters of SQLite, or as a variable would begin an empty store.
+  const odd = scheme === '' ? /[@=$]|^~|:\/\// : /[?#]|%2f|%5c|^\/\/[^/]/i;
+  if (!['', 'file:'].includes(scheme) || /^:|^$/.test(path) || odd.test(path))
+    throw new Error('must be postgres://…, a path, or file:PATH without a host, parameters, %2F or %5C');
   return value;
 }
 

@@ -87,8 +87,7 @@ t.test('--keep-tokens keeps those that the store does not have, unless it has th
   await second.tokens.revoke(ids.deleted);
   await second.close();
   t.match(await run('cli.js', ['restore', backup, '--keep-tokens'], { DATABASE_URL: url }), {
-    stderr:
-      /2 tokens of the backup were revoked, since the store has them as revoked: to keep them, first move/,
+    stderr: /2 tokens of the backup were revoked\./,
   });
   t.strictSame(await read(url), { plants: ['old'], valid: ['kept'] });
 });
@@ -194,8 +193,7 @@ t.test('without a store, the backup begins one; --keep-tokens keeps its tokens',
   const dryRun = (...options: string[]) =>
     run('cli.js', ['restore', backup, '--dry-run', ...options], { DATABASE_URL: url('none') });
   t.match(await dryRun(), {
-    stderr:
-      /3 tokens of it would be revoked, for good: add --keep-tokens if none was revoked since the backup\.\n$/,
+    stderr: /3 tokens of it would be revoked\.\n$/,
   });
   t.match(await dryRun('--keep-tokens'), { stderr: /0 tokens of it would be revoked\.\n$/ });
   t.match(await restore(url('two'), backup, { keepsTokens: true }), { revokedTokens: 0 });

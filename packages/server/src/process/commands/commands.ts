@@ -6,7 +6,7 @@ import { backUp } from '../../storage/sqlite/copy.js';
 import { version } from '../../base/version.js';
 import { addCheckCommand } from './check-command.js';
 import { createCommand } from './command-line.js';
-import { StoreCommands } from './store-commands.js';
+import { createStoreCommands } from './store-commands.js';
 import { addExportCommand } from './export-command.js';
 import { addImportCommand } from './import-command.js';
 import { describeFault, statusOf } from '../start-errors.js';
@@ -35,8 +35,7 @@ export async function runServiceCommand(
     .version(version)
     .description(`Checks the settings of ${name}${data}.`);
   addCheckCommand(program, service, environment);
-  if (databaseUrl !== undefined)
-    addStoreCommands(program, new StoreCommands(service, environment), environment);
+  if (databaseUrl !== undefined) addStoreCommands(program, service, environment);
   try {
     await program.parseAsync(argv);
   } catch (error) {
@@ -45,13 +44,14 @@ export async function runServiceCommand(
   }
 }
 
-function addStoreCommands(program: Command, commands: StoreCommands, environment: NodeJS.ProcessEnv): void {
+function addStoreCommands(program: Command, service: Service, environment: NodeJS.ProcessEnv): void {
+  const commands = createStoreCommands(service, environment);
   const migrate = (name: string, description: string, mayCreate: boolean) =>
     program
       .command(name)
       .description(`${description}; safe to run concurrently`)
       .action(async () => {
-        const applied = await migrateStorage(commands.service, commands.url(), mayCreate);
+        const applied = await migrateStorage(service, commands.url(), mayCreate);
         for (const { version, name } of applied) console.error(`Applied migration ${version}: ${name}.`);
         if (applied.length === 0) console.error('The schema is up to date.');
       });
@@ -67,7 +67,7 @@ function addStoreCommands(program: Command, commands: StoreCommands, environment
     .description('copy a SQLite store to a new file while the server runs; for PostgreSQL, use pg_dump')
     .argument('<file>', 'path of the copy; must not exist yet')
     .action(async (file: string) => {
-      const bytes = await backUp(commands.service.name, commands.url(), file);
+      const bytes = await backUp(service.name, commands.url(), file);
       console.error(`Copied ${bytes} bytes to ${file} and checked the copy.`);
     });
   addRestoreCommand(program, commands);

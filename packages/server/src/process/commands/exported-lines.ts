@@ -8,15 +8,18 @@ import {
   type DocumentKey,
   type Id,
   messageOf,
+  type Outcomes,
+  type Storage,
   type StoredDocument,
   type Token,
 } from '../../storage/core/interface.js';
 
-/** The content of a line of an export. */
-export type ExportedLine =
-  | { readonly collection: CollectionDefinition; readonly document: StoredDocument }
-  | { readonly token: Token }
-  | { readonly lines: number };
+/** A document or token of an export. */
+export interface ExportedItem {
+  /** Names it in messages. */
+  readonly name: string;
+  readonly add: (storage: Storage) => Promise<Outcomes['absent']>;
+}
 
 /** The reason why a line cannot be imported. */
 export class LineError extends Error {}
@@ -85,10 +88,13 @@ interface Line {
 }
 
 /**
- * Returns the function that reads a line of an export. It throws LineError that says what is wrong.
+ * Returns the function that reads a line of an export: undefined for the last one. It throws LineError that says what is
+ * wrong.
  * @param collections - The collections of the service.
  */
-export function lineReader(collections: readonly CollectionDefinition[]): (text: string) => ExportedLine {
+export function lineReader(
+  collections: readonly CollectionDefinition[],
+): (text: string) => ExportedItem | undefined {
   const ajv = new Ajv({ allowUnionTypes: true, schemas });
   // No engine stores any other text as it is.
   ajv.addFormat('storable', (value: string) => value.isWellFormed() && !value.includes('\0'));
@@ -97,11 +103,12 @@ export function lineReader(collections: readonly CollectionDefinition[]): (text:
     const { lines, token } = Object(value) as Partial<Line>;
     const kind = lines !== undefined ? 'lines' : token !== undefined ? 'token' : 'document';
     if (!ajv.validate(kind, value)) throw new LineError(ajv.errorsText(ajv.errors, { dataVar: 'it' }));
-    if (lines !== undefined) return { lines };
+    if (lines !== undefined) return undefined;
     if (token === undefined) return documentOf(collections, value as Line);
     // A token of the store has undefined instead of null.
     const members = Object.entries(token).map(([member, value]) => [member, value ?? undefined]);
-    return { token: Object.fromEntries(members) as Token };
+    const stored = Object.fromEntries(members) as Token;
+    return { name: `the token ${stored.id}`, add: ({ tokens }) => tokens.add(stored) };
   };
 }
 
@@ -113,14 +120,21 @@ function parse(text: string): unknown {
   }
 }
 
-function documentOf(collections: readonly CollectionDefinition[], line: Line): ExportedLine {
+function documentOf(collections: readonly CollectionDefinition[], line: Line): ExportedItem {
   const { subject, document } = line;
   const collection = collections.find(({ name }) => name === line.collection);
   if (collection === undefined)
     throw new LineError(`the service has no collection ${JSON.stringify(line.collection)}`);
   const id = typeof line.id === 'number' && Number.isSafeInteger(line.id) ? BigInt(line.id) : line.id;
-  const type = collection.id === 'int64' ? 'bigint' : 'string';
-  if (typeof id !== type || !canHave(collection, id as Id)) throw new LineError('its id is not valid');
+  if (typeof id !== (collection.id === 'int64' ? 'bigint' : 'string') || !canHave(collection, id as Id))
+    throw new LineError('its id is not valid');
+  const key = { subject, id: id as Id };
   const text = typeof document === 'string' ? document : exactJson(document);
-  return { collection, document: { subject, id: id as Id, text } };
+  return {
+    name: `${collection.name} ${keyText(key)}`,
+    add: (storage) =>
+      storage.collection(collection).write(subject, key.id, { when: 'absent', text }) as Promise<
+        Outcomes['absent']
+      >,
+  };
 }

@@ -1,9 +1,9 @@
 // The command that stores the lines of an export: what is stored already stays as it is.
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
-import { messageOf, type Outcomes, type Storage } from '../../storage/core/interface.js';
+import { messageOf, type Storage } from '../../storage/core/interface.js';
 import { openStorage } from '../../storage/open.js';
-import { type ExportedLine, keyText, LineError, lineReader } from './exported-lines.js';
+import { type ExportedItem, LineError, lineReader } from './exported-lines.js';
 import { CommandError } from '../start-errors.js';
 import type { StoreCommands } from './store-commands.js';
 
@@ -12,10 +12,8 @@ const status = 65;
 /** The number of bytes that are read, and stored together. */
 const highWaterMark = 512 * 1024;
 
-type Item = Exclude<ExportedLine, { lines: number }>;
-
 /** Adds the command `import`. */
-export function addImportCommand(program: Command, commands: StoreCommands): void {
+export function addImportCommand(program: Command, { service, url }: StoreCommands): void {
   program
     .command('import')
     .description(
@@ -23,25 +21,24 @@ export function addImportCommand(program: Command, commands: StoreCommands): voi
     )
     .argument('[file]', 'path of the export (default: standard input)')
     .action(async (file: string | undefined) => {
-      const { service } = commands;
       const role = { createsNoneSince: 'import adds to one' };
-      const storage = await openStorage(service, commands.url(), {}, {}, role);
+      const storage = await openStorage(service, url(), {}, {}, role);
+      const source = file === undefined ? process.stdin : createReadStream(file, { highWaterMark });
       const run = new Import(storage, lineReader(service.collections));
-      const { counts } = run;
       try {
-        const source = file === undefined ? process.stdin : createReadStream(file, { highWaterMark });
-        for await (const lines of linesOf(source)) await run.store(lines);
+        for await (const lines of linesOf(source)) await Promise.all(lines.map((line) => run.store(line)));
       } finally {
         await storage.close();
-        const { inserted, same, other, wrong } = counts;
+        const { inserted, same, other, wrong } = run.counts;
         console.error(
           `Stored ${inserted}; ${same} were stored already, ${other} differ, ${wrong} are wrong.`,
         );
       }
-      if (counts.wrong > 0) throw new CommandError('some lines are wrong; all others were read', { status });
+      if (run.counts.wrong > 0)
+        throw new CommandError('some lines are wrong; all others were read', { status });
       if (!run.isWhole)
         throw new CommandError('the last line of an export is missing; what was there was read', { status });
-      if (counts.other > 0) throw new CommandError('what differs was left as it is stored');
+      if (run.counts.other > 0) throw new CommandError('what differs was left as it is stored');
     });
 }
 
@@ -71,58 +68,36 @@ class Import {
   /** Whether the last line was that of an export. Several exports may follow one another. */
   isWhole = false;
   readonly #storage: Storage;
-  readonly #read: (line: string) => ExportedLine;
+  readonly #read: (line: string) => ExportedItem | undefined;
   #number = 0;
 
-  constructor(storage: Storage, read: (line: string) => ExportedLine) {
+  constructor(storage: Storage, read: (line: string) => ExportedItem | undefined) {
     this.#storage = storage;
     this.#read = read;
   }
 
   /**
-   * Stores lines, and resolves when they are durable. Names those that are wrong or differ.
+   * Stores the next line, and resolves when it is durable. Says if it is wrong, or differs from what is stored.
    * @throws StorageError; what was stored before stays.
    */
-  async store(lines: readonly string[]): Promise<void> {
-    await Promise.all(
-      lines.map(async (text) => {
-        const number = ++this.#number;
-        const item = text === '' ? undefined : this.#itemOf(number, text);
-        if (item === undefined) return;
-        const outcome = await this.#add(item);
-        this.counts[outcome]++;
-        if (outcome === 'other') tell(number, `${nameOf(item)} is stored, and differs`);
-      }),
-    );
-  }
-
-  /** Reads a line; undefined if it is wrong, or the last one of an export. */
-  #itemOf(number: number, text: string): Item | undefined {
-    this.isWhole = false;
+  async store(line: string): Promise<void> {
+    const number = ++this.#number;
+    if (line === '') return;
+    const tell = (reason: string) => {
+      console.error(`Line ${number}: ${reason}`);
+    };
     try {
-      const line = this.#read(text);
-      if (!('lines' in line)) return line;
-      this.isWhole = true;
+      const item = this.#read(line);
+      this.isWhole = item === undefined;
+      if (item === undefined) return;
+      const outcome = await item.add(this.#storage);
+      this.counts[outcome]++;
+      if (outcome === 'other') tell(`${item.name} is stored, and differs`);
     } catch (error) {
       if (!(error instanceof LineError)) throw error;
+      this.isWhole = false;
       this.counts.wrong++;
-      tell(number, error.message);
+      tell(error.message);
     }
-    return undefined;
   }
-
-  #add(item: Item): Promise<Outcomes['absent']> {
-    if ('token' in item) return this.#storage.tokens.add(item.token);
-    const { subject, id, text } = item.document;
-    const written = this.#storage.collection(item.collection).write(subject, id, { when: 'absent', text });
-    return written as Promise<Outcomes['absent']>;
-  }
-}
-
-function tell(number: number, reason: string): void {
-  console.error(`Line ${number}: ${reason}`);
-}
-
-function nameOf(item: Item): string {
-  return 'token' in item ? `the token ${item.token.id}` : `${item.collection.name} ${keyText(item.document)}`;
 }

@@ -4,12 +4,12 @@ import { restore } from '../../storage/sqlite/restore.js';
 import type { StoreCommands } from './store-commands.js';
 
 interface RestoreOptions {
-  dryRun?: true;
-  keepTokens?: true;
+  dryRun?: boolean;
+  keepTokens?: boolean;
 }
 
 /** Adds the command. */
-export function addRestoreCommand(program: Command, commands: StoreCommands): void {
+export function addRestoreCommand(program: Command, { service, url }: StoreCommands): void {
   program
     .command('restore')
     .description(
@@ -22,24 +22,17 @@ export function addRestoreCommand(program: Command, commands: StoreCommands): vo
       '--keep-tokens',
       'keep tokens of the backup valid that the present store does not have; otherwise they are revoked',
     )
-    .action(async (file: string, options: RestoreOptions) => {
-      const { dryRun: isDryRun = false, keepTokens: keepsTokens = false } = options;
-      const { revokedTokens, fault, saved, aside } = await restore(commands.service, commands.url(), file, {
-        isDryRun,
-        keepsTokens,
-      });
+    .action(async (file: string, { dryRun = false, keepTokens = false }: RestoreOptions) => {
+      const options = { isDryRun: dryRun, keepsTokens: keepTokens };
+      const { revokedTokens, fault, saved, aside } = await restore(service, url(), file, options);
       if (fault !== undefined) console.error(fault);
-      const count = `${revokedTokens} tokens of ${isDryRun ? 'it would be' : 'the backup were'} revoked`;
-      const advice = revokedTokens === 0 ? '' : adviceOf(isDryRun && fault !== undefined, keepsTokens);
-      console.error(`${isDryRun ? `${file} can be restored` : `Restored ${file}`}. ${count}${advice}.`);
+      console.error(
+        dryRun
+          ? `${file} can be restored. ${revokedTokens} tokens of it would be revoked.`
+          : `Restored ${file}. ${revokedTokens} tokens of the backup were revoked.`,
+      );
       if (saved !== undefined)
         console.error(`To undo this, run the same command with: restore ${saved} --keep-tokens`);
       if (aside !== undefined) console.error(`The damaged store that was there is now called ${aside}.`);
     });
-}
-
-/** Says how tokens can stay valid. @param isUnsure - Whether it cannot be known which of them were revoked. */
-function adviceOf(isUnsure: boolean, keepsTokens: boolean): string {
-  if (keepsTokens) return ', since the store has them as revoked: to keep them, first move its files away';
-  return isUnsure ? ', for good: add --keep-tokens if none was revoked since the backup' : '';
 }

@@ -1,10 +1,9 @@
 // A thread that serves besides the main one: it listens on the address that all have, and reads the store itself.
-import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
-import type { Tls } from '../../http/connection/server.js';
+import { parentPort, workerData } from 'node:worker_threads';
 import type { Service } from '../../service/definition.js';
 import type { StorageShare } from '../../storage/open.js';
 import type { Config } from '../config.js';
-import { buildService, shutDown, type BuiltService } from '../configured-service.js';
+import { buildService, shutDown } from '../configured-service.js';
 import { end, interrupted, onEnd } from '../ending.js';
 import { listenOn, type Address } from '../listening.js';
 import { describeFault } from '../start-errors.js';
@@ -14,40 +13,41 @@ export interface ThreadData {
   /** Its number, from 2: the main thread is the first one. */
   readonly thread: number;
   readonly config: Config;
-  readonly tls: Tls | undefined;
   readonly share: StorageShare;
   readonly address: Address;
 }
 
+/** A message to a thread: it is to end, also while it starts; or to send its metrics. */
+export type Message = 'end' | 'measure';
+
 /** The metrics of a thread, as Registry.getMetricsAsJSON returns them. */
 export type Measured = object[];
 
-/** A message to a thread: it is to end, also while it starts; or the port to which it sends its metrics. */
-export type Message = 'end' | MessagePort;
-
-/** The first message of a thread: the reason why it cannot serve; undefined when it does. */
+/** The first message of a thread: the reason why it cannot serve; undefined when it does. The others are its metrics. */
 export type FirstMessage = string | undefined;
 
 /** Serves until the main thread ends this one. Tells the main thread if it cannot start. */
 export async function serveInThread(service: Service): Promise<void> {
-  const data = workerData as ThreadData;
-  const { config, address } = data;
+  const { config, address, ...data } = workerData as ThreadData;
   const port = parentPort!;
   port.on('message', (message: Message) => {
     if (message === 'end') end(message);
   });
   try {
-    const built = await buildService(service, config, data);
+    const { app, storage, metrics } = await buildService(service, config, data);
     onEnd(async () => {
-      await shutDown(built.app, config.limits);
-      await built.storage.close();
+      await shutDown(app, config.limits);
+      await storage.close();
       // This ends the thread alone. It does not wait for what a service has left open.
       process.exit(0);
     });
+    const measure = async () => {
+      port.postMessage(((await metrics?.registry.getMetricsAsJSON()) ?? []) satisfies Measured);
+    };
     if (interrupted.aborted) return;
-    await listenOn(built.app, address);
+    await listenOn(address, (options) => app.listen(options));
     port.on('message', (message: Message) => {
-      if (message !== 'end') void answer(message, built);
+      if (message === 'measure') void measure();
     });
     port.postMessage(undefined satisfies FirstMessage);
   } catch (error) {
@@ -55,8 +55,4 @@ export async function serveInThread(service: Service): Promise<void> {
     port.postMessage(describeFault(error, service) satisfies FirstMessage);
     process.exit(1);
   }
-}
-
-async function answer(port: MessagePort, { metrics }: BuiltService): Promise<void> {
-  port.postMessage(((await metrics?.registry.getMetricsAsJSON()) ?? []) satisfies Measured);
 }

@@ -137,7 +137,7 @@ t.test('no secret is in the log', async (t) => {
     { requestId: 'mine-1', method: 'POST', path: '/plants', status: 200 },
     { method: 'GET', path: '/plants', status: 400, error: 40006, traceparent },
     { status: 401, error: 40101 },
-    { requestId: /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/, status: 200, traceparent: undefined },
+    { requestId: /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/, status: 200, traceparent: 'neither' },
   ]);
 });
 
