@@ -1,18 +1,16 @@
 // Builds the storage and the service from the configuration, checks them, and shuts them down.
 import { setTimeout as pause } from 'node:timers/promises';
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { Limits } from '../base/limits.js';
 import { isOutside } from '../base/node-command.js';
 import { within } from '../base/time-limit.js';
-import { version } from '../base/version.js';
 import { reportTo } from '../observability/event-log.js';
 import { openLog } from '../observability/log.js';
 import type { Metrics } from '../observability/metrics.js';
 import type { Service } from '../service/definition.js';
-import { describeStore, openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
+import { openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
 import type { Config } from './config.js';
 import { deferEnd, interrupted } from './ending.js';
-import { notify } from './systemd.js';
 import { readTls } from './tls.js';
 
 /** The time for a request to reach the server, in ms: a service that drains listens at least this long. */
@@ -117,20 +115,6 @@ function identityProvider(config: Config) {
   return { issuer, audience, jwksUrl, requireType: config.OIDC_REQUIRE_AT_JWT };
 }
 
-/** Logs that the service is ready, and what it runs with; tells systemd, if that waits for it (`Type=notify`). */
-export function reportReady(
-  { name }: Service,
-  log: FastifyBaseLogger,
-  { DATABASE_URL, WORKERS: threads }: Config,
-  { isNew: created = false }: OpenStorage,
-  { listeningOrigin: origin, outsideRoutes }: Pick<FastifyInstance, 'listeningOrigin' | 'outsideRoutes'>,
-): void {
-  const facts = { version, store: describeStore(DATABASE_URL), created, threads, origin };
-  const more = outsideRoutes.length > 0 && { outsideRoutes };
-  log.info({ ...facts, contract: `${origin}/openapi.yaml`, ...more }, `${name} is ready`);
-  notify('READY=1', log);
-}
-
 /**
  * Shuts the service of this thread down: clients reconnect elsewhere while it drains; then it closes, when all requests that
  * have arrived have their responses. Never rejects.
@@ -144,12 +128,9 @@ export async function shutDown(
   const deadline = performance.now() + Math.max(drainTime, requestTravelTime);
   const isDraining = () => app.front.listening && (drainTime > 0 || app.openConnections > 0);
   while (isDraining() && performance.now() < deadline) await pause(checkInterval);
-  const timer = setTimeout(() => {
-    if (app.openConnections > 0) app.log.warn('requests were still running at the end of SHUTDOWN_SECONDS');
-    app.cutOff();
-  }, shutdownTime);
   const closed = app.close().then(() => true);
-  if (!(await within(closed, shutdownTime + closeGrace, false)))
+  if (await within(closed, shutdownTime, false)) return;
+  app.cutOff();
+  if (!(await within(closed, closeGrace, false)))
     app.log.error('the service did not close within SHUTDOWN_SECONDS');
-  clearTimeout(timer);
 }

@@ -1,14 +1,16 @@
 // Starts the service: in this thread, and in as many others as WORKERS says.
 import { isMainThread } from 'node:worker_threads';
+import { version } from '../base/version.js';
 import type { Service } from '../service/definition.js';
 import type { ServerOptions } from './commands/command-line.js';
 import { within } from '../base/time-limit.js';
 import { readConfig, type Config } from './config.js';
-import { buildService, reportReady, shutDown, type BuiltService } from './configured-service.js';
+import { buildService, shutDown, type BuiltService } from './configured-service.js';
 import { endAtOnce, fail, interrupted, shutDownOnEnd } from './ending.js';
 import { findAddress, listenOn } from './listening.js';
 import { describeFault, statusOf } from './start-errors.js';
-import { feedWatchdog } from './systemd.js';
+import { describeStore } from '../storage/open.js';
+import { feedWatchdog, notify } from './systemd.js';
 import { ServingThread } from './threads/serving-threads.js';
 
 /** The time to wait for threads after their own time limits have passed, in ms. */
@@ -71,7 +73,12 @@ async function serve(service: Service, config: Config, dev: boolean): Promise<vo
     await openAdmin(service, built, threads, config);
     await listenOn(address, (options) => app.listen(options));
     interrupted.throwIfAborted();
-    reportReady(service, log, config, storage, app);
+    const { listeningOrigin: origin, outsideRoutes } = app;
+    const facts = { version, store: describeStore(config.DATABASE_URL), created: storage.isNew ?? false };
+    const more = outsideRoutes.length > 0 && { outsideRoutes };
+    const addresses = { origin, contract: `${origin}/openapi.yaml`, ...more };
+    log.info({ ...facts, threads: config.WORKERS, ...addresses }, `${service.name} is ready`);
+    notify('READY=1', log);
     void feedWatchdog(log, () => measure(threads));
     await greet?.(service, app, storage, config);
   } catch (error) {

@@ -59,9 +59,8 @@ const name = { ...text, minLength: 1 };
 const time = { type: 'integer' };
 const end = { type: ['integer', 'null'] };
 
-/** The schemas of lines, by the member that tells them apart. */
+/** The schemas of lines. */
 const schemas = {
-  lines: closed({ lines: time }),
   token: closed({
     token: closed({
       ...{ id: name, subject: name },
@@ -79,7 +78,6 @@ const schemas = {
 };
 
 interface Line {
-  readonly lines: number;
   readonly token: Readonly<Record<string, unknown>>;
   readonly collection: string;
   readonly subject: string;
@@ -99,11 +97,11 @@ export function lineReader(
   // No engine stores any other text as it is.
   ajv.addFormat('storable', (value: string) => value.isWellFormed() && !value.includes('\0'));
   return (text) => {
+    if (/^\{"lines":\d+\}$/.test(text)) return undefined;
     const value = parse(text);
-    const { lines, token } = Object(value) as Partial<Line>;
-    const kind = lines !== undefined ? 'lines' : token !== undefined ? 'token' : 'document';
+    const { token } = Object(value) as Partial<Line>;
+    const kind = token === undefined ? 'document' : 'token';
     if (!ajv.validate(kind, value)) throw new LineError(ajv.errorsText(ajv.errors, { dataVar: 'it' }));
-    if (lines !== undefined) return undefined;
     if (token === undefined) return documentOf(collections, value as Line);
     // A token of the store has undefined instead of null.
     const members = Object.entries(token).map(([member, value]) => [member, value ?? undefined]);

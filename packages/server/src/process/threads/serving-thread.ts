@@ -20,11 +20,8 @@ export interface ThreadData {
 /** A message to a thread: it is to end, also while it starts; or to send its metrics. */
 export type Message = 'end' | 'measure';
 
-/** The metrics of a thread, as Registry.getMetricsAsJSON returns them. */
-export type Measured = object[];
-
-/** The first message of a thread: the reason why it cannot serve; undefined when it does. The others are its metrics. */
-export type FirstMessage = string | undefined;
+/** A message of a thread: first, the reason why it cannot serve, or undefined; then its metrics, whenever it is asked. */
+export type Answer = string | undefined | object[];
 
 /** Serves until the main thread ends this one. Tells the main thread if it cannot start. */
 export async function serveInThread(service: Service): Promise<void> {
@@ -42,17 +39,17 @@ export async function serveInThread(service: Service): Promise<void> {
       process.exit(0);
     });
     const measure = async () => {
-      port.postMessage(((await metrics?.registry.getMetricsAsJSON()) ?? []) satisfies Measured);
+      port.postMessage(((await metrics?.registry.getMetricsAsJSON()) ?? []) satisfies Answer);
     };
     if (interrupted.aborted) return;
     await listenOn(address, (options) => app.listen(options));
     port.on('message', (message: Message) => {
       if (message === 'measure') void measure();
     });
-    port.postMessage(undefined satisfies FirstMessage);
+    port.postMessage(undefined satisfies Answer);
   } catch (error) {
     if (interrupted.aborted) process.exit(0);
-    port.postMessage(describeFault(error, service) satisfies FirstMessage);
+    port.postMessage(describeFault(error, service) satisfies Answer);
     process.exit(1);
   }
 }

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import type { Service } from '../../service/definition.js';
 import { ThreadStartError } from '../start-errors.js';
-import type { FirstMessage, Measured, Message, ThreadData } from './serving-thread.js';
+import type { Message, ThreadData } from './serving-thread.js';
 
 /** The space for new objects that Node.js 22 takes; Node.js 24 would take far more for the same speed. */
 const resourceLimits = { maxYoungGenerationSizeMb: 48 };
@@ -15,7 +15,7 @@ export class ServingThread {
   readonly ended: Promise<string | undefined>;
   readonly #worker: Worker;
   /** The answer that it owes: it is asked once at a time, so that questions to a thread that hangs do not pile up. */
-  #answer: Promise<Measured> | undefined;
+  #answer: Promise<object[]> | undefined;
   /** Whether it has been asked to end. */
   #isAsked = false;
 
@@ -37,17 +37,17 @@ export class ServingThread {
   /** Resolves when the thread serves. @throws ThreadStartError if it ends before. */
   async start({ name }: Service): Promise<void> {
     const fault = await Promise.race([
-      this.#message<FirstMessage>(),
+      this.#message<string | undefined>(),
       this.ended.then((reason = 'it has ended') => `${name}: thread ${this.number}: ${reason}`),
     ]);
     if (fault !== undefined) throw new ThreadStartError(fault);
   }
 
   /** Returns its metrics. Does not settle while it does not respond. */
-  measure(): Promise<Measured> {
+  measure(): Promise<object[]> {
     if (this.#answer === undefined) {
       this.#worker.postMessage('measure' satisfies Message);
-      this.#answer = this.#message<Measured>().finally(() => (this.#answer = undefined));
+      this.#answer = this.#message<object[]>().finally(() => (this.#answer = undefined));
     }
     return this.#answer;
   }
