@@ -26,10 +26,11 @@ plant_log() {
   sudo journalctl --unit plant-store --output cat --since "-$1" | jq --compact-output --raw-input 'fromjson? | objects'
 }
 
-# Shows the last warnings and errors since a time, with their causes.
+# Shows the warnings and errors since a time, with their causes: of equal ones the number, and the time of the last one.
 plant_problems() {
   plant_log "$1" | jq --compact-output 'select(.level >= 40 and .msg != "request") |
-    {time: (.time / 1000 | todate), msg, cause: (.err.message // .reason // .signal)}' | tail -n 20
+    {time: (.time / 1000 | todate), msg, cause: (.err.message // .reason // .signal)}' |
+    jq --compact-output --slurp 'group_by([.msg, .cause]) | map(.[-1] + {times: length}) | sort_by(.time) | .[-20:][]'
 }
 
 # Shows who has used the most time since a time: milliseconds, requests, and the subject, or the address without one.
@@ -43,7 +44,7 @@ plant_callers() {
 # Counts the requests that were refused with a status since a time, by reason or subject, and address: "401 1h".
 plant_refused() {
   plant_log "$2" | jq --raw-output --argjson status "$1" 'select(.status == $status) |
-    [.reason // .subject // (if .status == 429 then "token not checked" else "no token" end), .address] | @tsv' | sort | uniq --count | sort --reverse --numeric-sort | head -n 20
+    [.reason // .subject // (if .status == 401 then "no token" else "token not checked" end), .address] | @tsv' | sort | uniq --count | sort --reverse --numeric-sort | head -n 20
 }
 
 # Shows the requests of the last 30 days that a filter of jq selects: time, method, path, status, address, id of the token,

@@ -129,6 +129,8 @@ for method, body in (("DELETE", None), ("POST", {"id": 2, "name": None})):
 `,
   );
   proxy.fates.push('lose response', 'lose request', 'pass', 'cut response', 'pass', 'lose response', 'pass');
+  // A refusal that is cut off.
+  proxy.fates.push('pass', 'cut body', 'pass');
   t.strictSame(await runExample('python3', path, proxy.url, await service.issue('retries')), [
     '{"name": "Aloe", "tag": "dry"}',
     '[{"name": "Aloe", "tag": "dry"}]',

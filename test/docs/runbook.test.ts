@@ -448,7 +448,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     await nameService(machine, url);
     for (const file of ['owner.env', 'plant-store.env'])
       await writeFile(join(machine.folder, file), `DATABASE_URL=${url}\n`);
-    const [dump, restore] = blocksOf(runbook, 'Back up and restore');
+    const [dump, restore, exportDump] = blocksOf(runbook, 'Back up and restore');
     await machine.run(dump);
     t.equal((await remove(machine.server, token, 1)).status, 204);
     const shown = await machine.run('plant_store token list --subject mallory');
@@ -458,6 +458,12 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     t.match(await machine.run(restore, { 'plants-YYYY-MM-DD-HHMMSS.dump': name }), '"status":"ready"');
     t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"}]');
     t.equal((await list(machine.server, leaked)).status, 401, 'what was revoked after the dump stays so');
+    const copy = new URL(url);
+    copy.pathname = '/plants2';
+    await writeFile(join(machine.folder, 'owner2.env'), `DATABASE_URL=${copy.href}\n`);
+    const before = (await readdir(machine.folder)).find((file) => file.startsWith('before-restore'))!;
+    t.equal(await machine.run(exportDump, { 'before-restore-YYYY-MM-DD-HHMMSS.dump': before }), '');
+    t.match(await readFile(join(machine.folder, 'plants.jsonl'), 'utf8'), /^\{"lines":0\}/);
     for (const nothing of [shown.replace('valid', 'revoked'), ''])
       await t.rejects(machine.run(`echo '${nothing}' > none.json; plant_revoke_others none.json`), {
         message: /none\.json lists no valid token/,

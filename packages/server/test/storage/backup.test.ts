@@ -88,6 +88,11 @@ t.test('a backup overwrites nothing, and reports why it fails', async (t) => {
   );
   await t.rejects(stat(nothing), 'and none is made');
   await t.rejects(backUp('postgres://127.0.0.1/x', copy), /use pg_dump/);
+  await writeFile(`${nothing}-wal`, 'acknowledged');
+  await t.rejects(backUp(`file:${nothing}`, copy), {
+    message:
+      /nothing\.db is missing .* do not stop it: see "The files were deleted" in (?!.*see "The store is damaged" in docs\/runbook.md$)/,
+  });
   const damaged = await readFile(file);
   await writeFile(join(folder, 'damaged.db'), damaged.fill(0x55, 4_096));
   await t.rejects(

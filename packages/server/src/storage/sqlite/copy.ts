@@ -29,7 +29,9 @@ export async function backUp(name: string, url: string, path: string): Promise<n
     await makeCopy(target, file);
     return statSync(target).size;
   } catch (error) {
-    const advice = isDamage(error) ? ': see "The store is damaged" in docs/runbook.md' : '';
+    // A refusal of the files has its own advice.
+    const isFound = isDamage(error) && !(error instanceof StorageError);
+    const advice = isFound ? ': see "The store is damaged" in docs/runbook.md' : '';
     throw new StorageError('unavailable', `the copy failed: ${messageOf(error)}${advice}`, { cause: error });
   }
 }
