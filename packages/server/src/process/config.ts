@@ -134,6 +134,9 @@ function valueOf(
   const isStore = name === 'DATABASE_URL';
   // A service without a store may have a database of its own, which DATABASE_URL may name.
   if (isStore && byService === undefined) return noStore;
+  // The default depends on the current folder.
+  if (isStore && !environment[name] && environment['NODE_ENV'] === 'production')
+    throw new ConfigError('DATABASE_URL is required with NODE_ENV=production');
   const value = environment[name] || (isStore ? byService : undefined);
   const { read, default: byDefault } = variables[name];
   if (value === undefined) return byDefault;

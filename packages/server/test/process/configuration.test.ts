@@ -60,6 +60,11 @@ t.test('in production, only init creates a store, and the start says where there
   const help =
     'If its server still runs, do not stop it: see "The files were deleted" in docs/restore.md. Otherwise, ' +
     'correct DATABASE_URL, or restore a backup; "init" creates an empty one';
+  for (const command of [['main.js'], ['cli.js', 'init']] as const)
+    t.match(await run(command[0], command.slice(1), { NODE_ENV: 'production' }), {
+      code: 78,
+      stderr: 'plant-store: DATABASE_URL is required with NODE_ENV=production\n',
+    });
   await writeFile(join(folder, 'plant.db'), '');
   const missing = `plant-store: no store at ${join(folder, 'plants.db')}`;
   const refused = `${missing}, and none is created, since NODE_ENV is production. ${help}\n`;
