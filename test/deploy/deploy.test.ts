@@ -22,7 +22,7 @@ import {
   type ServerProcess,
 } from '../../packages/server/test/support/processes.js';
 import { lacks, skipFor } from '../../packages/server/test/support/skip.js';
-import { needsThreadsOn } from '../../packages/server/test/support/threads.js';
+import { needsThreads, needsThreadsOn } from '../../packages/server/test/support/threads.js';
 import { until } from '../../packages/server/test/support/wait.js';
 import { ApiError, type ErrorKind } from '../../packages/server/dist/index.js';
 import { allErrors } from '../../dist/plants/errors.js';
@@ -398,7 +398,7 @@ t.test('the runbook leads from each alert to the section that the alert names', 
 
 t.test(
   'Prometheus scrapes a service under load, and every panel of the dashboard about it has data',
-  skipFor(lacks('prometheus')),
+  needsThreads(lacks('prometheus')),
   async (t) => {
     const server = await startServer(t, { env: { OPS_PORT: '0', WORKERS: '2' } });
     const admin = adminOf(server);

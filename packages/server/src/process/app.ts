@@ -100,8 +100,6 @@ export function appOptions({ limits, tls, ...options }: AppServerOptions = {}): 
   });
 }
 
-/** Maximum time for an app that does not start to close, in ms. */
-const lateTime = 1_000;
 /**
  * Serves a service on an app whose options appOptions has made: a Fastify plugin. Closing the app also closes what the
  * service has opened, but not the storage.
@@ -131,21 +129,33 @@ export const serveContract = fastifyPlugin<PluginOptions>(
 );
 
 /** Reads the contract, and makes what the steps share: the options with their defaults, and what is made from them. */
-function createParts(app: FastifyInstance, options: PluginOptions, limits: Limits) {
-  const { errors, renderError: render, contract: document } = options.service;
-  const parts = {
-    ...{ worker: 1, verifyTimeout: 5_000, corsOrigins: [], maxEventLoopDelay: 0 },
-    now: () => Date.now(),
-    monotonic: () => performance.now(),
-    ...options,
-    contract: options.contract ?? loadContract(readFileSync(document), render !== undefined),
-  };
+function createParts(
+  app: FastifyInstance,
+  {
+    service,
+    worker = 1,
+    contract = loadContract(readFileSync(service.contract), service.renderError !== undefined),
+    verifyTimeout = 5_000,
+    corsOrigins = [],
+    maxEventLoopDelay = 0,
+    observe,
+    now = () => Date.now(),
+    monotonic = () => performance.now(),
+    ...options
+  }: PluginOptions,
+  limits: Limits,
+) {
   const compiler = new Compiler();
-  const report = reportTo(app.log, options.observe, parts.monotonic);
-  const write = createErrorRenderer(compiler, parts.contract.operations, { errors, render, report });
-  const handleError = createErrorHandler(errors, write, report);
-  const rates = createRateLimits(limits, parts.monotonic);
-  return { ...parts, limits, compiler, report, write, handleError, rates };
+  const report = reportTo(app.log, observe, monotonic);
+  const { errors, renderError: render } = service;
+  const write = createErrorRenderer(compiler, contract.operations, { errors, render, report });
+  return {
+    ...options,
+    ...{ service, worker, contract, verifyTimeout, corsOrigins, maxEventLoopDelay, now, monotonic },
+    ...{ limits, compiler, report, write },
+    handleError: createErrorHandler(errors, write, report),
+    rates: createRateLimits(limits, monotonic),
+  };
 }
 
 /** Adds the steps that every request passes, in this order (DESIGN.md, "The path of a request"). */
@@ -233,6 +243,9 @@ async function addOperations(
     countCaller: rates.subject,
   });
 }
+
+/** Maximum time for an app that does not start to close, in ms. */
+const lateTime = 1_000;
 
 /** Options of buildApp. */
 export type AppOptions = PluginOptions & {

@@ -228,3 +228,19 @@ t.test('what open throws is one line for the operator', async (t) => {
       { message: `the service could not be opened: ${message}` },
     );
 });
+
+t.test('an option that is undefined has its default', async (t) => {
+  const names = [
+    'worker',
+    'contract',
+    'verifyTimeout',
+    'corsOrigins',
+    'maxEventLoopDelay',
+    'now',
+    'monotonic',
+  ];
+  const options = Object.fromEntries(names.map((name) => [name, undefined]));
+  const app = await buildApp({ ...options, service, storage: await sharedStorage(engines[0]!) });
+  t.equal((await app.inject('/plants')).statusCode, 401);
+  await app.close();
+});
