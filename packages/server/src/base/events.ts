@@ -49,11 +49,7 @@ export type ServiceEvent =
       readonly address: string;
     }
   /** The server could not do what a request asked for. */
-  | {
-      readonly type: 'request failed';
-      readonly request: FastifyRequest;
-      readonly error: ApiError;
-    }
+  | { readonly type: 'request failed'; readonly request: FastifyRequest; readonly error: ApiError }
   /** An error is sent. `request` is Node's object. */
   | { readonly type: 'error sent'; readonly error: ApiError; readonly request: object }
   | { readonly type: 'error not rendered'; readonly error: ApiError; readonly fault: unknown }

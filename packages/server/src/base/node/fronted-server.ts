@@ -50,4 +50,9 @@ export class FrontedServer extends http.Server {
   override address(): AddressInfo | string | null {
     return this.front.address();
   }
+
+  override getConnections(callback: (error: Error | null, count: number) => void): this {
+    this.front.getConnections(callback);
+    return this;
+  }
 }

@@ -38,19 +38,16 @@ function toApiError(thrown: unknown, errors: ServiceErrors, isOfContract: boolea
   if (isApiError(thrown)) return thrown;
   if (thrown instanceof StorageError) {
     const kind = storageErrors[thrown.failure];
-    const detail = thrown.failure === 'too-large' ? { detail: thrown.message } : {};
-    return new ApiError(errors[kind] ?? kind, { cause: thrown, ...detail });
+    const detail = thrown.failure === 'too-large' ? thrown.message : undefined;
+    return new ApiError(errors[kind] ?? kind, { cause: thrown, detail });
   }
   const { code = '', statusCode = 500, message } = (thrown ?? {}) as Partial<FastifyError>;
-  if (!isOfContract && statusCode >= 400 && statusCode < 500)
-    return new ApiError(refused(statusCode), { cause: thrown, ...(message && { detail: message }) });
-  const kind = fastifyErrors[code];
-  return new ApiError(kind ?? 'internal', { cause: thrown });
-}
-
-/** The error of a route outside of the contract, or of its plugins, which name a status only. */
-function refused(status: number): ErrorEntry {
-  return { code: status * 100 + 99, message: 'The request is refused.' };
+  if (!isOfContract && statusCode >= 400 && statusCode < 500) {
+    // Of a route outside of the contract, or of its plugins, which name a status only.
+    const entry = { code: statusCode * 100 + 99, message: 'The request is refused.' };
+    return new ApiError(entry, { cause: thrown, detail: message === '' ? undefined : message });
+  }
+  return new ApiError(fastifyErrors[code] ?? 'internal', { cause: thrown });
 }
 
 /**

@@ -30,7 +30,6 @@ export async function allowOrigins(
   });
 }
 
-function isPreflight({ method, headers }: FastifyRequest): boolean {
-  const values = [headers.origin, headers['access-control-request-method']];
-  return method === 'OPTIONS' && values.every((value) => value !== undefined && value !== '');
+function isPreflight({ headers }: FastifyRequest): boolean {
+  return Boolean(headers.origin && headers['access-control-request-method']);
 }
