@@ -14,7 +14,7 @@ import {
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { build } from 'esbuild';
 import { services } from './lib/services.js';
 import { runFiles } from './test-files.js';
@@ -62,11 +62,6 @@ const jobs = 4;
 /** A file system in memory, and more than all tests use at the same time, in bytes. */
 const [memory, enough] = ['/dev/shm', 2 * 2 ** 30];
 
-/** @param {string} text */
-const positive = (text) => {
-  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('It must be a number from 1 on.');
-  return Number(text);
-};
 /** @type {string[]} */
 const none = [];
 const program = new Command('npm test --')
@@ -84,12 +79,13 @@ const program = new Command('npm test --')
   .option('--quick', 'only types, and the tests of the API, the contract and the storage, on SQLite', false)
   .option('--long', 'only those that are left out otherwise', false)
   .option('--built', 'use dist/ as it is, and compile only the tests', false)
-  .option('--patience <MINUTES>', 'for how long a file may print nothing before it is ended', positive, 20)
+  .option('--patience <MINUTES>', 'for how long a file may print nothing before it is ended', Number, 20)
   .showHelpAfterError()
   .parse();
 const words = program.args;
 /** @type {{ grep: string[], quick: boolean, long: boolean, built: boolean, patience: number }} */
 const options = program.opts();
+if (!(options.patience > 0)) program.error('--patience must be a number of minutes.');
 if ([options.quick, options.long, words.length > 0].filter(Boolean).length > 1)
   program.error('--quick and --long select the tests themselves; leave out the words, or the option.');
 // Ends the PostgreSQL of the run, too.

@@ -2,10 +2,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { Argument, Command, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { measureRound } from './measure.js';
 import { printReport, writeReport } from './report.js';
-import { comparisons, prepareSide, serversOf } from './servers.js';
+import { prepareSide, serversOf } from './servers.js';
 import { workloads } from './workloads.js';
 
 const program = new Command('npm run bench --')
@@ -19,11 +19,6 @@ requests of each workload. The CPU time is that of the server and of its Postgre
 Each ratio is computed within a round. The report shows the median of the rounds and an interval that contains the true
 median with a confidence of about 95 %. If the whole interval of a create, list or delete lies below 0.97 of the rate of
 the checkout in FOLDER, the exit status is 1.`,
-  )
-  .addArgument(
-    new Argument('[COMPARISON]', 'of two variants of the Plant Store instead')
-      .choices(Object.keys(comparisons))
-      .default('peers'),
   )
   .option(
     '--against <FOLDER>',
@@ -40,9 +35,7 @@ the checkout in FOLDER, the exit status is 1.`,
   .parse();
 /** @type {{ against?: string, workload?: string[], server?: string[], rounds: number }} */
 const { rounds, ...options } = program.opts();
-const [name = ''] = program.processedArgs;
-const { only = workloads.map(({ name }) => name), connections: counts = [256, 16] } = comparisons[name] ?? {};
-const isPart = name !== 'peers' || Object.keys(options).length > 0;
+const isPart = Object.keys(options).length > 0;
 const against = options.against && resolve(options.against);
 if (against !== undefined && !existsSync(join(against, 'dist/main.js')))
   program.error(`${against} has no dist/main.js; run "npm run build" there first`);
@@ -50,9 +43,10 @@ if (!(Number.isInteger(rounds) && rounds > 0)) program.error('--rounds must be a
 
 /** How long a measurement lasts, in ms. */
 const time = 700;
+const connectionCounts = [256, 16];
 
 const parts = options.server ?? (against === undefined ? [''] : ['on SQLite']);
-const wanted = serversOf(name, against).filter(({ name }) => parts.some((part) => name.includes(part)));
+const wanted = serversOf(against).filter(({ name }) => parts.some((part) => name.includes(part)));
 const hasCargo = spawnSync('cargo', ['--version']).status === 0;
 const chosen = wanted.filter(({ kind }) => kind !== 'foreign' || hasCargo);
 if (chosen.length < wanted.length) console.error('The servers in Rust are skipped: there is no cargo.');
@@ -75,8 +69,8 @@ const results = chosen.map((server) => ({ server, measurements: [] }));
 const sides = [];
 for (const server of chosen) sides.push(await prepareSide(server));
 const plans = workloads
-  .filter(({ name }) => (options.workload ?? only).includes(name))
-  .flatMap((workload) => counts.map((connections) => ({ workload, connections, time })));
+  .filter(({ name }) => options.workload?.includes(name) ?? true)
+  .flatMap((workload) => connectionCounts.map((connections) => ({ workload, connections, time })));
 for (const { measurements } of results)
   for (const { workload, connections } of plans)
     measurements.push({ workload: workload.name, connections, samples: [] });

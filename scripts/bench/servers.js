@@ -9,7 +9,6 @@ import { kernelDistributes } from '../../packages/server/dist/process/variable-t
 import { hashSecret } from '../../packages/server/dist/storage/core/tokens.js';
 import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { run, startServer } from '../../packages/server/test/support/server-process.js';
-import { edited } from '../lib/edits.js';
 import { seed } from './workloads.js';
 
 const dist = resolve(import.meta.dirname, '../../dist');
@@ -76,35 +75,13 @@ const versions = [ours('SQLite'), { ...ours('SQLite'), name: onTwo, env: two }, 
   ],
 );
 
-/** Each write has a commit of its own. */
-const oneRow = { file: 'base/limits.js', text: 'batchRows: 1_000', by: 'batchRows: 1' };
-
 /**
- * What can be compared, besides earlier versions: the servers, and the workloads if not all.
- * @type {Record<string, { servers: readonly Server[], only?: readonly string[], connections?: readonly number[] }>}
- */
-export const comparisons = {
-  peers: { servers: peers },
-  /** A commit for each create, and for groups of them. */
-  'group-commit': {
-    servers: engines.flatMap((engine) => [
-      { ...ours(engine), name: `single on ${engine}`, env: { NODE_OPTIONS: edited(oneRow) } },
-      { ...ours(engine), name: `groups on ${engine}`, comparedWith: `single on ${engine}` },
-    ]),
-    only: ['create'],
-    connections: [256],
-  },
-};
-
-/**
- * The servers of a comparison that can run here.
- * @param {string} name
+ * The servers that can run here.
  * @param {string} [against] - The folder of another built Plant Store, to compare this one with instead.
  */
-export function serversOf(name, against) {
-  const all = against === undefined ? (comparisons[name]?.servers ?? []) : versions;
+export function serversOf(against) {
   return (
-    all
+    (against === undefined ? peers : versions)
       .filter(({ engine }) => engines.includes(engine))
       // Before Node.js 22.12, several threads cannot share a port.
       .filter(({ env }) => env !== two || kernelDistributes)

@@ -6,41 +6,18 @@
  * @property {string} version
  * @property {string} [options] - Those that docs/clients.md shows, without quotes.
  * @property {string} program - Its file beside this one.
- * @property {true} [quick] - Whether .ci/run tries it: it needs no download but small ones from npm.
+ * @property {true} [quick] - Whether .ci/run tries it: it needs nothing beyond the programs of .ci/run.
  * @property {string} build - Generates the client in a folder that has the program, and compiles both: commands of the shell, with
- *   the repository (ROOT), the contract, the version, the options and the program in variables.
+ *   the contract, the version and the options in variables.
  * @property {string} run - The command that runs the program.
  */
 
-const bin = '"$ROOT/node_modules/.bin"';
-/** Checks the types of a client and its program, strictly, and bundles both. */
-const bundle = `
-  ${bin}/tsc --noEmit --strict --skipLibCheck --target es2023 --lib es2023,dom,dom.iterable --module esnext \
-    --moduleResolution bundler --allowImportingTsExtensions --types node $PROGRAM
-  ${bin}/esbuild $PROGRAM --log-level=error --bundle --packages=external --format=esm --outfile=program.mjs`;
-
 /** @type {Record<string, Generator>} */
 export const generators = {
-  'openapi-typescript, openapi-fetch': {
-    version: '7.13, 0.17',
-    options: 'transform',
-    program: 'typescript/openapi-fetch.ts',
-    quick: true,
-    build: `mkdir client; node "$ROOT/scripts/clients/typescript/types.js" $CONTRACT client/types.ts ${bundle}`,
-    run: 'node program.mjs',
-  },
-  '@hey-api/openapi-ts': {
-    version: '0.99.0',
-    options: '-p @hey-api/typescript @hey-api/sdk @hey-api/transformers',
-    program: 'typescript/hey-api.ts',
-    quick: true,
-    build: `npx --yes --package @hey-api/openapi-ts@$VERSION --package typescript@5 -- openapi-ts -i $CONTRACT -o client \
-      $OPTIONS ${bundle}`,
-    run: 'node program.mjs',
-  },
   'openapi-python-client': {
     version: '0.29.1',
     program: 'python/openapi-python-client.py',
+    quick: true,
     build: `
       python3 -m venv venv
       PATH="$PWD/venv/bin:$PATH"

@@ -1,10 +1,10 @@
 // Generates clients from openapi.yaml with common generators, and lets each create, list and delete plants:
 // "npm run test:clients". Fails unless docs/clients.md has the rows that it prints. With names of generators, it tries only
-// those; with --quick, those that .ci/run tries. It needs Node.js 22, and many downloads.
+// those; with --quick, those that .ci/run tries. It needs many downloads.
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { startServer } from '../../packages/server/test/support/server-process.js';
 import { send } from '../lib/request.js';
@@ -19,7 +19,6 @@ const chosen = Object.entries(generators).filter(([name, { quick }]) =>
 );
 const page = plain(await readFile(join(root, 'docs/clients.md'), 'utf8'));
 const workshop = await mkdtemp(join(tmpdir(), 'plant-store-clients-'));
-await symlink(join(root, 'node_modules'), join(workshop, 'node_modules'));
 const server = await startServer();
 let wrong = 0;
 try {
@@ -48,25 +47,11 @@ function plain(markdown) {
  * @param {string} folder
  * @param {import('./generators.js').Generator} generator
  */
-async function examine(folder, { build, run, version: VERSION, options: OPTIONS = '', ...generator }) {
+async function examine(folder, { build, run, program, version: VERSION, options: OPTIONS = '' }) {
   await mkdir(folder);
-  const program = join(root, 'scripts/clients', generator.program);
-  const PROGRAM = basename(program);
-  await cp(program, join(folder, PROGRAM));
-  if (program.endsWith('.ts')) {
-    for (const file of ['program.ts', 'exact-ids.ts'])
-      await cp(join(dirname(program), file), join(folder, file));
-    // npm installs here, not in the folder above.
-    await writeFile(join(folder, 'package.json'), '{"type":"module"}');
-  }
+  await cp(join(root, 'scripts/clients', program), join(folder, basename(program)));
   try {
-    await shell(folder, build, {
-      ROOT: root,
-      CONTRACT: join(root, 'openapi.yaml'),
-      VERSION,
-      OPTIONS,
-      PROGRAM,
-    });
+    await shell(folder, build, { CONTRACT: join(root, 'openapi.yaml'), VERSION, OPTIONS });
     return await use(folder, run);
   } catch (error) {
     console.error(String(error));

@@ -29,13 +29,7 @@ try {
     PLANT_STORE_URL: server.origin,
   });
   const target = [contract, '--url', server.origin, '--header', `Authorization: Bearer ${token}`];
-  const scope = [
-    '--checks',
-    'all',
-    '--phases',
-    'examples,coverage,fuzzing,stateful',
-    '--continue-on-failure',
-  ];
+  const scope = '--checks all --phases examples,coverage,fuzzing,stateful --continue-on-failure'.split(' ');
   await run(join(bin, 'st'), 'run', ...target, ...scope, '--max-examples', cases);
   if (server.faults.length > 0) throw new Error(`The server logged errors:\n${server.faults.join('\n')}`);
 } finally {

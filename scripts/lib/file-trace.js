@@ -89,24 +89,16 @@ function eventOf(text, folder, began) {
   if (path.endsWith('-shm') && !byPath.includes(call)) return undefined;
   // The file has lost the name by which it was opened. It may have others, which strace does not know.
   const nameless = /^\w+\(\d+<[^>]*>\(deleted\)/.test(text);
+  if (/^mkdir/.test(call)) return { kind: 'folder', path };
+  if (/^(rmdir|unlink)/.test(call)) return { kind: 'remove', path };
+  if (call === 'rename' || /^link/.test(call))
+    return { kind: call === 'rename' ? call : 'link', from: path, path: second };
   switch (call) {
     case 'open':
     case 'openat':
       if (text.includes('O_TMPFILE')) break;
       if (!/O_CREAT|O_TRUNC/.test(text)) return undefined;
       return { kind: 'open', path, truncated: text.includes('O_TRUNC') };
-    case 'mkdir':
-    case 'mkdirat':
-      return { kind: 'folder', path };
-    case 'rmdir':
-    case 'unlink':
-    case 'unlinkat':
-      return { kind: 'remove', path };
-    case 'link':
-    case 'linkat':
-      return { kind: 'link', from: path, path: second };
-    case 'rename':
-      return { kind: 'rename', from: path, path: second };
     case 'fsync':
     case 'fdatasync':
       return nameless ? undefined : { kind: 'sync', path, began };

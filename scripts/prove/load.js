@@ -1,8 +1,8 @@
 // Clients that use a service with all its operations, and share the documents. What they know of each document says
 // whether the responses fit together.
+import { Agent } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startClients } from '../lib/clients.js';
 import { send } from '../lib/request.js';
 import { idOf, messageOf, outcomeOf, stateOf } from './model.js';
 
@@ -45,6 +45,7 @@ export class Load {
   #violation;
   #subjects;
   #clients;
+  #ends = false;
   #lists;
   /** The number of requests for documents. */
   requests = 0;
@@ -63,24 +64,37 @@ export class Load {
     this.#lists = lists;
     this.#violation = violation;
     this.#subjects = subjects;
-    this.#clients = subjects.map((subject) =>
-      startClients(origin, clients, (client) => this.#use(subject, client)),
+    const each = Array.from({ length: clients }, (_, number) => number % 2 === 0);
+    this.#clients = Promise.all(
+      subjects.flatMap((subject) => each.map((keeps) => this.#keepUsing(subject, keeps))),
     );
+    // `end` reports a failure.
+    this.#clients.catch(() => undefined);
   }
 
-  /** Ends all clients. */
+  /** Ends all clients after their requests; rejects if one has failed. */
   async end() {
-    await Promise.all(this.#clients.map((clients) => clients.end()));
+    this.#ends = true;
+    await this.#clients;
+  }
+
+  /** Sends one request after the other. @param {Subject} subject @param {boolean} keeps - Whether it keeps its connection. */
+  async #keepUsing(subject, keeps) {
+    const agent = keeps ? new Agent({ keepAlive: true, maxSockets: 1 }) : false;
+    while (!this.#ends) await this.#use(subject, this.#sender(subject, agent));
+    if (agent) agent.destroy();
+  }
+
+  /** @param {Subject} subject @param {Agent | false} agent @returns {Send} */
+  #sender({ token }, agent) {
+    return (message) => send(this.#origin, { ...message, token }, { agent });
   }
 
   /** Lists everything, and compares it with what is known. @throws {Error} when there is no list. */
   async verify() {
     for (const subject of this.#subjects) {
-      const { token } = subject;
-      /** @type {Send} */
-      const sendHere = (message) => send(this.#origin, { ...message, token });
       for (const collection of subject.collections) {
-        const { status, text } = await this.#list(subject, collection, sendHere);
+        const { status, text } = await this.#list(subject, collection, this.#sender(subject, false));
         if (status !== 200) throw new Error(`the list of ${subject.name} returned ${status} ${text}`);
       }
     }
@@ -114,14 +128,10 @@ export class Load {
     return performance.now() - since >= calm && this.hasSuccess(since, kinds);
   }
 
-  /** Sends one request. @param {Subject} subject @param {import('../lib/clients.js').Client} client */
-  async #use(subject, { number, send }) {
-    const { token } = subject;
-    const options = number % 2 === 1 ? { agent: false } : {};
+  /** Sends one request. @param {Subject} subject @param {Send} send */
+  async #use(subject, send) {
     const begun = performance.now();
-    const [kind, { status, text }] = await this.#request(subject, (message) =>
-      send({ ...message, token }, options),
-    );
+    const [kind, { status, text }] = await this.#request(subject, send);
     if (status >= 200 && status < 500) {
       this.successes[kind]++;
       this.#begun[kind] = Math.max(this.#begun[kind], begun);

@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startClients } from '../lib/clients.js';
+import { send } from '../lib/request.js';
 import { statesIn } from './model.js';
 
 /** The pause between two rounds, in ms. */
@@ -20,7 +20,8 @@ export class Commands {
   #world;
   #load;
   #violation;
-  #operator;
+  #ends = false;
+  #ended;
   /** The state of each acknowledged token by its id; undefined if that is unknown. @type {Map<string, string | undefined>} */
   #tokens = new Map();
 
@@ -33,12 +34,19 @@ export class Commands {
     this.#world = world;
     this.#load = load;
     this.#violation = violation;
-    this.#operator = startClients(world.origin, 1, (client) => this.#run(client));
+    this.#ended = this.#run();
+    // `end` reports a failure.
+    this.#ended.catch(() => undefined);
   }
 
   /** Ends after the commands that are under way. */
   end() {
-    return this.#operator.end();
+    this.#ends = true;
+    return this.#ended;
+  }
+
+  async #run() {
+    while (!this.#ends) await this.#work();
   }
 
   /** Compares the list of tokens with what was acknowledged. */
@@ -57,12 +65,12 @@ export class Commands {
         this.#violation(`lost: the token ${id} is ${states.get(id)}, and not ${state}`);
   }
 
-  /** Makes a token, uses and revokes it, and backs up the store. @param {import('../lib/clients.js').Client} client */
-  async #run({ send }) {
+  /** Makes a token, uses and revokes it, and backs up the store. */
+  async #work() {
     const made = await this.#command('token', 'create', subject, '--json');
     if (made !== undefined) {
       const { id, token } = JSON.parse(made);
-      const { status } = await send({ path: '/books', token });
+      const { status } = await send(this.#world.origin, { path: '/books', token });
       if (status === 401) this.#violation(`lost: the new token ${id} is refused`);
       this.#tokens.set(id, undefined);
       if ((await this.#command('token', 'revoke', id)) !== undefined) this.#tokens.set(id, 'revoked');
