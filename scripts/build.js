@@ -3,13 +3,16 @@
 //
 //   node scripts/build.js [client | services]
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { cpSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
-const compiler = findCompiler();
+const compiler = 'node_modules/typescript/bin/tsc';
+if (!existsSync(compiler)) {
+  console.error('What the build needs is not installed: run "npm ci" first.');
+  process.exit(1);
+}
 const [part] = process.argv.slice(2);
 console.error(`Building the ${part ?? 'server'}…`);
 if (part === 'client') {
@@ -34,27 +37,6 @@ if (part === 'client') {
     cpSync(`${folder}src`, `${folder}dist`, { recursive: true, filter: (source) => !source.endsWith('.ts') });
   // The build of the image has no pages.
   if (existsSync('docs')) (await import('./lib/operation.js')).copyOperation();
-}
-
-/** The path of the compiler. If it cannot be used, says what to do, and exits. */
-function findCompiler() {
-  /** @type {{ engines: { node: string } }} */
-  const { engines } = JSON.parse(readFileSync('package.json', 'utf8'));
-  const [needed, running] = [engines.node.slice(2), process.versions.node];
-  // Without this check, the build would fail with an error that does not name the cause.
-  if (running.localeCompare(needed, 'en', { numeric: true }) < 0)
-    fail(`Node.js ${needed} or later is needed, and this is Node.js ${running}.`);
-  try {
-    return createRequire(import.meta.url).resolve('typescript/bin/tsc');
-  } catch {
-    return fail('What the build needs is not installed: run "npm ci" first.');
-  }
-}
-
-/** @param {string} message @returns {never} */
-function fail(message) {
-  console.error(message);
-  process.exit(1);
 }
 
 /**

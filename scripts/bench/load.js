@@ -102,21 +102,16 @@ class Connection {
 
   /** @param {number} port */
   constructor(port) {
-    /** @param {number} length @param {Uint8Array} buffer */
-    const callback = (length, buffer) => {
-      this.#read(/** @type {Buffer} */ (buffer), length);
-      return true;
-    };
-    const onread = { buffer: Buffer.allocUnsafe(64 * 1024), callback };
-    this.socket = connect({ port, host: '127.0.0.1', noDelay: true, onread });
+    this.socket = connect({ port, host: '127.0.0.1', noDelay: true });
+    this.socket.on('data', (/** @type {Buffer} */ piece) => this.#read(piece));
   }
 
-  /** @param {Buffer} piece @param {number} length */
-  #read(piece, length) {
+  /** @param {Buffer} piece */
+  #read(piece) {
     /** Where the body begins. */
     let from = 0;
     if (this.#status === 0) {
-      const text = this.#kept + piece.toString('latin1', 0, length);
+      const text = this.#kept + piece.toString('latin1');
       const end = text.indexOf(headEnd);
       if (end === -1) {
         this.#kept = text;
@@ -129,8 +124,8 @@ class Connection {
       const isChunked = head.includes('\r\ntransfer-encoding: chunked');
       this.#left = isChunked ? Infinity : Number(/\r\ncontent-length: (\d+)/.exec(head)?.[1] ?? 0);
     }
-    this.#left -= length - from;
-    const last = piece.toString('latin1', Math.max(from, length - lastChunk.length), length);
+    this.#left -= piece.length - from;
+    const last = piece.toString('latin1', Math.max(from, piece.length - lastChunk.length));
     this.#kept = (this.#kept + last).slice(-lastChunk.length);
     // The servers' JSON contains no CR, so only the end of a chunked body matches.
     if (this.#left !== 0 && !(this.#left === Infinity && this.#kept === lastChunk)) return;

@@ -6,7 +6,6 @@
  * @property {string} version
  * @property {string} [options] - Those that docs/clients.md shows, without quotes.
  * @property {string} program - Its file beside this one.
- * @property {true} [quick] - Whether .ci/run tries it: it needs nothing beyond the programs of .ci/run.
  * @property {string} build - Generates the client in a folder that has the program, and compiles both: commands of the shell, with
  *   the contract, the version and the options in variables.
  * @property {string} run - The command that runs the program.
@@ -17,7 +16,6 @@ export const generators = {
   'openapi-python-client': {
     version: '0.29.1',
     program: 'python/openapi-python-client.py',
-    quick: true,
     build: `
       python3 -m venv venv
       PATH="$PWD/venv/bin:$PATH"

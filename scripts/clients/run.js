@@ -1,6 +1,6 @@
 // Generates clients from openapi.yaml with common generators, and lets each create, list and delete plants:
 // "npm run test:clients". Fails unless docs/clients.md has the rows that it prints. With names of generators, it tries only
-// those; with --quick, those that .ci/run tries. It needs many downloads.
+// those. It needs many downloads.
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,9 +13,9 @@ import { generators } from './generators.js';
 const root = new URL('../..', import.meta.url).pathname;
 /** An id that a double cannot hold, and the one to which it is rounded. */
 const [id, rounded] = ['9007199254740993', '9007199254740992'];
-const argv = process.argv.slice(2);
-const chosen = Object.entries(generators).filter(([name, { quick }]) =>
-  argv.includes('--quick') ? quick : argv.length === 0 || argv.some((word) => name.includes(word)),
+const words = process.argv.slice(2);
+const chosen = Object.entries(generators).filter(
+  ([name]) => words.length === 0 || words.some((word) => name.includes(word)),
 );
 const page = plain(await readFile(join(root, 'docs/clients.md'), 'utf8'));
 const workshop = await mkdtemp(join(tmpdir(), 'plant-store-clients-'));

@@ -118,11 +118,6 @@ export class Subject {
     this.collections = /** @type {Collection[]} */ (Object.keys(counts));
   }
 
-  /** All documents that were ever used. */
-  get all() {
-    return this.collections.flatMap((collection) => [...this.documents[collection].values()]);
-  }
-
   /** One of the documents in use, of any collection. */
   pick() {
     const collection = /** @type {Collection} */ (

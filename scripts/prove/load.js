@@ -31,8 +31,6 @@ export class Load {
   /** The numbers of requests of each kind that had success, and the number that failed. */
   successes = { write: 0, get: 0, list: 0 };
   failed = 0;
-  /** How requests failed: each status with its code, or what the system said. @type {Set<string>} */
-  failures = new Set();
   lastFailure = 'none';
   /** The time from which no new request or command may fail; infinite while a fault lasts. */
   calmSince = Infinity;
@@ -141,7 +139,6 @@ export class Load {
     this.failed++;
     this.#lastFailureAt = performance.now();
     this.lastFailure = `a ${kind}: ${status} ${text.slice(0, 200)}`;
-    this.failures.add(`${status} ${/"(?:error|code)":(\d+)/.exec(text)?.[1] ?? text}`);
     if (status !== 0 && status !== 503 && !(status === 500 && this.allow500))
       this.#violation(`not permitted: ${this.lastFailure}`);
     if (begun >= this.calmSince) this.#violation(`without a fault, this failed: ${this.lastFailure}`);

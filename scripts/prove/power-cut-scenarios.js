@@ -23,7 +23,7 @@ import { readEntry } from './power-cut-ledger.js';
  * @typedef {{ service: ServiceName, disk: string, events: RunEvent[], each: boolean }} Run
  */
 /**
- * A scenario. With `each`, its clients send that number of requests, and the power is cut after each acknowledged write.
+ * A scenario. With `each`, its clients send that number of requests, and the power is cut after each response.
  * @typedef {{ service: ServiceName, stages: Stage[], each?: number }} Scenario
  */
 /** @typedef {keyof typeof scenarios} ScenarioName */
