@@ -24,8 +24,8 @@ import { writeGenerated } from '../lib/generated.js';
  * @property {true} [always] - Whether .ci/run checks it on every change.
  * @property {string} [needs] - What the command needs beyond the programs of .ci/run.
  * @property {string} [shows] - A pattern of the parts of what the command shows that the page has; all of it by default.
- * @property {string} [says] - What the page says instead, with `$1` for the first of these parts, `$~1` for the same as a
- *   rounded number, and so on, and `$total` for the sum of the last number of each part.
+ * @property {string} [says] - What the page says instead, with `$1` for the first of these parts and so on, and `$total` for
+ *   the sum of the last number of each part.
  * @property {Record<string, string>} [quotes] - The words in which other pages quote the result, in the same form, by page.
  * @property {{ commit: string, date: string, status: number, shown: string }} [last] - Without it, the page has the claim
  *   only if .ci/run checks it.
@@ -110,10 +110,10 @@ function partsOf({ shows = '^$', last }) {
 function filled(words, claim) {
   const parts = partsOf(claim);
   const total = parts.reduce((sum, part) => sum + Number(part.match(/\d+(?!.*\d)/)?.[0]), 0);
-  return words.replace(/\$(~?)(\d|total)/g, (name, rounded, key) => {
+  return words.replace(/\$(\d|total)/g, (name, key) => {
     const value = key !== 'total' ? parts[Number(key) - 1] : total > 0 ? String(total) : undefined;
     if (value === undefined) throw new Error(`${file}: the record of "${claim.command}" lacks ${name}`);
-    return rounded === '' ? value : String(Math.round(Number(value)));
+    return value;
   });
 }
 

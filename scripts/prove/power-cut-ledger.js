@@ -29,24 +29,19 @@ import { readOutcome, statesIn } from './model.js';
 /** What a store holds: the states of documents and tokens. @typedef {Map<string, string>} States */
 /** @typedef {(key: string, state: string | undefined) => boolean} IsRight */
 
-/** @param {string} path */
-const built = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
-/** @type {{ books: number, loans: number }} */
-const libraryCounts = { books: 40, loans: 40 };
-const library = {
-  definition: libraryService,
-  main: built('examples/library/dist/main.js'),
-  command: built('examples/library/dist/cli.js'),
-  counts: libraryCounts,
+/**
+ * @param {import('contract-server').Service} definition
+ * @param {string} folder
+ * @param {Partial<Record<Collection, number>>} counts - How many documents its clients use.
+ */
+const built = (definition, folder, counts) => {
+  const dist = fileURLToPath(new URL(`../../${folder}dist/`, import.meta.url));
+  return { definition, counts, main: join(dist, 'main.js'), command: join(dist, 'cli.js') };
 };
-/** The services that the power cuts hit, and how many documents their clients use. */
+const library = built(libraryService, 'examples/library/', { books: 40, loans: 40 });
+/** The services that the power cuts hit. */
 export const services = {
-  plants: {
-    definition: plantStore,
-    main: built('dist/main.js'),
-    command: built('dist/cli.js'),
-    counts: { plants: 1_200 },
-  },
+  plants: built(plantStore, '', { plants: 1_200 }),
   library,
   transactions: { ...library, main: copyingLibrary },
 };
