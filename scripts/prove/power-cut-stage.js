@@ -19,16 +19,8 @@ import { backupPath, damage, Ledger, readEntry, services, storePath } from './po
 /** @typedef {Stage & { service: import('./power-cut-ledger.js').ServiceName, root: string, requests: number }} StageOptions */
 
 /** @type {StageOptions} */
-const {
-  service,
-  root,
-  workers,
-  killAt,
-  clients = 8,
-  commands = false,
-  restore,
-  requests,
-} = JSON.parse(process.argv[2] ?? '');
+const { service, root, requests, ...stage } = JSON.parse(process.argv[2] ?? '');
+const { workers, killAt, clients = 8, commands = false, restore } = stage;
 const disk = join(root, 'disk');
 const store = join(disk, storePath);
 // A slow machine must not cause 503s here.
