@@ -3,16 +3,19 @@
 //
 //   node scripts/build.js [client | services]
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const compiler = 'node_modules/typescript/bin/tsc';
-if (!existsSync(compiler)) {
-  console.error('What the build needs is not installed: run "npm ci" first.');
-  process.exit(1);
-}
+/** @type {{ engines: { node: string } }} */
+const { engines } = JSON.parse(readFileSync('package.json', 'utf8'));
+const [needed, running] = [engines.node.slice(2), process.versions.node];
+// Without this check, the build would fail with an error that does not name the cause.
+if (running.localeCompare(needed, 'en', { numeric: true }) < 0)
+  fail(`Node.js ${needed} or later is needed, and this is Node.js ${running}.`);
+if (!existsSync(compiler)) fail('What the build needs is not installed: run "npm ci" first.');
 const [part] = process.argv.slice(2);
 console.error(`Building the ${part ?? 'server'}…`);
 if (part === 'client') {
@@ -37,6 +40,12 @@ if (part === 'client') {
     cpSync(`${folder}src`, `${folder}dist`, { recursive: true, filter: (source) => !source.endsWith('.ts') });
   // The build of the image has no pages.
   if (existsSync('docs')) (await import('./lib/operation.js')).copyOperation();
+}
+
+/** @param {string} message @returns {never} */
+function fail(message) {
+  console.error(message);
+  process.exit(1);
 }
 
 /**

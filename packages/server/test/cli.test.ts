@@ -197,6 +197,8 @@ t.test('what cannot run says what to do', async (t) => {
   const build = join(folder, 'scripts/build.js');
   await mkdir(join(folder, 'scripts'));
   await cp(join(root, 'scripts/build.js'), build);
+  t.match(await run(build, [], {}), { code: 1, stdout: '', stderr: `${old}.\n` });
+  await manifest('>=20');
   const missing = 'What the build needs is not installed: run "npm ci" first.\n';
   t.match(await run(build, [], {}), { code: 1, stdout: '', stderr: missing });
 });
