@@ -30,8 +30,8 @@ export async function backUp(name: string, url: string, path: string): Promise<n
     return statSync(target).size;
   } catch (error) {
     // A refusal of the files has its own advice.
-    const isFound = isDamage(error) && !(error instanceof StorageError);
-    const advice = isFound ? ': see "The store is damaged" in docs/runbook.md' : '';
+    const isMeant = isDamage(error) && !(error instanceof StorageError);
+    const advice = isMeant ? ': see "The store is damaged" in docs/runbook.md' : '';
     throw new StorageError('unavailable', `the copy failed: ${messageOf(error)}${advice}`, { cause: error });
   }
 }

@@ -41,17 +41,15 @@ export function lockStore(database: string): () => void {
     };
   } catch (error) {
     const isTaken = messageOf(error) === 'database is locked';
-    const holder = isTaken
-      ? (connection?.prepare('PRAGMA user_version').get() as { user_version: number })
-      : undefined;
+    const holder = isTaken && (connection?.prepare('PRAGMA user_version').get() as { user_version: number });
     connection?.close();
     const remedy = existsSync(database)
       ? 'Stop it first, or set DATABASE_URL to another store'
       : `But ${database} is missing. ${deletedFiles}`;
     throw new Error(
-      holder === undefined
-        ? `${path}, the lock of the store: ${messageOf(error)}`
-        : `the store is in use by process ${holder.user_version}. ${remedy}`,
+      holder
+        ? `the store is in use by process ${holder.user_version}. ${remedy}`
+        : `${path}, the lock of the store: ${messageOf(error)}`,
       { cause: error },
     );
   }
