@@ -74,10 +74,7 @@ export function refuseUnknownRoutes(app: FastifyInstance): void {
       done();
       return;
     }
-    const isLonger = url.endsWith('/') && methodsOf(app, url.slice(0, -1)).length > 0;
-    done(
-      new ApiError('pathNotFound', { detail: isLonger ? 'the path must not end with a slash' : undefined }),
-    );
+    done(new ApiError('pathNotFound'));
   });
 }
 
