@@ -32,10 +32,6 @@ export default tseslint.config(
     },
   },
   {
-    files: ['packages/server/src/storage/**'],
-    rules: { '@typescript-eslint/no-non-null-assertion': 'error' },
-  },
-  {
     // The others open files before SQLite does, when the last connection has been closed, or in commands: closing a
     // descriptor of a file removes the locks that SQLite has on it in this process.
     files: ['packages/server/src/storage/{open.ts,sqlite/**}'],

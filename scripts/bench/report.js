@@ -13,33 +13,19 @@ import { writeGenerated } from '../lib/generated.js';
 const busyGenerator = 0.9;
 /** The probability that the true median may lie outside the interval, which is 5 % for as many rounds as usual. */
 const risk = 0.07;
-/** The share of its earlier rate that the Plant Store must keep, in creates, lists and deletes. */
-const target = 0.97;
 /** The text after this mark in docs/benchmarks.md is written here. */
 const mark = '<!-- What follows is written by `npm run bench`. -->';
 const docs = new URL('../../docs/', import.meta.url);
 
-/**
- * Prints the results.
- * @param {readonly Result[]} results
- * @returns {boolean} Whether a change makes creates, lists or deletes slower.
- */
+/** Prints the results. @param {readonly Result[]} results */
 export function printReport(results) {
   console.table(resultRows(results));
   console.log(`The rate of one server divided by that of the other in the same round: the median of the rounds, and an interval that
 contains the true median with a confidence of about 95 %; and the same for the CPU time of each request:`);
-  let isSlower = false;
-  for (const { server, other, workload, connections, ratio, low, high, cpu, micros, kind } of ratioRows(
-    results,
-  )) {
-    const isWorse =
-      kind === 'before' && /^(create|list|delete)/.test(String(workload)) && Number(high) < target;
-    isSlower ||= isWorse;
+  for (const { server, other, workload, connections, ratio, low, high, cpu, micros } of ratioRows(results))
     console.log(
-      `${server} ÷ ${other}, ${workload} at ${connections}: ${ratio} (${low} to ${high}), CPU per request ${cpu}: ${micros}${isWorse ? ' SLOWER' : ''}`,
+      `${server} ÷ ${other}, ${workload} at ${connections}: ${ratio} (${low} to ${high}), CPU per request ${cpu}: ${micros}`,
     );
-  }
-  return isSlower;
 }
 
 /**
@@ -118,7 +104,7 @@ function ratioRows(results) {
       return {
         ...{ server: first.server.name, other: second.server.name, workload, connections },
         ...{ ratio: rate.median, low: rate.low, high: rate.high },
-        ...{ cpu: `${cpu.median} (${cpu.low} to ${cpu.high})`, micros, kind: second.server.kind },
+        ...{ cpu: `${cpu.median} (${cpu.low} to ${cpu.high})`, micros },
       };
     });
   });

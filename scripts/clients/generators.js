@@ -48,19 +48,4 @@ export const generators = {
       go build -o program .`,
     run: './program',
   },
-  progenitor: {
-    version: '0.15.1',
-    program: 'rust/main.rs',
-    build: `
-      cp $CONTRACT openapi.yaml
-      mkdir src
-      mv main.rs src
-      cargo init --quiet --vcs none --name program
-      cargo add --quiet futures@0.3 progenitor@=$VERSION progenitor-client@=$VERSION regress@0.12 serde_json@1
-      cargo add --quiet reqwest@0.13 --features json,query,stream
-      cargo add --quiet serde@1 --features derive
-      cargo add --quiet tokio@1 --features macros,rt
-      cargo build --quiet`,
-    run: 'cargo run --quiet --',
-  },
 };

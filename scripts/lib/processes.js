@@ -1,5 +1,5 @@
 // Looks at processes (Linux), and waits for what they do.
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
 /**
@@ -24,7 +24,10 @@ export function childrenOf(pid) {
 /** The CPU time of the running threads of processes, in µs. @param {readonly number[]} processes */
 export function cpuTime(processes) {
   return processes
-    .flatMap((pid) => list(`/proc/${pid}/task`).map((thread) => readProcess(pid, `task/${thread}/schedstat`)))
+    .filter((pid) => existsSync(`/proc/${pid}/task`))
+    .flatMap((pid) =>
+      readdirSync(`/proc/${pid}/task`).map((thread) => readProcess(pid, `task/${thread}/schedstat`)),
+    )
     .reduce((sum, times) => sum + Number(times.split(' ')[0]) / 1_000, 0);
 }
 
@@ -82,13 +85,4 @@ export async function required(what, step, patience = longPatience) {
   const result = await until(step, patience);
   if (!result) throw new Error(`not so after ${patience} s: ${what}`);
   return result;
-}
-
-/** @param {string} folder @returns {string[]} Empty if it does not exist. */
-function list(folder) {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
 }
