@@ -602,7 +602,7 @@ t.test('unknown paths and methods are rejected before anything else is checked',
     });
   t.strictSame((await call('GET', '/plants/?limit=1')).json, {
     error: 40401,
-    message: 'There is nothing at this path.',
+    message: 'There is nothing at this path: the path must not end with a slash.',
   });
   for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'QUERY']) {
     const { status, json, headers } = await call(method, '/plants/?x=1', { body: '{' });

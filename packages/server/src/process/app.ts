@@ -100,6 +100,42 @@ export function appOptions({ limits, tls, ...options }: AppServerOptions = {}): 
   });
 }
 
+type Step = (app: FastifyInstance, parts: Parts) => unknown;
+
+/**
+ * The steps that every request passes, in this order (DESIGN.md, "The path of a request"), and then those of the service.
+ * Each is a plugin that depends on the one before. Optional modules are imported on demand, because every import delays
+ * the start.
+ */
+const steps: Readonly<Record<string, Step>> = {
+  requestId(app, { handleError }) {
+    prepareApp(app, handleError);
+  },
+  // Invalid requests count against the address too.
+  headerCheck(app, { rates: { address } }) {
+    app.addHook('onRequest', address ? countRefused(address, checkHeaders) : checkHeaders);
+  },
+  // From here on, errors have the headers of CORS too. It responds to preflights here.
+  async cors(app, { contract, corsOrigins }) {
+    if (corsOrigins.length === 0) return;
+    await (await import('../http/routing/cors.js')).allowOrigins(app, contract, corsOrigins);
+  },
+  addressRate(app, { rates: { address } }) {
+    if (address !== undefined) app.addHook('onRequest', address);
+  },
+  routing: refuseUnknownRoutes,
+  overload(app, { maxEventLoopDelay, monotonic }) {
+    if (maxEventLoopDelay > 0) limitDelay(app, maxEventLoopDelay, monotonic);
+  },
+  shutdown: prepareShutdown,
+  responses: finishResponses,
+  service: addService,
+  pages(app, { contract }) {
+    publishContract(app, contract);
+    serveDocsPage(app, contract);
+  },
+};
+
 /**
  * Serves a service on an app whose options appOptions has made: a Fastify plugin. Closing the app also closes what the
  * service has opened, but not the storage.
@@ -120,10 +156,15 @@ export const serveContract = fastifyPlugin<PluginOptions>(
       // It serves all the same: some clients do not check the date.
       if (expires <= new Date()) app.log.warn({ reason: expires.toISOString() }, 'the certificate expired');
     }
-    await addSteps(app, parts);
-    await addService(app, parts);
-    publishContract(app, parts.contract);
-    serveDocsPage(app, parts.contract);
+    let dependencies: string[] = [];
+    for (const [step, add] of Object.entries(steps)) {
+      const name = `contract-server/${step}`;
+      const plugin = async (app: FastifyInstance) => {
+        await add(app, parts);
+      };
+      await app.register(fastifyPlugin(plugin, { name, dependencies }));
+      dependencies = [name];
+    }
   },
   { name: 'contract-server', fastify: '5.x' },
 );
@@ -158,32 +199,14 @@ function createParts(
   };
 }
 
-/** Adds the steps that every request passes, in this order (DESIGN.md, "The path of a request"). */
-async function addSteps(app: FastifyInstance, parts: Parts): Promise<void> {
-  const { contract, corsOrigins, maxEventLoopDelay, monotonic, handleError } = parts;
-  const { address } = parts.rates;
-  prepareApp(app, handleError);
-  // Invalid requests count against the address too.
-  app.addHook('onRequest', address ? countRefused(address, checkHeaders) : checkHeaders);
-  // From here on, errors have the headers of CORS too. It responds to preflights here. Optional modules are imported on
-  // demand, because every import delays the start.
-  if (corsOrigins.length > 0)
-    await (await import('../http/routing/cors.js')).allowOrigins(app, contract, corsOrigins);
-  if (address !== undefined) app.addHook('onRequest', address);
-  refuseUnknownRoutes(app);
-  if (maxEventLoopDelay > 0) limitDelay(app, maxEventLoopDelay, monotonic);
-  prepareShutdown(app);
-  finishResponses(app);
-}
-
 /** Adds what the service builds itself; then opens it, and adds its operations. */
 async function addService(app: FastifyInstance, parts: Parts): Promise<void> {
-  const { service, storage, limits, now, rates } = parts;
+  const { service, storage, contract, limits, now, rates } = parts;
   app.decorateRequest('caller', null);
   app.decorateRequest('bodyReservation', undefined);
   await app.register(fastifyAuth);
   addAuthenticate(app, () => authentication, rates.subject);
-  watchRoutes(app);
+  watchRoutes(app, contract.operations);
   // As a plugin, so that what it registers without waiting is there before the operations.
   await app.register(fastifyPlugin(async (app) => service.build?.(app)));
   const opened = await openService(service, {

@@ -2,6 +2,7 @@
 import { inspect } from 'node:util';
 import { ContractError } from '../contract/document/finding.js';
 import { UpgradeError } from '../http/connection/upgrade.js';
+import { RouteError } from '../http/routing/outside-routes.js';
 import type { Service } from '../service/definition.js';
 import { OpenError } from '../service/opened-service.js';
 import { StorageError } from '../storage/core/interface.js';
@@ -26,7 +27,7 @@ export class ThreadStartError extends Error {
 /** Describes why a process cannot start, or a command fails: only the message if the operator can fix it, otherwise with the stack. */
 export function describeFault(error: unknown, { name }: Service): string {
   if (error instanceof ContractError || error instanceof ThreadStartError) return error.message;
-  const isOurs = [ConfigError, CommandError, StorageError, OpenError, UpgradeError].some(
+  const isOurs = [ConfigError, CommandError, StorageError, OpenError, UpgradeError, RouteError].some(
     (kind) => error instanceof kind,
   );
   if (!(error instanceof Error) || !(isOurs || 'syscall' in error)) return inspect(error);

@@ -13,6 +13,7 @@ import { Client } from 'pg';
 import t, { type Test } from 'tap';
 import type { Service } from '../../dist/index.js';
 import { openTestService } from '../../dist/testing.js';
+import { service as plantStore } from '../../../../dist/service.js';
 import * as extend from '../examples/extend/extend.js';
 import { broadcast } from '../examples/extend/broadcast.js';
 import { emptyDatabase, noPostgres, temporaryFolder } from '../support/engines.js';
@@ -200,13 +201,49 @@ t.test('what a hook finds reaches handlers in an AsyncLocalStorage', async (t) =
   );
 });
 
-t.test('a route with the method and path of an operation stops the start', async (t) => {
+t.test('a route that would get requests of the contract stops the start', async (t) => {
   const at = (method: string, url: string) => (app: FastifyInstance) => {
     app.route({ method, url, handler: async () => 'taken' });
   };
-  for (const method of ['GET', 'HEAD', 'POST'])
-    await t.rejects(openNews(t, at(method, '/news')), { code: 'FST_ERR_DUPLICATED_ROUTE' });
-  for (const url of ['/*', '/:other', '/news/today']) await t.resolves(openNews(t, at('GET', url)), url);
+  for (const [method = '', url = ''] of [
+    ['GET', '/news'],
+    ['POST', '/news'],
+    ['HEAD', '/news'],
+  ])
+    await t.rejects(openNews(t, at(method, url)), {
+      name: 'RouteError',
+      message: `the route ${method} ${url} would get requests for ${method === 'POST' ? 'addNews' : 'watchNews'} of the contract`,
+    });
+  for (const [method = '', url = ''] of [
+    ['DELETE', '/news'],
+    ['GET', '/*'],
+    ['GET', '/:other'],
+    ['GET', '/news/today'],
+  ])
+    await t.resolves(openNews(t, at(method, url)), `${method} ${url}`);
+});
+
+t.test('routes of the contract have its schemas, for plugins that read routes', async (t) => {
+  const schemas: Record<string, unknown> = {};
+  const build = (app: FastifyInstance) => {
+    app.addHook('onRoute', ({ config, schema }) => {
+      if (config?.operationId !== undefined) schemas[config.operationId] = schema;
+    });
+  };
+  const store = await openTestService({ ...plantStore, build });
+  t.teardown(() => store.close());
+  const plant = (name: string) => ({
+    content: { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } },
+  });
+  t.match(schemas, {
+    createPlant: { body: plant('NewPlant'), response: { 200: plant('Plant'), 400: plant('Error') } },
+    listPlants: { tags: ['plants'], querystring: { properties: { limit: { type: 'integer', minimum: 1 } } } },
+    deletePlant: {
+      summary: 'Delete a plant',
+      params: { properties: { id: { type: 'integer', format: 'int64' } }, required: ['id'] },
+      response: { 204: { description: /./ }, 404: plant('Error') },
+    },
+  });
 });
 
 t.test('an unknown scheme of authenticate stops the start', async (t) => {

@@ -257,6 +257,11 @@ for (const engine of enginesToTest) {
           .slice(0, 550)
           .map((n) => ['values', ids[n], n]),
       );
+      const some = await documents.getMany('values', ['odd-1001', 'odd-1', '', 'even-1000', 'odd-1001']);
+      t.strictSame(
+        some.map((document) => document?.text),
+        ['{"n":1}', undefined, undefined, '{"n":0}', '{"n":1}'],
+      );
       const all = await entriesOf(documents.entriesOfAll());
       t.equal(all.filter(({ subject }) => subject === 'values').length, 1_200);
       t.ok(

@@ -160,6 +160,8 @@ for (const engine of enginesToTest) {
           );
         });
       t.equal(await outcomeOf(many(1_001)), 'too-large');
+      const read = new Documents(bed, {}).getMany(subject, Array<bigint>(1_001).fill(1n));
+      t.equal(await outcomeOf(read), 'too-large');
       t.equal((await bed.page(subject, { limit: 1 })).count, 0);
       await many(1_000);
       t.equal(await new Documents(bed, {}).count(subject), 1_000);

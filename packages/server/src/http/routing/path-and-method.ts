@@ -74,7 +74,8 @@ export function refuseUnknownRoutes(app: FastifyInstance): void {
       done();
       return;
     }
-    done(new ApiError('pathNotFound'));
+    const isLonger = url.endsWith('/') && methodsOf(app, url.slice(0, -1)).length > 0;
+    done(new ApiError('pathNotFound', isLonger ? { detail: 'the path must not end with a slash' } : {}));
   });
 }
 

@@ -32,6 +32,7 @@ import {
   type AuthenticationOptions,
 } from '../security/authenticate.js';
 import type { RateLimitHook } from '../admission/rate-limit.js';
+import { schemaOf } from './route-schema.js';
 
 /** The options of registerRoutes. */
 export interface RoutesOptions {
@@ -134,6 +135,7 @@ function createRoute(app: FastifyInstance, operation: Operation, options: Routes
   const route = {
     // HEAD runs GET's handler; Node does not send the body.
     method: method === 'GET' ? ['GET', 'HEAD'] : method,
+    schema: schemaOf(operation),
     config: { operationId, takesCredentials: admitCaller !== undefined, statusOf },
     onRequest: [admitCaller, admitCaller && options.countCaller].filter((hook) => hook !== undefined),
     ...(readsBody && { preValidation: bodyHook(body, options.bodies), onSend: releaseBody }),
