@@ -89,15 +89,6 @@ export default tseslint.config(
     },
   },
   {
-    files: ['examples/*/**/*.ts'],
-    rules: {
-      'no-restricted-imports': [
-        'error',
-        { patterns: [{ regex: '/packages/', message: 'A service imports contract-server by its name.' }] },
-      ],
-    },
-  },
-  {
     files: ['packages/client/src/**'],
     rules: { '@typescript-eslint/no-restricted-imports': ['error', { patterns: ['node:*'] }] },
   },

@@ -30,9 +30,6 @@ const beyondArrows = [...rooms].map((room) => ({
 const unknown = Object.entries({
   'base/': '(?!base/)',
   '(http|observability|service)/': 'storage/(?!core/(interface|tokens)\\.ts)',
-  'process/app\\.ts': '(storage/(?!core/(interface|tokens)\\.ts)|process/config\\.ts|start\\.ts|index\\.ts)',
-  'storage/': 'base/errors\\.ts',
-  'storage/core/interface\\.ts': '',
 }).map(([part, others]) => ({
   ...{ name: part, severity },
   from: { path: source + part },

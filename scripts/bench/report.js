@@ -20,8 +20,9 @@ const docs = new URL('../../docs/', import.meta.url);
 /** Prints the results. @param {readonly Result[]} results */
 export function printReport(results) {
   console.table(resultRows(results));
-  console.log(`The rate of one server divided by that of the other in the same round: the median of the rounds, and an interval that
-contains the true median with a confidence of about 95 %; and the same for the CPU time of each request:`);
+  console.log(
+    `The rate of one server divided by that of the other, and the same for the CPU time of each request:`,
+  );
   for (const { server, other, workload, connections, ratio, low, high, cpu, micros } of ratioRows(results))
     console.log(
       `${server} ÷ ${other}, ${workload} at ${connections}: ${ratio} (${low} to ${high}), CPU per request ${cpu}: ${micros}`,
@@ -138,6 +139,5 @@ function conditions(rounds) {
 - Commit ${commit}, on ${new Date().toISOString().slice(0, 10)}, in one run with all servers
 - ${cpus().length} cores (${model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release().split('-')[0]},
   Node.js ${process.version}; servers and load generator share it
-- The peers of package-lock.json and of scripts/bench/peers/axum/Cargo.lock at that commit
 - Medians of ${rounds}, each with new processes, warmed by a fixed number of requests`;
 }

@@ -13,11 +13,9 @@ const program = new Command('npm run bench --')
     `Compares the Plant Store with typical implementations: every server under every workload, alternately; on PostgreSQL,
 too, if Debian's is installed. Without options, or with --rounds alone, it writes docs/benchmarks.md. Linux only.
 
-Each round has new processes, since one is faster or slower for its whole life; each is warmed by a fixed number of
-requests of each workload. The CPU time is that of the server and of its PostgreSQL.
+Each round has new processes, since one is faster or slower for its whole life. The CPU time is that of the server and of its PostgreSQL.
 
-Each ratio is computed within a round. The report shows the median of the rounds and an interval that contains the true
-median with a confidence of about 95 %.`,
+The report shows the median of the ratios of the rounds, and an interval that contains the true one in 95 % of cases.`,
   )
   .option(
     '--against <FOLDER>',

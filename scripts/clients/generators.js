@@ -35,17 +35,4 @@ export const generators = {
       mvn -q -B compile dependency:copy-dependencies`,
     run: 'java -cp target/classes:target/dependency/* Program',
   },
-  'oapi-codegen': {
-    version: '2.8.2',
-    options: '-generate types,client',
-    program: 'go/oapi-codegen.go',
-    build: `
-      mkdir plants
-      go run github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v$VERSION $OPTIONS \
-        -package plants -o plants/plants.gen.go $CONTRACT
-      go mod init program
-      go mod tidy
-      go build -o program .`,
-    run: './program',
-  },
 };

@@ -4,8 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
-import { contractServer } from '../lib/contract-server.js';
-import { services } from '../lib/services.js';
+import { contractServer, services } from '../lib/services.js';
 
 process.chdir(resolve(import.meta.dirname, '../..'));
 const compiler = createRequire(import.meta.url).resolve('typescript/bin/tsc');

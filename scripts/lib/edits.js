@@ -14,11 +14,6 @@ export const torn = {
   }`,
 };
 
-/** An option of Node.js that runs a module first, in each thread. @param {string} code */
-function preload(code) {
-  return `--import=data:text/javascript,${encodeURIComponent(code)}`;
-}
-
 /**
  * An option of Node.js that replaces texts in the modules of the server.
  * @param {...Edit} edits
@@ -42,5 +37,6 @@ export function edited(...edits) {
     return { ...loaded, source: '${mark}\\n' + source };
   }`;
   const url = `data:text/javascript,${encodeURIComponent(hooks)}`;
-  return preload(`import { register } from 'node:module'; register(${JSON.stringify(url)})`);
+  const code = `import { register } from 'node:module'; register(${JSON.stringify(url)})`;
+  return `--import=data:text/javascript,${encodeURIComponent(code)}`;
 }

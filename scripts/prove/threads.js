@@ -21,9 +21,8 @@ Meanwhile the server is killed and stopped, no file can grow, and the descriptor
 are killed, stopped and restarted; with a standby, the primary is killed again and again, and the standby promoted.
 
 For each document there must be an order of all requests that explains all responses, lists and backups included: no
-acknowledged write is lost, none takes effect twice, and each takes effect between its request and its response. Commands
-must succeed unless a fault lasts, nothing may be left at the end, and no kind of request may stay without success. With
-a fix taken back (scripts/prove/threads-controls.js), this must fail.`,
+acknowledged write is lost, none takes effect twice, and each takes effect between its request and its response. With a
+fix taken back (scripts/prove/threads-controls.js), this must fail.`,
   )
   .addOption(new Option('--engine <NAME>').choices(['sqlite', 'postgres', 'standby']).default('sqlite'))
   .option(

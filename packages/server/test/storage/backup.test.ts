@@ -105,6 +105,19 @@ t.test('a backup overwrites nothing, and reports why it fails', async (t) => {
   );
 });
 
+t.test('a store whose documents are damaged is not copied', async (t) => {
+  const { file, env } = await fillStore(t, 3, (i) => String(i).repeat(20_000));
+  const bytes = await readFile(file);
+  const pages = Array.from({ length: bytes.length / 4_096 }, (_, i) => 4_096 * i);
+  // The end of a document: behind the number of the next page, of which there is none, a part of its name.
+  const page = pages.find((start) => bytes.readUInt32BE(start) === 0 && bytes[start + 4] === 0x31)!;
+  await writeFile(file, bytes.fill(0x55, page, page + 4_096));
+  await t.rejects(
+    backUp(env.DATABASE_URL, join(file, '..', 'copy.db')),
+    /malformed.*"The store is damaged" in/s,
+  );
+});
+
 t.test('names of files are names of files, in the URL of a store and in the name of a backup', async (t) => {
   const names = [
     ...['a b.db', 'a?b.db', 'a?b#c.db', 'a%20b%41.db', 'ä😀.db', "it's.db", 'a&b=c;d.db'],

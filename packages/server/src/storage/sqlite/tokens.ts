@@ -19,11 +19,7 @@ import { beforeDamage, prepareRows } from './reads.js';
 const selectTokens = `SELECT ${tokenColumns.replace('hash', 'lower(hex(hash))')} FROM tokens`;
 
 /** Reads tokens, as `TokenRepository.stored`. @throws Error of SQLite */
-export function storedTokens(
-  database: DatabaseSyncInstance,
-  after: string,
-  subject: string | undefined,
-): Token[] {
+export function storedTokens(database: DatabaseSyncInstance, after: string, subject?: string): Token[] {
   const statement = prepareRows(
     database,
     `${selectTokens} WHERE id > ? AND subject = coalesce(?, subject) ORDER BY id LIMIT ${listedTogether}`,
