@@ -462,7 +462,13 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     copy.pathname = '/plants2';
     await writeFile(join(machine.folder, 'owner2.env'), `DATABASE_URL=${copy.href}\n`);
     const before = (await readdir(machine.folder)).find((file) => file.startsWith('before-restore'))!;
-    t.match(await machine.run(exportDump, { 'before-restore-YYYY-MM-DD-HHMMSS.dump': before }), 'Exported 0');
+    t.match(
+      await machine.run(exportDump, {
+        'before-restore-YYYY-MM-DD-HHMMSS.dump': before,
+        'sudo -u postgres createdb --owner=plants_owner': 'createdb --maintenance-db=service=plants',
+      }),
+      'Exported 0',
+    );
     t.match(await readFile(join(machine.folder, 'plants.jsonl'), 'utf8'), /^\{"lines":0\}/);
     for (const nothing of [shown.replace('valid', 'revoked'), ''])
       await t.rejects(machine.run(`echo '${nothing}' > none.json; plant_revoke_others none.json`), {
