@@ -119,6 +119,7 @@ t.test('import leaves what is stored as it is, and names what differs and what i
     [`{${key},"id":1}`, /it must have required property 'document'/],
     [`{${key},"id":9223372036854775808,"document":{}}`, /its id is not valid/],
     [`{${key.replace('plants', 'trees')},"id":1,"document":{}}`, /the service has no collection "trees"/],
+    [`{${key},"id":1,"document":"{\\"name\\":"}`, /its document is no JSON/],
     [`{${key},"id":1,"document":"\\u0000"}`, /it\/document must match format "storable"/],
     [token.replace(/"hash":"../, '"hash":"'), /it\/token\/hash must match pattern/],
   ];
@@ -126,7 +127,7 @@ t.test('import leaves what is stored as it is, and names what differs and what i
     [...wrong.map(([line]) => line), `{${key},"id":8,"document":{"name":"last"}}`].join('\n'),
     env,
   );
-  t.match(many, { code: 65, stderr: /Stored 1; 0 were stored already, 0 differ, 7 are wrong\./ });
+  t.match(many, { code: 65, stderr: /Stored 1; 0 were stored already, 0 differ, 8 are wrong\./ });
   for (const [i, [, reason]] of wrong.entries())
     t.match(many.stderr, new RegExp(`^Line ${i + 1}: ${reason.source}`, 'm'));
   t.match(await run('cli.js', ['import', join(dirname(file), 'none')], env), {
@@ -161,6 +162,23 @@ t.test('import notices an export that was cut off, wherever that was', async (t)
     { code: 0 },
     'two exports, one after the other',
   );
+});
+
+t.test('export leaves out what is no JSON, and says so', async (t) => {
+  const { env, file } = await newDatabase(t);
+  await migrateStorage(service, env.DATABASE_URL);
+  await store(env, [
+    ['alice', 1n, '{"name":"a"}'],
+    ['alice', 2n, '{"name":"b'],
+  ]);
+  t.strictSame(await run('cli.js', ['export'], env), {
+    code: 1,
+    stdout: '{"collection":"plants","subject":"alice","id":1,"document":{"name":"a"}}\n{"lines":1}\n',
+    stderr:
+      `Store: ${file}\nExported 1 documents and tokens.\n` +
+      'plant-store: the store is damaged; what could be read was exported\n' +
+      'plant-store: plants 2 of "alice" is damaged: it is no JSON\n',
+  });
 });
 
 for (const subject of [undefined, 'alice'])
@@ -215,16 +233,8 @@ t.test('what is exported and imported is the same on any engine', skipFor(noPost
   const ids = [-(2n ** 63n), -1n, 0n, 2n ** 53n + 1n, 2n ** 63n - 1n];
   // Also what another program may have stored.
   const texts = [
-    ...[
-      '{"value":"\\"\\\\\u2028\u2029\ufeff😀"}',
-      '{ "a": 1 }',
-      '1.0',
-      '9007199254740993',
-      '\n',
-      '\r\n',
-      '\t',
-    ],
-    ...['{"a":12345678901234567890}', 'none', '"', '\\', 'e\u0301', '\u007f', '{"lines":1}'],
+    ...['{"value":"\\"\\\\\u2028\u2029\ufeff😀"}', '{ "a": 1 }', '1.0', '9007199254740993', '\nnull\r\n\t'],
+    ...['{"a":12345678901234567890}', '"none"', '"e\u0301\u007f"', '{"lines":1}', '["a", 1]'],
   ];
   const all = subjects.flatMap((subject, i) =>
     ids.map((id, j) => [subject, id, texts[(i * ids.length + j) % texts.length]!] as const),

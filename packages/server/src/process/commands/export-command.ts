@@ -82,7 +82,12 @@ async function* documentsOf(
       if (last === undefined) return;
       if (descending) before = last;
       else after = last;
-      yield documents.map((document) => documentLine(collection, document));
+      yield documents.flatMap((document) => {
+        const line = documentLine(collection, document);
+        if (line === undefined)
+          gaps.push(`${collection.name} ${keyText(document)} is damaged: it is no JSON`);
+        return line ?? [];
+      });
     }
   }
   const damage = yield* untilDamage(linesOf(false));

@@ -24,8 +24,15 @@ export interface ExportedItem {
 /** The reason why a line cannot be imported. */
 export class LineError extends Error {}
 
-/** A document as a line, without its end. Reading the line gives the very text, also of what another program has stored. */
-export function documentLine({ name }: CollectionDefinition, { subject, id, text }: StoredDocument): string {
+/**
+ * A document as a line, without its end. Reading the line gives the very text, also of what another program has stored.
+ * @returns undefined if it is not JSON: then its end is damaged, which SQLite does not notice.
+ */
+export function documentLine(
+  { name }: CollectionDefinition,
+  { subject, id, text }: StoredDocument,
+): string | undefined {
+  if (!isJson(text)) return undefined;
   const key = `"collection":"${name}","subject":${JSON.stringify(subject)},"id":${exactJson([id]).slice(1, -1)}`;
   return `{${key},"document":${isRendered(text) ? text : JSON.stringify(text)}}`;
 }
@@ -35,13 +42,19 @@ export function keyText({ subject, id }: DocumentKey): string {
   return `${typeof id === 'string' ? JSON.stringify(id) : id} of ${JSON.stringify(subject)}`;
 }
 
-/** Whether a text is an object as the server renders it. */
-function isRendered(text: string): boolean {
+/** Whether a text is JSON. */
+function isJson(text: string): boolean {
   try {
-    return text.startsWith('{') && exactJson(parseExactJson(text)) === text;
+    parseExactJson(text);
+    return true;
   } catch {
     return false;
   }
+}
+
+/** Whether a JSON text is an object as the server renders it. */
+function isRendered(text: string): boolean {
+  return text.startsWith('{') && exactJson(parseExactJson(text)) === text;
 }
 
 /** A token as a line, without its end: as in the store, with null for what it does not have. */
@@ -128,6 +141,7 @@ function documentOf(collections: readonly CollectionDefinition[], line: Line): E
     throw new LineError('its id is not valid');
   const key = { subject, id: id as Id };
   const text = typeof document === 'string' ? document : exactJson(document);
+  if (!isJson(text)) throw new LineError('its document is no JSON');
   return {
     name: `${collection.name} ${keyText(key)}`,
     add: (storage) =>
