@@ -15,8 +15,8 @@ mkdir -p "$folder"
 folder=$(realpath "$folder")
 exec 9<"$folder"
 flock --nonblock 9 || { echo "Another backup to $folder is running." >&2; exit 1; }
-# What a killed backup has left.
-rm -f "$folder"/plants-*.db.*.partial*
+# What a killed backup has left, and one that could not be restored.
+rm -f "$folder"/plants-*.db.*.partial* "$folder"/plants-*.db.failed
 
 copy=$folder/plants-$(date -u +%F-%H%M%S).db
 node "$root/dist/cli.js" backup "$copy"
