@@ -116,6 +116,9 @@ export function readConfig(environment: NodeJS.ProcessEnv, service: Pick<Service
     for (const name of missing)
       faults.push(`${name} is required with ${group.filter((other) => other !== name).join(' and ')}`);
   }
+  const { PORT: port, OPS_PORT: opsPort } = values;
+  if (port && port === opsPort && values.HOST === values.OPS_HOST)
+    faults.push('OPS_PORT must not be the same as PORT');
   faults.push(...misspelledVariables(environment));
   if (faults.length > 0) throw new ConfigError(faults.join('\n'));
   return { ...(values as Omit<Config, 'limits'>), limits };

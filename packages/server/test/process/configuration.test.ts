@@ -362,10 +362,11 @@ t.test('an invalid configuration prevents startup, and the message names the var
   const provider = { OIDC_ISSUER: 'https://a.example', OIDC_AUDIENCE: 'a' };
   for (const OIDC_JWKS_URL of ['http://id.example', 'https://id .example'])
     t.match(await faultsOf({ ...provider, OIDC_JWKS_URL }), [/^OIDC_JWKS_URL must be an https URL/]);
-  t.match(await faultsOf({ TLS_CERT_FILE: 'a', OIDC_ISSUER: 'https://a.example' }), [
+  t.match(await faultsOf({ TLS_CERT_FILE: 'a', OIDC_ISSUER: 'https://a.example', OPS_PORT: '3000' }), [
     'OIDC_AUDIENCE is required with OIDC_ISSUER and OIDC_JWKS_URL',
     'OIDC_JWKS_URL is required with OIDC_ISSUER and OIDC_AUDIENCE',
     'TLS_KEY_FILE is required with TLS_CERT_FILE',
+    'OPS_PORT must not be the same as PORT',
   ]);
   const good = { TRUST_PROXY: '10.0.0.0/8, ::1,::/1', CORS_ORIGINS: 'http://localhost:8080,*' };
   t.match(await faultsOf(good), [/^no store at /]);
