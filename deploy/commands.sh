@@ -26,9 +26,10 @@ plant_log() {
   sudo journalctl --unit plant-store --output cat --since "-$1" | jq --compact-output --raw-input 'fromjson? | objects'
 }
 
-# Shows the warnings and errors since a time, with their causes: of equal ones the number, and the time of the last one.
+# Shows the warnings and errors since a time, except for lines of requests, with their causes: of equal ones the number,
+# and the time of the last one.
 plant_problems() {
-  plant_log "$1" | jq --compact-output 'select(.level >= 40 and .msg != "request") |
+  plant_log "$1" | jq --compact-output 'select(.level >= 40 and (has("ms") | not)) |
     {time: (.time / 1000 | todate), msg, cause: (.err.message // .reason // .signal)}' |
     jq --compact-output --slurp 'group_by([.msg, .cause]) | map(.[-1] + {times: length}) | sort_by(.time) | .[-20:][]'
 }
