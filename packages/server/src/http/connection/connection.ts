@@ -250,7 +250,7 @@ export class Connection extends Duplex {
     this.#response = undefined;
     this.#endsWithClient = false;
     if (!this.#isInBody) this.#request = undefined;
-    if (this.#isEnding || this.#policy.isClosed()) this.destroySoon();
+    if (this.#isEnding || this.readableEnded || this.#policy.isClosed()) this.destroySoon();
     else if (this.#input !== undefined || this.#socket.readableEnded) setImmediate(this.#passOn);
   };
 

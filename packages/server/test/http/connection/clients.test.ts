@@ -142,6 +142,26 @@ t.test('a client that half-closes after its request gets its response', async (t
     t.equal(await connection.rest(), '');
 });
 
+t.test('a client that half-closes in a body that nobody reads leaves no connection', async (t) => {
+  const { open, authorized } = await startListening(t);
+  const listWith = (body: string, length: number) =>
+    `${listRequest(`${authorized}Content-Length: ${length}\r\n`)}${body}`;
+  for (const parts of [
+    [listWith('', 5)],
+    [listWith('x', 1), listWith('', 5)],
+    [listWith('', 1), `x${listWith('', 5)}`],
+    [listWith('xx', 2), listWith('x', 5)],
+  ]) {
+    const connection = await open();
+    for (const [i, part] of parts.entries()) {
+      if (i < parts.length - 1) connection.send(part);
+      else connection.socket.end(part);
+      t.match(await connection.receive('GET', '/plants'), { status: 200 }, JSON.stringify(parts));
+    }
+    t.equal(await connection.rest(), '');
+  }
+});
+
 t.test('clients that have left do not use up the connections', async (t) => {
   const maxConnections = 8;
   const { open } = await startListening(t, { ...orchard, limits: { maxConnections } });
