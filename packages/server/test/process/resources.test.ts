@@ -113,3 +113,36 @@ t.test('64 MiB of heap are enough for lists and bodies of any size', async (t) =
   t.equal(((await (await list(server, writer)).json()) as unknown[]).length, 64);
   t.equal(await server.end('SIGTERM'), 0);
 });
+
+/** In a server: calls process.nextTick() until V8 has compiled it, collects garbage, and does so again. */
+const ticks = `
+  import { setImmediate as turn } from 'node:timers/promises';
+  const status = () => %GetOptimizationStatus(process.nextTick);
+  const call = async () => {
+    for (let round = 0; round < 30; round++) {
+      await new Promise((done) => {
+        let left = 20_000;
+        const tick = () => (--left > 0 ? process.nextTick(tick) : done());
+        tick();
+      });
+      await turn();
+    }
+  };
+  process.once('SIGUSR2', async () => {
+    await call();
+    gc();
+    await call();
+    const before = status();
+    for (let i = 0; i < 3; i++) { await turn(); gc(); }
+    console.log(JSON.stringify({ level: 30, compiled: [before, status()] }));
+  });`;
+
+t.test('a garbage collection does not make process.nextTick() slow', async (t) => {
+  const probe = `--import=data:text/javascript,${encodeURIComponent(ticks)}`;
+  const server = await startServer(t, { nodeArgs: ['--allow-natives-syntax', '--expose-gc', probe] });
+  server.child.kill('SIGUSR2');
+  const result = () => server.log.find(({ compiled }) => compiled !== undefined);
+  await server.logged(() => result() !== undefined);
+  const [before, after] = result()?.['compiled'] as [number, number];
+  t.equal(after, before, 'it stays compiled');
+});

@@ -9,6 +9,7 @@ let tickObject: object | undefined;
  * none of them, and the process would make each further one in a slow, generic way.
  *
  * - Promise: a process is not slower than another one by chance.
+ * - Test: test/process/resources.test.ts, "a garbage collection does not make process.nextTick() slow".
  * - Node: lib/internal/process/task_queues.js, nextTick.
  */
 export function keepTickObject(): void {

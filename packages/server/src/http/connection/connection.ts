@@ -197,7 +197,7 @@ export class Connection extends Duplex {
     if (input !== undefined) {
       for (; input !== undefined; input = this.#isBodyRead ? this.#input : undefined) this.#passPiece(input);
     } else if (this.#socket.readableEnded && (this.#response === undefined || this.#isInBody)) {
-      // A half-closed client gets its response first, unless that waits for the rest of its body.
+      // A half-closed client gets its response first, unless its body is incomplete: then the response is the last.
       this.push(null);
     }
   };
