@@ -36,7 +36,8 @@ export function addExportCommand(program: Command, commands: StoreCommands): voi
       const write = async (pages: AsyncIterable<readonly string[]>) => {
         for await (const lines of pages) {
           count += lines.length;
-          if (!process.stdout.write(lines.map((line) => `${line}\n`).join(''))) await once(process.stdout, 'drain');
+          if (!process.stdout.write(lines.map((line) => `${line}\n`).join('')))
+            await once(process.stdout, 'drain');
         }
       };
       try {
